@@ -1,0 +1,181 @@
+"""What a task is: named splits of examples, each a pair of token sequences with tags."""
+
+import difflib
+import hashlib
+import shutil
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tasks.scoring import exact_match, mean, token_accuracy
+
+if TYPE_CHECKING:
+    from datasets import DatasetDict
+
+Tokens = tuple[str, ...]
+Tag = str | int
+
+
+class UserError(Exception):
+    """Input that a user can put right: one message, exit code 2, no traceback."""
+
+
+def one_of(what: str, given: str, allowed: Iterable[str]) -> str:
+    """`given` if it is allowed, else `UserError` with the allowed values and the nearest of them."""
+    allowed = list(allowed)
+    if given in allowed:
+        return given
+    near = difflib.get_close_matches(given, allowed, n=1, cutoff=0.5)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    raise UserError(f"{what} must be one of {', '.join(allowed)}, but is '{given}'{hint}")
+
+
+class Example(NamedTuple):
+    """One pair, and the tags that tables slice by."""
+
+    source: Tokens
+    target: Tokens
+    tags: Mapping[str, Tag]
+
+
+class Splits(NamedTuple):
+    """The names of a task's splits, each in one role. Validation is in distribution; there may be none."""
+
+    train: str
+    validation: str | None
+    tests: tuple[str, ...]
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """Every split but the train split."""
+        return ((self.validation,) if self.validation else ()) + self.tests
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        return (self.train, *self.held_out)
+
+
+class TaskConfig(BaseModel):
+    """What every task lets a user choose (section `data`)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    split: str = Field(description="which of the task's experiments: what is held out for testing")
+    seed: int = Field(0, ge=0, description="decides what data are drawn; it does not follow the run's seed")
+
+
+class Task(ABC):
+    """Splits of examples, deterministic in the config. One subclass a file; `Config` is nested in it."""
+
+    version: ClassVar[int] = 1  # raise it when the same config gives other examples or scores
+    Config: ClassVar[type[TaskConfig]] = TaskConfig
+
+    @abstractmethod
+    def __init__(self, config: TaskConfig) -> None: ...
+
+    @classmethod
+    @abstractmethod
+    def experiments(cls) -> dict[str, str]:
+        """The values that `data.split` takes, each with a line on what it tests."""
+
+    @abstractmethod
+    def splits(self) -> Splits:
+        """The names of the splits by role."""
+
+    @abstractmethod
+    def examples(self, split: str) -> Sequence[Example]:
+        """The examples of one of `splits()`, always in the same order."""
+
+    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
+        """Metrics over examples, each in [0, 1]; the first is the task's main one."""
+        gold = [example.target for example in examples]
+        return {
+            "exact_match": mean(map(exact_match, predictions, gold)),
+            "token_accuracy": mean(map(token_accuracy, predictions, gold)),
+        }
+
+
+def lines(examples: Iterable[Example]) -> list[str]:
+    """Each example as `source<TAB>target`, tokens joined by blanks."""
+    return [f"{' '.join(e.source)}\t{' '.join(e.target)}" for e in examples]
+
+
+def checksum(examples: Iterable[Example]) -> str:
+    """sha256 of the sorted lines: the same for the same examples in any order."""
+    return hashlib.sha256("\n".join(sorted(lines(examples))).encode()).hexdigest()
+
+
+def fingerprint(task: Task) -> str:
+    """sha256 of all that a run can see of a task: its splits' names, roles and examples, in order."""
+    seen = hashlib.sha256(repr(task.splits()).encode())
+    for split in task.splits().all:
+        seen.update("\n".join([split, *lines(task.examples(split))]).encode())
+    return seen.hexdigest()
+
+
+def overlap(task: Task) -> dict[str, int]:
+    """For each held-out split, how many of its sources also occur in the train split."""
+    splits = task.splits()
+    trained = {e.source for e in task.examples(splits.train)}
+    return {name: sum(e.source in trained for e in task.examples(name)) for name in splits.held_out}
+
+
+def hashed(purpose: str, seed: int, source: Tokens) -> int:
+    """A number in [0, 2^64) that depends on these alone, so that draws by it are nested and know no order.
+
+    Draws for two purposes are independent: a validation set must not be the start of a random split's order.
+    """
+    return int.from_bytes(hashlib.sha256(f"{purpose}\t{seed}\t{' '.join(source)}".encode()).digest()[:8], "big")
+
+
+def carve(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
+    """`train` in two: what stays, and a validation part drawn by hash.
+
+    An example that occurs more than once always stays: repeats are how some splits weight what must be learnt.
+    """
+    bound = fraction * 2**64
+    count = Counter(e.source for e in train)
+    out = {s for s, n in count.items() if n == 1 and hashed("validation", seed, s) < bound}
+    return [e for e in train if e.source not in out], [e for e in train if e.source in out]
+
+
+def to_datasets(task: Task) -> "DatasetDict":
+    """All splits as a `datasets.DatasetDict`: columns source and target (tokens joined by blanks), then the tags."""
+    from datasets import Dataset, DatasetDict
+
+    def rows(split: str) -> Dataset:
+        columns: dict[str, list[Tag]] = {"source": [], "target": []}
+        examples = task.examples(split)
+        columns["source"] = [" ".join(e.source) for e in examples]
+        columns["target"] = [" ".join(e.target) for e in examples]
+        for tag in examples[0].tags if examples else ():
+            columns[tag] = [e.tags[tag] for e in examples]
+        return Dataset.from_dict(columns)
+
+    return DatasetDict({split: rows(split) for split in task.splits().all})
+
+
+def write_datasets(task: Task, out: Path, form: str) -> list[Path]:
+    """Writes `to_datasets(task)` as one file a split into the new folder `out`; the files' paths.
+
+    `datasets.load_dataset(form, data_files=...)` reads them. The folder appears whole or not at all.
+    """
+    one_of("--format", form, ("jsonl", "parquet"))
+    if out.exists():
+        raise UserError(f"--out must not be there yet, but is: {out}")
+    part = out.with_name(f".{out.name}.part")
+    try:
+        part.mkdir(parents=True)
+        for split, rows in to_datasets(task).items():
+            path = str(part / f"{split}.{form}")
+            rows.to_parquet(path) if form == "parquet" else rows.to_json(path, force_ascii=False)
+        part.rename(out)
+    except OSError as error:
+        raise UserError(f"can't write to {out}: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return sorted(out.iterdir())

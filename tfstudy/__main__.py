@@ -1,0 +1,5 @@
+"""`python -m tfstudy`."""
+
+from tfstudy.cli import main
+
+main()

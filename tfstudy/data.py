@@ -1,0 +1,177 @@
+"""Examples as a few integer tensors; a batch is an index into them, a pure function of (seed, step)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from lightning.pytorch import LightningDataModule
+from torch import Tensor
+
+from tasks.base import Example, Task
+from tfstudy.vocab import BOS, EOS, PAD, Vocab
+
+
+class Batch(NamedTuple):
+    """Padded token ids. `target` starts with BOS and both end with EOS; `tokens` counts the labels of all devices."""
+
+    source: Tensor  # (batch, source)
+    target: Tensor  # (batch, target)
+    tokens: float  # labels to predict (EOS included, padding and BOS not), divided by the number of devices
+
+
+class Encoded:
+    """One split as tensors; `rows(index)` cuts a batch to its own longest source and target."""
+
+    def __init__(self, examples: Sequence[Example], source_vocab: Vocab, target_vocab: Vocab) -> None:
+        self.source, self.source_lengths = pad([[*source_vocab.encode(e.source), EOS] for e in examples])
+        self.target, self.target_lengths = pad([[BOS, *target_vocab.encode(e.target), EOS] for e in examples])
+
+    def __len__(self) -> int:
+        return len(self.source_lengths)
+
+    def to(self, device: torch.device) -> "Encoded":
+        """The same split with its ids on `device`; the lengths stay on the CPU, where shapes are decided."""
+        self.source, self.target = self.source.to(device), self.target.to(device)
+        return self
+
+    def rows(self, index: Tensor, rank: int = 0, ranks: int = 1) -> Batch:
+        """The batch of these rows (a CPU index), or the share of it that belongs to device `rank` of `ranks`."""
+        tokens = float(self.target_lengths[index].sum() - len(index)) / ranks
+        source_length, target_length = int(self.source_lengths[index].max()), int(self.target_lengths[index].max())
+        mine = index[rank::ranks].to(self.source.device)
+        return Batch(self.source[mine, :source_length], self.target[mine, :target_length], tokens)
+
+
+def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Ids as one tensor (row, longest), filled with PAD, and the lengths (row,)."""
+    lengths = torch.tensor([len(s) for s in sequences], dtype=torch.long)
+    longest = int(lengths.max()) if len(lengths) else 0
+    out = torch.full((len(sequences), longest), PAD, dtype=torch.long)
+    filled = torch.arange(longest) < lengths[:, None]
+    out[filled] = torch.tensor([token for s in sequences for token in s], dtype=torch.long)
+    return out, lengths
+
+
+class Batches:
+    """The order of training: which rows make the batch of every step, computed from (seed, step) alone.
+
+    `batching="length"` puts sequences of like length together, drawn anew each epoch: shuffle, sort by length (ties
+    stay shuffled), cut into batches, shuffle the batches. `batching="random"` leaves out the sort. A batch has at most
+    `batch_size` rows and, with `batch_tokens`, at most that many padded positions on its longer side. Every epoch
+    holds every row once; the lengths of a sorted epoch are always the same, so every epoch has the same number of
+    batches.
+    """
+
+    def __init__(
+        self, encoded: Encoded, batch_size: int, batch_tokens: int = 0, batching: str = "length", seed: int = 0
+    ) -> None:
+        source, target = encoded.source_lengths, encoded.target_lengths
+        self._key = target * (int(source.max()) + 1) + source if batching == "length" else torch.zeros_like(source)
+        self._seed = seed
+        longest = torch.maximum(source, target)[self._key.sort(stable=True).indices].tolist()
+        self._cuts = list(_cuts(longest, batch_size, batch_tokens))
+        self._epoch = -1
+        self._order: list[Tensor] = []
+
+    def __len__(self) -> int:
+        """Batches an epoch."""
+        return len(self._cuts)
+
+    def index(self, step: int) -> Tensor:
+        """The rows of batch `step`, counted from the start of training; a CPU tensor."""
+        epoch, place = divmod(step, len(self))
+        if epoch != self._epoch:
+            self._order, self._epoch = self._draw(epoch), epoch
+        return self._order[place]
+
+    def _draw(self, epoch: int) -> list[Tensor]:
+        draw = torch.Generator().manual_seed(mix(self._seed, epoch))
+        rows = torch.randperm(len(self._key), generator=draw)
+        rows = rows[self._key[rows].sort(stable=True).indices]
+        batches = [rows[start:end] for start, end in self._cuts]
+        return [batches[i] for i in torch.randperm(len(batches), generator=draw).tolist()]
+
+
+def _cuts(longest: Sequence[int], batch_size: int, batch_tokens: int) -> Iterator[tuple[int, int]]:
+    """Consecutive (start, end) within both bounds; a row longer than `batch_tokens` makes a batch of its own."""
+    start, width = 0, 0
+    for end, length in enumerate(longest):
+        width = max(width, length)
+        rows = end - start + 1
+        if rows > batch_size or (batch_tokens and rows > 1 and rows * width > batch_tokens):
+            yield start, end
+            start, width = end, length
+    yield start, len(longest)
+
+
+def mix(seed: int, step: int) -> int:
+    """One 64-bit seed out of two numbers, such that neighbours have nothing in common (splitmix64, Steele 2014)."""
+    z = (seed * 0x9E3779B97F4A7C15 + step + 1) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
+    return (z ^ (z >> 31)) % 2**63
+
+
+class Loader:
+    """What Lightning iterates: `count` batches from number `first()` on, asked for anew at every pass."""
+
+    def __init__(self, count: int, first: Callable[[], int], batch: Callable[[int], Batch]) -> None:
+        self._count, self._first, self._batch = count, first, batch
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Batch]:
+        first = self._first()
+        return map(self._batch, range(first, first + self._count))
+
+
+class TaskData(LightningDataModule):
+    """Any task for a `lightning.Trainer`: vocabularies from the train split, batches by `Batches`.
+
+    An epoch is a pass over the train split, or `epoch` batches if that is set. The validation loader covers the
+    validation split, if there is one, in batches sorted by length.
+    """
+
+    def __init__(
+        self, task: Task, batch_size: int = 64, batch_tokens: int = 0, batching: str = "length", seed: int = 0
+    ) -> None:
+        super().__init__()
+        self.task = task
+        self.epoch = 0
+        train = task.examples(task.splits().train)
+        self.source_vocab = Vocab.of(e.source for e in train)
+        self.target_vocab = Vocab.of(e.target for e in train)
+        names = [task.splits().train, *filter(None, [task.splits().validation])]
+        self.encoded = {name: self.encode(task.examples(name)) for name in names}
+        self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
+        self._validation_batch = min(4 * batch_size, 512)
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Examples as tensors, by this module's vocabularies."""
+        return Encoded(examples, self.source_vocab, self.target_vocab)
+
+    def setup(self, stage: str) -> None:
+        """Moves the data to the device, once: they are small, and a batch is then an index on it."""
+        if self.trainer:
+            for encoded in self.encoded.values():
+                encoded.to(self.trainer.strategy.root_device)
+
+    def train_dataloader(self) -> Loader:
+        count = self.epoch or len(self.batches)
+        return self._loader(self.task.splits().train, self.batches, count, lambda: self._epochs_done() * count)
+
+    def val_dataloader(self) -> Loader | list[Loader]:
+        validation = self.task.splits().validation
+        if validation is None:
+            return []
+        order = Batches(self.encoded[validation], self._validation_batch)
+        return self._loader(validation, order, len(order), lambda: 0)
+
+    def _epochs_done(self) -> int:
+        return self.trainer.current_epoch if self.trainer else 0
+
+    def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
+        rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
+        encoded = self.encoded[split]
+        return Loader(count, first, lambda number: encoded.rows(batches.index(number), rank, ranks))

@@ -1,0 +1,282 @@
+"""One experiment, from config to record."""
+
+import ast
+import hashlib
+import inspect
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+import tasks
+from tasks.base import Example, Task, UserError, fingerprint, one_of, overlap
+from tfstudy import evaluation, models, training
+from tfstudy.config import Identity, RunConfig, identify, read_yaml, resolve
+from tfstudy.data import TaskData
+from tfstudy.models.base import Model, parameter_count
+from tfstudy.progress import Watch
+from tfstudy.record import MetricsFile, Record, open_record, read_result, run_folder
+from tfstudy.vocab import PAD, SPECIAL
+from tfstudy.training import Checkpoints, Diverged, Seq2Seq, fit, load_checkpoint, model_weights
+
+PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
+
+
+class Prepared(NamedTuple):
+    """A config made real: everything that a run needs before it trains."""
+
+    config: RunConfig
+    task: Task
+    data: TaskData
+    model: Model
+    identity: Identity
+
+
+class Outcome(NamedTuple):
+    """A finished run: its folder, its result, and whether this call did any work."""
+
+    path: Path
+    result: dict[str, Any]
+    worked: bool
+
+
+def prepare(config: RunConfig) -> Prepared:
+    """Task, data, model with initial weights and identity of a config."""
+    task = tasks.find(config.task)(config.data)
+    train = config.train
+    data = TaskData(task, train.batch_size, train.batch_tokens, train.batching, config.seed)
+    torch.manual_seed(config.seed)
+    architecture = models.find(config.arch)
+    model = architecture(config.model, len(data.source_vocab), len(data.target_vocab))
+    content = fingerprint(task)
+    return Prepared(config, task, data, model, identify(config, content, versions(config)))
+
+
+def versions(config: RunConfig) -> dict[str, int]:
+    """The declared versions of the code that decides a run's numbers."""
+    return {
+        "task": tasks.find(config.task).version,
+        "model": models.find(config.arch).version,
+        "training": training.VERSION,
+        "evaluation": evaluation.VERSION,
+    }
+
+
+class Options(NamedTuple):
+    """How a run is made; none of it decides its numbers."""
+
+    preset: str = ""  # the name that the config was made from, to be recorded
+    fresh: bool = False
+    resume: bool = False
+    devices: int = 1
+    accelerator: str = "auto"
+
+
+def run(
+    config: RunConfig, root: Path, study: str, options: Options = Options(), say: Callable[[str], None] = print
+) -> Outcome | None:
+    """Trains and evaluates, or goes on where an earlier process stopped, or does nothing if all is done.
+
+    The other processes of a run on several devices train, and return None.
+    """
+    device = device_of(options)
+    prepared = prepare(config)
+    path = run_folder(root, study, config, prepared.identity)
+    if options.resume and not (path / "config.yaml").exists():
+        raise UserError(f"--resume: no run of this config was begun ({path})")
+    if int(os.environ.get("LOCAL_RANK", 0)):
+        train(prepared, Record(path, prepared.identity.hash), Watch(lambda _: None), options, lambda _: None)
+        return None
+    with open_record(path, config, prepared.identity, options.fresh) as record:
+        if record.finished:
+            say(f"already done, nothing to do (--fresh redoes it): {path}")
+            return Outcome(path, record.result, False)
+        record.write_json("env.json", environment(prepared, device))
+        say(describe(prepared, path))
+        result = {
+            "preset": options.preset,
+            "task": config.task,
+            "split": config.data.split,
+            "arch": config.arch,
+            "seed": config.seed,
+            "smoke": config.smoke,
+            "parameters": parameter_count(prepared.model),
+            "train_examples": len(prepared.task.examples(prepared.task.splits().train)),
+            "overlap": overlap(prepared.task),
+            **train(prepared, record, Watch(record.log), options, say),
+        }
+        if result["status"] == "finished":
+            began = time.monotonic()
+            result["splits"] = score(prepared, record, device, "run")
+            result["evaluate_seconds"] = round(time.monotonic() - began, 2)
+        record.finish(result | {"test_reads": record.test_reads()})
+        return Outcome(path, record.result, True)
+
+
+def device_of(options: Options) -> torch.device:
+    """Where evaluation runs; `UserError` if the devices that are asked for are not there."""
+    one_of("--accelerator", options.accelerator, ("auto", "cpu", "cuda"))
+    there = torch.cuda.device_count()
+    if options.accelerator == "cuda" and not there:
+        raise UserError("--accelerator cuda: torch sees no CUDA device here")
+    device = torch.device("cuda" if options.accelerator != "cpu" and there else "cpu")
+    if device.type == "cuda" and options.devices > there:
+        raise UserError(f"--devices must be at most {there} here, but is {options.devices}")
+    return device
+
+
+def train(
+    prepared: Prepared, record: Record, watch: Watch, options: Options, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """Trains from the record's last checkpoint, if it has one, to the end; leaves the chosen weights in the model."""
+    config, last = prepared.config, record.checkpoints / "last.ckpt"
+    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
+    step = 0
+    if last.exists():
+        step = load_checkpoint(last, record.run)["global_step"]
+        say(f"resuming after step {step} of {config.train.steps}")
+        record.log(f"resumed after step {step}")
+    record.rewind(step)
+    try:
+        if step < config.train.steps:
+            fit(
+                module,
+                prepared.data,
+                callbacks=[watch, Checkpoints(record.checkpoints, record.run)],
+                loggers=[MetricsFile(record)],
+                resume=last if step else None,
+                devices=options.devices,
+                accelerator=options.accelerator,
+            )
+    except Diverged as error:
+        record.log(str(error))
+        return {"status": "diverged", "reason": str(error)}
+    weights = load_checkpoint(record.checkpoints / f"{config.eval.checkpoint}.ckpt", record.run)
+    prepared.model.load_state_dict(model_weights(weights))
+    work = weights["callbacks"]["Watch"]
+    return {
+        "status": "finished",
+        "checkpoint": config.eval.checkpoint,
+        "step": weights["global_step"],
+        "train_tokens": work["tokens"],
+        "train_seconds": round(work["seconds"], 2),
+        # Kaplan et al. 2020, section 2.1: 2 a parameter and token forward, twice that backward
+        "train_flops_estimate": 6.0 * parameter_count(prepared.model) * work["tokens"],
+    }
+
+
+def score(
+    prepared: Prepared, record: Record, device: torch.device, why: str, chosen: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Evaluates the held-out splits, keeps the predictions, and counts the reading of each test split."""
+    config, splits, out = prepared.config, prepared.task.splits(), {}
+    for split in chosen or splits.held_out:
+        role = "validation" if split == splits.validation else "test"
+        if role == "test":
+            record.count_read(split, why)
+        result = evaluation.evaluate(prepared.model, prepared.data, split, config.decode, config.eval, device)
+        record.write_predictions(split, result.rows)
+        out[split] = {"role": role, **result.summary}
+    return out
+
+
+def load(path: Path) -> Prepared:
+    """A finished run with its weights; `UserError` if its data or code are no longer those that it was made with."""
+    result = read_result(path)
+    prepared = prepare(resolve(read_yaml(path / "config.yaml")))
+    if prepared.identity.hash != result["run"]:
+        raise UserError(
+            f"{path} was made with another config, other data or another version of the code than are here now "
+            f"(its hash is {result['run'][:8]}, theirs {prepared.identity.hash[:8]})"
+        )
+    checkpoint = path / "checkpoints" / f"{prepared.config.eval.checkpoint}.ckpt"
+    if not checkpoint.exists():
+        raise UserError(f"{path} has no weights: {checkpoint.name} is not among its checkpoints")
+    prepared.model.load_state_dict(model_weights(load_checkpoint(checkpoint, result["run"])))
+    prepared.model.eval()
+    return prepared
+
+
+def predict(path: Path, source: str) -> str:
+    """The target that a finished run generates for a source, tokens joined by blanks."""
+    prepared = load(path)
+    data, tokens = prepared.data, source.split()
+    if not tokens:
+        raise UserError("the source must have at least one token")
+    for token in tokens:
+        if token not in data.source_vocab:
+            one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
+    encoded = data.encode([Example(tuple(tokens), (), {})])
+    limit = prepared.config.decode.max_length or evaluation.longest_target(prepared.task) + evaluation.MARGIN
+    ids = evaluation.generate(prepared.model, encoded.source, encoded.source != PAD, limit, prepared.config.decode)
+    return " ".join(data.target_vocab.decode(ids[0]))
+
+
+def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:
+    """The result of a finished run with these splits (all, if none is named) decoded and scored anew."""
+    prepared = load(path)
+    names = prepared.task.splits().held_out
+    chosen = [one_of("--split", name, names) for name in splits] or list(names)
+    with open_record(path, prepared.config, prepared.identity) as record:
+        return record.result | {"splits": score(prepared, record, device_of(Options()), "evaluate", chosen)}
+
+
+def describe(prepared: Prepared, path: Path) -> str:
+    """Two lines on what is about to run."""
+    config, splits = prepared.config, prepared.task.splits()
+    sizes = ", ".join(f"{len(prepared.task.examples(name)):,} {name}" for name in splits.all)
+    smoke = "SMOKE RUN: its numbers mean nothing\n" if config.smoke else ""
+    return (
+        f"{smoke}{config.task} {config.data.split}, {config.arch} with {parameter_count(prepared.model):,} parameters, "
+        f"seed {config.seed}: {sizes} examples\n{path}"
+    )
+
+
+def environment(prepared: Prepared, device: torch.device) -> dict[str, Any]:
+    """Where and with what a run was made; nothing in it decides the numbers' identity."""
+    modules = {
+        "task": tasks.find(prepared.config.task),
+        "model": models.find(prepared.config.arch),
+        "training": training,
+        "evaluation": evaluation,
+    }
+    return {
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        "commit": commit(),
+        "platform": platform.platform(),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "processors": os.cpu_count(),
+        "arguments": sys.argv[1:],
+        "data": prepared.identity.data,
+        "code_versions": dict(prepared.identity.versions),
+        "syntax_trees": {name: syntax_tree(module) for name, module in modules.items()},
+    }
+
+
+def syntax_tree(thing: Any) -> str:
+    """sha256 of the syntax tree of the file that defines a class or module: comments and layout don't count."""
+    file = Path(str(inspect.getsourcefile(thing)))
+    return hashlib.sha256(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode()).hexdigest()
+
+
+def commit() -> str:
+    """The checkout's commit, with `+` if tracked files differ from it; empty outside a checkout."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    try:
+        changed = "+" if git("status", "--porcelain", "--untracked-files=no") else ""
+        return git("rev-parse", "HEAD") + changed if git("ls-files", Path(__file__).name) else ""
+    except OSError:  # no git on this machine
+        return ""

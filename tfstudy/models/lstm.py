@@ -1,0 +1,166 @@
+"""An LSTM encoder-decoder with attention (Bahdanau et al. 2015, arXiv 1409.0473; Luong et al. 2015, arXiv 1508.04025)."""
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from pydantic import Field
+from torch import Tensor, nn
+
+from tfstudy.models.base import Dropout, Model, ModelConfig
+
+
+class LSTMState(NamedTuple):
+    """The encoded source with its projected keys, and the decoder's recurrent state."""
+
+    keys: Float[Tensor, "batch source hidden"]
+    values: Float[Tensor, "batch source encoded"]
+    source_mask: Bool[Tensor, "batch source"]
+    hidden: Float[Tensor, "batch layers hidden"]
+    cell: Float[Tensor, "batch layers hidden"]
+    fed: Float[Tensor, "batch hidden"]
+
+
+class LSTM(Model):
+    """A bidirectional encoder and a decoder that attends to it from its own output, without input feeding.
+
+    Without input feeding the recurrence does not depend on the attention, so teacher forcing is one call of the fused
+    LSTM. The decoder starts from learned maps of the encoder's last outputs (Bahdanau et al. 2015, appendix A.2.2).
+    """
+
+    version = 1
+
+    class Config(ModelConfig):
+        hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
+        layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder and of the decoder")
+        bidirectional: bool = Field(True, description="the encoder reads both ways")
+        attention: Literal["multiplicative", "additive", "none"] = Field(
+            "multiplicative", description="Luong's general score, Bahdanau's, or no attention"
+        )
+        input_feeding: bool = Field(
+            False, description="the attended vector enters the next step (slow: steps in a loop)"
+        )
+
+    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:  # type: ignore[override]
+        super().__init__(config, source_vocab, target_vocab)
+        self.config = config
+        hidden, directions = config.hidden, 1 + config.bidirectional
+        self.source_embedding = nn.Embedding(source_vocab, config.dim)
+        self.target_embedding = nn.Embedding(target_vocab, config.dim)
+        for embedding in (self.source_embedding, self.target_embedding):
+            nn.init.normal_(embedding.weight, std=0.1)
+        self.encoder = nn.ModuleList(
+            nn.ModuleList(recurrent(hidden * directions if depth else config.dim, hidden) for _ in range(directions))
+            for depth in range(config.layers)
+        )
+        fed = hidden if config.input_feeding else 0
+        self.decoder = recurrent(config.dim + fed, hidden, config.layers, config.dropout)
+        self.bridge = nn.ModuleList(nn.Linear(hidden * directions, 2 * hidden) for _ in range(config.layers))
+        self.attention = Attention(config.attention, hidden, hidden * directions)
+        self.combine = nn.Linear(hidden + self.attention.width, hidden)
+        self.output = nn.Linear(hidden, target_vocab)
+        for layer in (*self.bridge, self.combine, self.output):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+        self.dropout = Dropout(config.dropout)
+
+    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> LSTMState:
+        lengths = source_mask.sum(1)
+        x = self.source_embedding(source)
+        last = (lengths - 1)[:, None, None]
+        hidden, cell = [], []
+        for directions, bridge in zip(self.encoder, self.bridge, strict=True):
+            x = self.dropout(x)
+            outputs = [
+                back(recur(back(x, lengths) if reverse else x)[0], lengths) if reverse else recur(x)[0]
+                for reverse, recur in enumerate(directions)
+            ]
+            x = torch.cat(outputs, -1)
+            ends = [outputs[0].gather(1, last.expand(-1, 1, outputs[0].shape[2])), *(o[:, :1] for o in outputs[1:])]
+            start_hidden, start_cell = bridge(torch.cat(ends, -1)).chunk(2, -1)
+            hidden.append(start_hidden.tanh())
+            cell.append(start_cell)
+        x = self.dropout(x)
+        fed = x.new_zeros(len(x), self.config.hidden)
+        return LSTMState(self.attention.project(x), x, source_mask, torch.cat(hidden, 1), torch.cat(cell, 1), fed)
+
+    def decode(
+        self, tokens: Int[Tensor, "batch length"], state: LSTMState
+    ) -> tuple[Float[Tensor, "batch length target_vocab"], LSTMState]:
+        x = self.dropout(self.target_embedding(tokens))
+        if not self.config.input_feeding:
+            attended, state = self._advance(x, state)
+        else:
+            steps = []
+            for step in x.unbind(1):
+                out, state = self._advance(torch.cat([step, state.fed], -1)[:, None], state)
+                state = state._replace(fed=out[:, -1])
+                steps.append(out)
+            attended = torch.cat(steps, 1)
+        return self.output(self.dropout(attended)), state
+
+    def _advance(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
+        """The attended vectors h~ = tanh(W [h; c]) (Luong et al. 2015, eq. 5) after inputs `x`."""
+        start = (state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous())
+        outputs, (hidden, cell) = self.decoder(x, start)
+        context = self.attention(outputs, state.keys, state.values, state.source_mask)
+        attended = torch.tanh(self.combine(torch.cat([outputs, context], -1)))
+        return attended, state._replace(hidden=hidden.transpose(0, 1), cell=cell.transpose(0, 1))
+
+
+class Attention(nn.Module):
+    """Contexts: averages of values, weighted by the softmax of a score of query and key; none gives empty contexts."""
+
+    def __init__(self, kind: str, hidden: int, encoded: int) -> None:
+        super().__init__()
+        self.kind, self.hidden = kind, hidden
+        self.width = 0 if kind == "none" else encoded
+        if kind != "none":
+            self.key = nn.Linear(encoded, hidden, bias=False)
+            nn.init.xavier_uniform_(self.key.weight)
+        if kind == "additive":
+            self.query = nn.Linear(hidden, hidden)
+            self.score = nn.Linear(hidden, 1, bias=False)
+            for layer in (self.query, self.score):
+                nn.init.xavier_uniform_(layer.weight)
+
+    def project(self, encoded: Float[Tensor, "batch source encoded"]) -> Float[Tensor, "batch source hidden"]:
+        """The part of the score that does not depend on the query."""
+        projected: Tensor = encoded.new_zeros(*encoded.shape[:2], 0) if self.kind == "none" else self.key(encoded)
+        return projected
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch length hidden"],
+        keys: Float[Tensor, "batch source _"],
+        values: Float[Tensor, "batch source encoded"],
+        mask: Bool[Tensor, "batch source"],
+    ) -> Float[Tensor, "batch length {self.width}"]:
+        if self.kind == "none":
+            return query[..., :0]
+        if self.kind == "additive":
+            scores = self.score(torch.tanh(self.query(query)[:, :, None] + keys[:, None]))[..., 0]
+        else:
+            scores = query @ keys.transpose(1, 2) / math.sqrt(self.hidden)
+        return scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1) @ values
+
+
+def recurrent(inputs: int, hidden: int, layers: int = 1, dropout: float = 0.0) -> nn.LSTM:
+    """An `nn.LSTM`, Xavier for input weights, orthogonal for recurrent ones, forget biases 1 in sum."""
+    lstm = nn.LSTM(inputs, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+    for name, parameter in lstm.named_parameters():
+        if "bias" in name:
+            nn.init.zeros_(parameter)
+            nn.init.constant_(parameter[hidden : 2 * hidden], 0.5)
+        else:
+            for gate in parameter.chunk(4):
+                (nn.init.orthogonal_ if "_hh" in name else nn.init.xavier_uniform_)(gate)
+    return lstm
+
+
+def back(x: Float[Tensor, "batch source width"], lengths: Int[Tensor, " batch"]) -> Float[Tensor, "batch source width"]:
+    """Each row's first `lengths` steps in reverse; padding stays behind them, so that no step reads it before a token."""
+    steps = torch.arange(x.shape[1], device=x.device)
+    order = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
+    return x.gather(1, order[..., None].expand_as(x))

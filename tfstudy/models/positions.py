@@ -1,0 +1,70 @@
+"""What tells a model where a token stands."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+
+def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*shape {dim}"]:
+    """PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5)."""
+    rates = torch.exp(torch.arange(0, dim, 2, device=positions.device) * (-math.log(10000.0) / dim))
+    angles = positions[..., None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :dim]
+
+
+class Embedding(nn.Module):
+    """Token embeddings times `scale`, plus what the positions add: `sinusoidal`, `learned` or nothing."""
+
+    def __init__(self, vocab: int, dim: int, kind: str, longest: int, scale: float = 1.0, std: float = 1.0) -> None:
+        super().__init__()
+        self.dim, self.kind, self.scale = dim, kind, scale
+        self.tokens = nn.Embedding(vocab, dim)
+        nn.init.normal_(self.tokens.weight, std=std)
+        if kind == "learned":
+            self.positions = nn.Embedding(longest, dim)
+            nn.init.normal_(self.positions.weight, std=std * scale)
+        elif kind == "sinusoidal":
+            self.register_buffer("table", sinusoids(torch.arange(longest), dim), persistent=False)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch length"], positions: Int[Tensor, "#batch length"]
+    ) -> Float[Tensor, "batch length {self.dim}"]:
+        """Embeddings of tokens at positions. A position past the table's end is computed, or refused if learned."""
+        embedded: Tensor = self.tokens(tokens) * self.scale
+        if self.kind == "learned":
+            return embedded + self.positions(positions)
+        if self.kind == "sinusoidal":
+            return embedded + nn.functional.embedding(positions, self.table)
+        return embedded
+
+
+class RelativePositions(nn.Module):
+    """Position terms of attention scores by the distance i - j of query and key (Dai et al. 2019, section 3.3).
+
+    Scores are (q_i + u) k_j + (q_i + v) W r_{i-j}, with sinusoids r. `forward` returns q_i + u and the second term.
+    """
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.dim, self.heads = dim, heads
+        self.project = nn.Linear(dim, dim, bias=False)
+        self.content_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
+        self.position_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
+
+    def forward(
+        self, query: Float[Tensor, "batch heads query head"], keys: int, start: int
+    ) -> tuple[Float[Tensor, "batch heads query head"], Float[Tensor, "batch heads query keys"]]:
+        """For queries at positions start, start + 1, ... and `keys` keys from position 0 on."""
+        batch, heads, length, head = query.shape
+        lowest = start - (keys - 1)  # the smallest distance; the largest is start + length - 1
+        distances = torch.arange(lowest, start + length, device=query.device)
+        encoded = self.project(sinusoids(distances, self.dim)).view(-1, heads, head).permute(1, 2, 0)
+        by_distance = (query + self.position_bias) @ encoded  # batch heads query distances
+        place = (
+            torch.arange(start, start + length, device=query.device)[:, None]
+            - torch.arange(keys, device=query.device)
+            - lowest
+        )
+        return query + self.content_bias, by_distance.gather(-1, place.expand(batch, heads, length, keys))

@@ -1,0 +1,248 @@
+"""Run folders: the only code that writes or reads them.
+
+A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`. It is finished when `result.json` is there,
+which is written last. Files appear whole (written aside, then renamed) or grow by whole lines.
+"""
+
+import csv
+import errno
+import fcntl
+import gzip
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from lightning.pytorch.loggers import Logger
+
+from tasks.base import UserError
+from tfstudy.config import Identity, RunConfig, resolve, to_yaml, without_places
+
+FORMAT = 1  # of result.json
+
+
+class Record:
+    """One run's folder, held by this process alone while it is open (see `open_record`)."""
+
+    def __init__(self, path: Path, run: str) -> None:
+        self.path, self.run = path, run
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "result.json").exists()
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What `finish` wrote."""
+        return read_result(self.path)
+
+    def finish(self, result: Mapping[str, Any]) -> None:
+        """Writes `result.json`, after which the run is finished."""
+        text = json.dumps({"format": FORMAT, "run": self.run, **result}, indent=1, allow_nan=False)
+        write_whole(self.path / "result.json", text.encode())
+
+    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
+        write_whole(self.path / name, json.dumps(value, indent=1).encode())
+
+    def write_predictions(self, split: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """All predictions of a split as JSON lines; the same rows give the same bytes."""
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        write_whole(self.path / "predictions" / f"{split}.jsonl.gz", gzip.compress(text.encode(), mtime=0))
+
+    def predictions(self, split: str) -> Iterator[dict[str, Any]]:
+        """What `write_predictions` wrote."""
+        with gzip.open(self.path / "predictions" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            yield from map(json.loads, lines)
+
+    def log(self, text: str) -> None:
+        """Adds a line to `train.log`."""
+        with (self.path / "train.log").open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+    def count_read(self, split: str, why: str) -> None:
+        """Notes in `test_reads.csv` that a test split was scored."""
+        with (self.path / "test_reads.csv").open("a", newline="") as file:
+            csv.writer(file).writerow([split, why])
+
+    def test_reads(self) -> dict[str, int]:
+        """How often each test split was scored with this run's weights."""
+        path = self.path / "test_reads.csv"
+        reads = [row[0] for row in csv.reader(path.read_text().splitlines())] if path.exists() else []
+        return {split: reads.count(split) for split in sorted(set(reads))}
+
+    def rewind(self, step: int) -> None:
+        """Drops the metrics written after `step`: training goes on from there and writes them again."""
+        path = self.path / "metrics.csv"
+        if path.exists():
+            lines = path.read_text().split("\n")[:-1]  # a last line without its end is half-written
+            kept = [line for line in lines if line.split(",")[0].isdigit() and int(line.split(",")[0]) <= step]
+            write_whole(path, "".join(line + "\n" for line in [MetricsFile.HEADER, *kept]).encode())
+
+
+class MetricsFile(Logger):
+    """A Lightning logger that appends rows `step,metric,value` to the run's `metrics.csv`."""
+
+    HEADER = "step,metric,value"
+
+    def __init__(self, record: Record) -> None:
+        super().__init__()
+        self._path = record.path / "metrics.csv"
+
+    @property
+    def name(self) -> str:
+        return "metrics"
+
+    @property
+    def version(self) -> str:
+        return ""
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None:
+        """Nothing: `config.yaml` holds them."""
+
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
+        with self._path.open("a") as file:
+            file.write(rows if file.tell() else f"{self.HEADER}\n{rows}")
+
+
+def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
+    """Where the run of this config lives; split is `data.split`."""
+    split = str(config.data.split).replace("/", "_")
+    return root / study / f"{config.task}-{split}" / config.arch / f"s{config.seed}-{identity.hash[:8]}"
+
+
+@contextmanager
+def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool = False) -> Iterator[Record]:
+    """The run's folder, locked; the lock dies with this process. With `fresh` what was there is set aside.
+
+    `UserError` if the folder can't be written, another process holds it, or it is not of this config.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / ".lock").open("a+")
+    except OSError as error:
+        raise UserError(f"can't write to {path}: {error.strerror}") from None
+    with lock:
+        _hold(lock, path)
+        if fresh and (path / "config.yaml").exists():
+            set_aside(path)
+        record = Record(path, identity.hash)
+        _claim(record, config)
+        yield record
+
+
+def _hold(lock: Any, path: Path) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.seek(0)
+        raise UserError(
+            f"{path} is being run by another process ({lock.read().strip()}); wait for it or end it"
+        ) from None
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {os.uname().nodename}")
+    lock.flush()
+
+
+def _claim(record: Record, config: RunConfig) -> None:
+    path = record.path / "config.yaml"
+    if not path.exists():
+        write_whole(path, f"# tfstudy run {record.run}\n{to_yaml(config)}".encode())
+        return
+    try:
+        written = yaml.safe_load(path.read_text())
+    except (yaml.YAMLError, UnicodeDecodeError):
+        written = None
+    try:
+        same = without_places(resolve(written)) == without_places(config)
+    except (UserError, AttributeError):
+        same = False
+    if not same:
+        raise UserError(
+            f"{path} was edited after the run began, so its results would not be those of its config; "
+            "put it back, or give --fresh to set the folder aside and begin anew"
+        )
+
+
+def set_aside(path: Path) -> Path:
+    """Moves what a run folder holds into a folder `<name>.old-<n>` beside it, and says where."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.old-{number}")).exists():
+        number += 1
+    aside.mkdir()
+    for item in path.iterdir():
+        if item.name != ".lock":
+            item.rename(aside / item.name)
+    return aside
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file such that it is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """The `result.json` of a finished run; `UserError` if there is none, or none that can be read."""
+    try:
+        result: dict[str, Any] = json.loads((path / "result.json").read_text())
+    except FileNotFoundError:
+        raise UserError(f"{path} is not a finished run: it has no result.json") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path / 'result.json'} can't be read: {error}") from None
+    if result.get("format") != FORMAT:
+        raise UserError(f"{path / 'result.json'} has format {result.get('format')}, but this version reads {FORMAT}")
+    return result
+
+
+def find_runs(root: Path) -> Iterator[Path]:
+    """Every run folder under `root`, finished or not, without those set aside."""
+    for path in sorted(root.glob("**/config.yaml")):
+        if ".old-" not in path.parent.name:
+            yield path.parent
+
+
+def no_space(error: BaseException) -> bool:
+    """Whether an error says that the disk is full."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def find_run(root: Path, text: str) -> Path:
+    """The run whose folder is `text`, or the one under `root` whose hash starts with it."""
+    if (Path(text) / "config.yaml").exists():
+        return Path(text)
+    found = [path for path in find_runs(root) if path.name.rpartition("-")[2].startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UserError(f"'{text}' is the start of {len(found)} runs: {', '.join(map(str, found))}")
+    raise UserError(
+        f"no run '{text}': it must be a run's folder or the start of a hash under {root} (`tfstudy list runs`)"
+    )
+
+
+def describe_run(path: Path) -> str:
+    """One line on a run: how far it is and where it is."""
+    if not (path / "result.json").exists():
+        return f"{'unfinished':34}{path}"
+    result = read_result(path)
+    tests = [part for part in result.get("splits", {}).values() if part["role"] == "test" and part["n"]]
+    metrics = tests[0]["metrics"] if tests else {}
+    main = next(iter(metrics), "")
+    text = f"{main} {100 * metrics[main]:.1f} %" if main else ""
+    return f"{result['status']:12}{text:22}{path}"

@@ -1,0 +1,238 @@
+"""The LightningModule that trains any model, its optimiser and schedule, and `fit`."""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import Logger
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torchmetrics import MeanMetric
+from torchmetrics.classification import MulticlassAccuracy
+
+from tasks.base import UserError
+from tfstudy.config import TrainConfig
+from tfstudy.data import Batch, TaskData, mix
+from tfstudy.models.base import Model
+from tfstudy.vocab import BOS, PAD
+
+VERSION = 1  # raise it when the same config gives other weights
+
+
+class Diverged(ArithmeticError):
+    """The loss is no longer a finite number."""
+
+
+class Seq2Seq(LightningModule):
+    """Maximum likelihood training of a `Model` on the batches of a `TaskData`.
+
+    The loss is the sum over labels divided by `batch.tokens`. Dropout is drawn from the global generator, seeded anew
+    for every batch by (seed, batch), so that a resumed run goes on as if it had never stopped. Metrics are gathered on
+    the device and read when the trainer logs, every `log_every_n_steps`: `train_loss`, `gradient_norm` and
+    `learning_rate`, and after validation `validation_loss` (nats a label, not smoothed) and `validation_accuracy` (of
+    labels, teacher-forced). A loss that is not finite when it is read raises `Diverged`.
+    """
+
+    def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
+        super().__init__()
+        self.model = model
+        self.config = config or TrainConfig()
+        self._seed = seed
+        self.train_loss = MeanMetric(nan_strategy="disable")  # the others wait for the device at every step
+        self.validation_loss = MeanMetric(nan_strategy="disable")
+        self.validation_accuracy = MulticlassAccuracy(
+            target_vocab, average="micro", ignore_index=PAD, validate_args=False
+        )
+        self._gradient_norm = torch.zeros(())
+        self._logged = 0
+        self._forward: Callable[[Tensor, Tensor, Tensor], Tensor] = model
+        if self.config.compile:
+            self._forward = torch.compile(model.forward)
+
+    def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
+        number = self.trainer.current_epoch * int(self.trainer.num_training_batches) + batch_idx
+        torch.manual_seed(mix(self._seed, number * self.trainer.world_size + self.global_rank))
+        inputs, mask = batch.target[:, :-1], batch.source != PAD
+        if self.config.teacher_forcing < 1 and torch.rand(()) >= self.config.teacher_forcing:
+            inputs = own_words(self.model, batch.source, mask, inputs.shape[1])
+        logits = self._forward(batch.source, mask, inputs)
+        loss = self._summed_loss(logits, batch, self.config.label_smoothing) / batch.tokens
+        self.train_loss.update(loss.detach())
+        return loss
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        logits = self.model(batch.source, batch.source != PAD, batch.target[:, :-1])
+        self.validation_loss.update(self._summed_loss(logits, batch) / batch.tokens, weight=batch.tokens)
+        self.validation_accuracy.update(logits.flatten(0, 1), batch.target[:, 1:].flatten())
+
+    @staticmethod
+    def _summed_loss(logits: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        return cross_entropy(
+            logits.flatten(0, 1),
+            batch.target[:, 1:].flatten(),
+            ignore_index=PAD,
+            reduction="sum",
+            label_smoothing=smoothing,
+        )
+
+    def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
+        self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.clip or math.inf)
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        step = self.trainer.global_step
+        if step % self.trainer.log_every_n_steps or step == self._logged:
+            return
+        self._logged = step
+        loss = float(self.train_loss.compute())
+        self.train_loss.reset()
+        rate = self.trainer.optimizers[0].param_groups[0]["lr"]
+        self._write(step, train_loss=loss, gradient_norm=float(self._gradient_norm), learning_rate=rate)
+        if not math.isfinite(loss):
+            raise Diverged(f"the training loss is {loss} at step {step}")
+
+    def on_validation_epoch_end(self) -> None:
+        metrics = {
+            "validation_loss": float(self.validation_loss.compute()),
+            "validation_accuracy": float(self.validation_accuracy.compute()),
+        }
+        self.validation_loss.reset()
+        self.validation_accuracy.reset()
+        self.log_dict(metrics, logger=False)
+        self._write(self.trainer.global_step, **metrics)
+
+    def _write(self, step: int, **metrics: float) -> None:
+        """To every logger, at once: `self.log` costs more than a small model's step, and numbers steps from 0."""
+        for logger in self.loggers:
+            logger.log_metrics(metrics, step)
+
+    def configure_optimizers(self) -> Any:
+        config = self.config
+        decayed = [p for p in self.parameters() if p.ndim > 1]
+        groups = [
+            {"params": decayed, "weight_decay": config.weight_decay},
+            {"params": [p for p in self.parameters() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        optimizer: torch.optim.Optimizer
+        if config.optimizer == "adamw":
+            betas = (config.beta1, config.beta2)
+            optimizer = torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=1e-9, fused=True)
+        else:
+            optimizer = torch.optim.SGD(
+                groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=True
+            )
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(config, step))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def rate(config: TrainConfig, step: int) -> float:
+    """The learning rate of step 0, 1, ... as a share of the highest."""
+    warm, step = config.warmup, step + 1
+    if step < warm:
+        return step / warm
+    if config.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warm) / max(1, config.steps + 1 - warm))))
+    if config.schedule == "inverse_sqrt":
+        return math.sqrt(max(1, warm) / step)
+    return 1.0
+
+
+@torch.no_grad()
+def own_words(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor:
+    """Decoder inputs (batch, length): BOS, then the model's own most probable tokens, without regard to EOS."""
+    state = model.encode(source, mask)
+    tokens = [torch.full_like(source[:, 0], BOS)]
+    for _ in range(length - 1):
+        logits, state = model.decode(tokens[-1][:, None], state)
+        tokens.append(logits[:, -1].argmax(-1))
+    return torch.stack(tokens, 1)
+
+
+class Checkpoints(Callback):
+    """Writes `last.ckpt` after every epoch and `best.ckpt` when the validation loss is the lowest; whole or not at all."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder, self.run = folder, run
+        self.best = math.inf
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"run": self.run, "best": self.best}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best = state_dict["best"]
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
+        if loss < self.best:
+            self.best = loss
+            self._save(trainer, "best.ckpt")
+        self._save(trainer, "last.ckpt")
+
+    def _save(self, trainer: Trainer, name: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{name}.part"
+        try:
+            trainer.save_checkpoint(part)
+            if trainer.is_global_zero:
+                os.replace(part, self.folder / name)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
+    """A checkpoint of this run, on the CPU; `UserError` if it can't be read or is another run's."""
+    try:
+        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        owner = checkpoint["callbacks"]["Checkpoints"]["run"]
+        checkpoint["state_dict"], checkpoint["global_step"]
+    except Exception as error:  # a damaged file can fail in any part of the reader
+        reason = str(error).split("\n")[0][:120] or type(error).__name__
+        raise UserError(
+            f"{path} is not a readable checkpoint ({reason}); --fresh sets the run aside and redoes it"
+        ) from None
+    if owner != run:
+        raise UserError(
+            f"{path} belongs to another run ({owner[:8]}, not {run[:8]}); --fresh sets the run aside and redoes it"
+        )
+    return checkpoint
+
+
+def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
+    """The `Model`'s part of a checkpoint's state."""
+    return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
+
+
+def fit(
+    module: Seq2Seq,
+    data: TaskData,
+    *,
+    callbacks: Sequence[Callback] = (),
+    loggers: Sequence[Logger] = (),
+    resume: Path | None = None,
+    devices: int = 1,
+    accelerator: str = "auto",
+) -> Trainer:
+    """Trains for `config.steps` steps. An epoch is `check_every` of them: it ends with validation and a checkpoint."""
+    config = module.config
+    data.epoch = config.check_every * config.accumulate
+    trainer = Trainer(
+        max_steps=config.steps,
+        max_epochs=-1,
+        accelerator=accelerator,
+        devices=devices,
+        precision=config.precision,
+        accumulate_grad_batches=config.accumulate,
+        log_every_n_steps=config.log_every,
+        logger=list(loggers),
+        callbacks=list(callbacks),
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    trainer.fit(module, data, ckpt_path=resume, weights_only=True)
+    return trainer

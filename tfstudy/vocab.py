@@ -1,0 +1,38 @@
+"""Tokens to ids and back."""
+
+from collections.abc import Iterable, Sequence
+
+PAD, BOS, EOS, UNK = range(4)
+SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
+
+
+class Vocab:
+    """A fixed list of tokens. Ids 0 to 3 are padding, begin, end and unknown; the others follow in sorted order."""
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self.tokens = [*SPECIAL, *sorted(set(tokens))]
+        self._ids = {token: index for index, token in enumerate(self.tokens)}
+
+    @classmethod
+    def of(cls, sequences: Iterable[Sequence[str]]) -> "Vocab":
+        """The vocabulary of all tokens that occur in `sequences`."""
+        return cls({token for sequence in sequences for token in sequence})
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def encode(self, sequence: Sequence[str]) -> list[int]:
+        """Ids, with `UNK` for a token that is not in the vocabulary."""
+        return [self._ids.get(token, UNK) for token in sequence]
+
+    def decode(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """Tokens up to the first EOS, which is left out."""
+        out: list[str] = []
+        for index in ids:
+            if index == EOS:
+                break
+            out.append(self.tokens[index])
+        return tuple(out)
