@@ -104,8 +104,8 @@ RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
                              lambda _, cutoff=cutoff: _length(cutoff))  # type: ignore[misc]
         for cutoff in CUTOFFS
     },
-    "addprim_jump": ("train on `jump` alone, test on all that contains it", lambda _: _primitive("jump")),
-    "addprim_turn_left": ("train on `turn left` alone, test on all that contains it", lambda _: _primitive("turn left")),
+    "addprim_jump": ("train on `jump` alone, test on all with it", lambda _: _primitive("jump")),
+    "addprim_turn_left": ("train on `turn left` alone, test on all with it", lambda _: _primitive("turn left")),
     "template_around_right": ("test on a verb with `around right`", lambda _: _template("around right")),
     "template_opposite_right": ("test on a verb with `opposite right`", lambda _: _template("opposite right")),
     "template_right": ("test on a verb with `right`", lambda _: _template("right")),
@@ -160,7 +160,7 @@ class Scan(Task):
         root: str = Field("", description="folder laid out as github.com/brendenlake/SCAN to read the split from")
         hub: str = Field("", description="id of a data set on the Hugging Face hub to read the split from")
 
-    def __init__(self, config: Config) -> None:  # type: ignore[override]
+    def __init__(self, config: Config) -> None:
         if config.root and config.hub:
             raise UserError("data.root and data.hub must not both be set")
         one_of(

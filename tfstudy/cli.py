@@ -41,9 +41,9 @@ def config_of(
     smoke: bool,
 ) -> "RunConfig":
     """Defaults < preset < file < --set < named flags."""
+    from tasks import find as find_task
     from tfstudy.config import SMOKE, merge, overrides, read_yaml, resolve
     from tfstudy.config import preset as preset_of
-    from tasks import find as find_task
     from tfstudy.models import find as find_model
 
     find_task(task), find_model(arch)
@@ -207,8 +207,8 @@ def export(
     form: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
 ) -> None:
     """Write a task's splits as files that `datasets.load_dataset` reads."""
-    from tfstudy.config import overrides, resolve_data
     from tasks.base import write_datasets
+    from tfstudy.config import overrides, resolve_data
 
     chosen = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
     for path in write_datasets(resolve_data(task, chosen), out, form):

@@ -30,7 +30,8 @@ class TrainConfig(Section):
     steps: int = Field(3000, ge=1, description="optimiser steps; the last one's weights are reported")
     batch_size: int = Field(64, ge=1, description="most examples in a batch, of all devices together")
     batch_tokens: int = Field(0, ge=0, description="most padded tokens on a batch's longer side; 0 is no bound")
-    batching: Literal["length", "random"] = Field("length", description="batches of like length, or of any")
+    batching: Literal["random", "length"] = Field("random", description="batches of any lengths, or of like length")
+    parts: int = Field(0, ge=0, description="parts of like length that a batch is computed in; 0 is 3 on CPU, else 1")
     accumulate: int = Field(1, ge=1, description="batches whose gradients make one step")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")
     learning_rate: float = Field(1e-3, gt=0, description="the highest of the schedule")
@@ -125,31 +126,26 @@ def without_places(config: RunConfig) -> Tree:
 def resolve(tree: Tree) -> RunConfig:
     """The config that a tree of sections says; `UserError` with every mistake in it."""
     task, arch = tasks.find(str(tree.get("task"))), models.find(str(tree.get("arch")))
-    sections = {"data": task.Config, "model": arch.Config}
+    kinds: dict[str, type[BaseModel]] = {
+        "data": task.Config, "model": arch.Config, "train": TrainConfig, "decode": DecodeConfig, "eval": EvalConfig
+    }  # fmt: skip
     problems: list[str] = []
-    parts: Tree = {}
-    for name, field in RunConfig.model_fields.items():
-        section = sections.get(name) or field.annotation
-        given = tree.get(name, {} if name in sections else None)
-        if given is None:
-            continue
-        if isinstance(section, type) and issubclass(section, BaseModel):
-            if not isinstance(given, dict):
-                problems.append(f"'{name}' must be a section of keys, but is '{given}'")
-                continue
-            try:
-                parts[name] = section.model_validate(given)
-            except ValidationError as error:
-                problems += _explain(error, section, f"{name}.")
-        else:
-            parts[name] = given
-    for name in tree.keys() - RunConfig.model_fields.keys():
-        problems.append(_unknown(name, RunConfig))
+    parts = dict(tree)
+    for name, kind in kinds.items():
+        given = tree.get(name, {})
+        if not isinstance(given, dict):
+            problems.append(f"'{name}' must be a section of keys, but is '{given}'")
+            given = {}
+        try:
+            parts[name] = kind.model_validate(given)
+        except ValidationError as error:
+            problems += _explain(error, kind, f"{name}.")
+            parts[name] = kind.model_construct()  # so that the other mistakes are found too
     try:
-        config = RunConfig.model_validate(parts) if not problems else None
+        config = RunConfig.model_validate(parts)
     except ValidationError as error:
         problems += _explain(error, RunConfig, "")
-    if problems or config is None:
+    if problems:
         raise UserError("\n".join(problems))
     return config
 
@@ -243,7 +239,7 @@ def overrides(assignments: Sequence[str]) -> Tree:
         if not equals or not key:
             raise UserError(f"--set must be KEY=VALUE such as model.dim=128, but is '{text}'")
         try:
-            leaf = yaml.safe_load(value) if value else ""
+            leaf: Any = yaml.safe_load(value) if value else ""
         except yaml.YAMLError:
             leaf = value
         for part in reversed(key.split(".")):

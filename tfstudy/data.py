@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from lightning.pytorch import LightningDataModule
 from torch import Tensor
@@ -10,13 +11,21 @@ from torch import Tensor
 from tasks.base import Example, Task
 from tfstudy.vocab import BOS, EOS, PAD, Vocab
 
+OVERHEAD = 128  # what one more pass through a model costs on a CPU, in padded positions (benchmarks/parts.py)
+
+
+class Part(NamedTuple):
+    """Padded token ids. `target` starts with BOS and both end with EOS."""
+
+    source: Tensor  # (rows, source)
+    target: Tensor  # (rows, target)
+
 
 class Batch(NamedTuple):
-    """Padded token ids. `target` starts with BOS and both end with EOS; `tokens` counts the labels of all devices."""
+    """Rows that make one gradient, in parts of like length: the sum of losses is the same, with less padding."""
 
-    source: Tensor  # (batch, source)
-    target: Tensor  # (batch, target)
-    tokens: float  # labels to predict (EOS included, padding and BOS not), divided by the number of devices
+    parts: tuple[Part, ...]
+    tokens: float  # labels of all parts on all devices (EOS counts, padding and BOS don't), over the number of devices
 
 
 class Encoded:
@@ -34,12 +43,41 @@ class Encoded:
         self.source, self.target = self.source.to(device), self.target.to(device)
         return self
 
-    def rows(self, index: Tensor, rank: int = 0, ranks: int = 1) -> Batch:
-        """The batch of these rows (a CPU index), or the share of it that belongs to device `rank` of `ranks`."""
-        tokens = float(self.target_lengths[index].sum() - len(index)) / ranks
+    def rows(self, index: Tensor) -> Part:
+        """These rows (a CPU index), padded to the longest of them."""
         source_length, target_length = int(self.source_lengths[index].max()), int(self.target_lengths[index].max())
-        mine = index[rank::ranks].to(self.source.device)
-        return Batch(self.source[mine, :source_length], self.target[mine, :target_length], tokens)
+        index = index.to(self.source.device)
+        return Part(self.source[index, :source_length], self.target[index, :target_length])
+
+    def batch(self, index: Tensor, parts: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
+        """The batch of these rows in at most so many parts, or what of it belongs to device `rank` of `ranks`."""
+        tokens = float(self.target_lengths[index].sum() - len(index)) / ranks
+        mine = index[rank::ranks]
+        mine = mine[self.target_lengths[mine].sort(stable=True).indices] if parts > 1 else mine
+        cuts = cut(self.source_lengths[mine].numpy(), self.target_lengths[mine].numpy(), parts)
+        return Batch(tuple(self.rows(mine[start:end]) for start, end in cuts), tokens)
+
+
+def cut(source: np.ndarray, target: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Consecutive (start, end) of at most `parts` parts, with the fewest padded positions and `OVERHEAD` for each."""
+    n = len(target)
+    if parts == 1 or n < 2:
+        return [(0, n)] if n else []
+    start, end = np.arange(n)[:, None], np.arange(n)
+    widths = sum(np.maximum.accumulate(np.where(end >= start, x, 0), axis=1) for x in (source, target))
+    cost = np.where(end >= start, (end - start + 1) * widths + OVERHEAD, np.inf)  # of a part from start to end
+    best, origin = [cost[0]], []  # best[k][e]: k + 1 parts that end at e
+    for _ in range(parts - 1):
+        ways = best[-1][:-1, None] + cost[1:]
+        origin.append(ways.argmin(0))
+        best.append(ways.min(0))
+    count = int(np.argmin([costs[-1] for costs in best]))
+    cuts, last = [], n
+    for before in reversed(origin[:count]):
+        first = int(before[last - 1]) + 1
+        cuts.append((first, last))
+        last = first
+    return [(0, last), *reversed(cuts)]
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -55,15 +93,14 @@ def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 class Batches:
     """The order of training: which rows make the batch of every step, computed from (seed, step) alone.
 
-    `batching="length"` puts sequences of like length together, drawn anew each epoch: shuffle, sort by length (ties
-    stay shuffled), cut into batches, shuffle the batches. `batching="random"` leaves out the sort. A batch has at most
-    `batch_size` rows and, with `batch_tokens`, at most that many padded positions on its longer side. Every epoch
-    holds every row once; the lengths of a sorted epoch are always the same, so every epoch has the same number of
-    batches.
+    `batching="random"`: each epoch is shuffled and cut into batches of `batch_size` rows. `batching="length"`: between
+    the two it is sorted by length (ties stay shuffled), the batches are shuffled, and with `batch_tokens` a batch has
+    at most that many padded positions on its longer side, as in fairseq. Every epoch holds every row once and has the
+    same number of batches, since the lengths of a sorted epoch are always the same.
     """
 
     def __init__(
-        self, encoded: Encoded, batch_size: int, batch_tokens: int = 0, batching: str = "length", seed: int = 0
+        self, encoded: Encoded, batch_size: int, batch_tokens: int = 0, batching: str = "random", seed: int = 0
     ) -> None:
         source, target = encoded.source_lengths, encoded.target_lengths
         self._key = target * (int(source.max()) + 1) + source if batching == "length" else torch.zeros_like(source)
@@ -129,12 +166,19 @@ class Loader:
 class TaskData(LightningDataModule):
     """Any task for a `lightning.Trainer`: vocabularies from the train split, batches by `Batches`.
 
-    An epoch is a pass over the train split, or `epoch` batches if that is set. The validation loader covers the
-    validation split, if there is one, in batches sorted by length.
+    An epoch is a pass over the train split, or `epoch` batches if that is set. A batch is computed in at most `parts`
+    parts; 0 means 3 on a CPU, where padding costs most, and 1 elsewhere, where the number of kernels does. The
+    validation loader covers the validation split, if there is one, in batches sorted by length.
     """
 
     def __init__(
-        self, task: Task, batch_size: int = 64, batch_tokens: int = 0, batching: str = "length", seed: int = 0
+        self,
+        task: Task,
+        batch_size: int = 64,
+        batch_tokens: int = 0,
+        batching: str = "random",
+        seed: int = 0,
+        parts: int = 0,
     ) -> None:
         super().__init__()
         self.task = task
@@ -145,7 +189,7 @@ class TaskData(LightningDataModule):
         names = [task.splits().train, *filter(None, [task.splits().validation])]
         self.encoded = {name: self.encode(task.examples(name)) for name in names}
         self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
-        self._validation_batch = min(4 * batch_size, 512)
+        self._parts = parts
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Examples as tensors, by this module's vocabularies."""
@@ -165,7 +209,7 @@ class TaskData(LightningDataModule):
         validation = self.task.splits().validation
         if validation is None:
             return []
-        order = Batches(self.encoded[validation], self._validation_batch)
+        order = Batches(self.encoded[validation], 256, batching="length")
         return self._loader(validation, order, len(order), lambda: 0)
 
     def _epochs_done(self) -> int:
@@ -174,4 +218,5 @@ class TaskData(LightningDataModule):
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         encoded = self.encoded[split]
-        return Loader(count, first, lambda number: encoded.rows(batches.index(number), rank, ranks))
+        parts = self._parts or (3 if encoded.source.device.type == "cpu" else 1)
+        return Loader(count, first, lambda number: encoded.batch(batches.index(number), parts, rank, ranks))

@@ -72,17 +72,17 @@ def beam(
     finished: list[list[tuple[float, list[int]]]] = [[] for _ in range(batch)]
     for step in range(1, max_length + 1):
         logits, state = model.decode(tokens[:, None], state)
-        log_probabilities = logits[:, -1].log_softmax(-1).unflatten(0, (batch, width))
+        log_probabilities = logits[:, -1].log_softmax(-1).view(batch, width, -1)
         log_probabilities[..., [PAD, BOS]] = float("-inf")
         vocab = log_probabilities.shape[-1]
         # 2 * width candidates hold at least `width` that do not end, whatever ends
         best, flat = (scores[..., None] + log_probabilities).flatten(1).topk(min(2 * width, width * vocab))
         origin, token = flat // vocab, flat % vocab
         for row, ends in enumerate((token == EOS).tolist()):
-            for place, end in enumerate(ends[:width]):
-                if end and best[row, place].isfinite() and len(finished[row]) < width:
-                    score = float(best[row, place]) / step**length_penalty
-                    finished[row].append((score, prefixes[row, origin[row, place]].tolist()))
+            for rank, end in enumerate(ends[:width]):
+                if end and best[row, rank].isfinite() and len(finished[row]) < width:
+                    score = float(best[row, rank]) / step**length_penalty
+                    finished[row].append((score, prefixes[row, origin[row, rank]].tolist()))
         scores, place = best.masked_fill(token == EOS, float("-inf")).topk(width)
         origin, token = origin.gather(1, place), token.gather(1, place)
         prefixes = torch.cat([prefixes.gather(1, origin[..., None].expand(-1, -1, step - 1)), token[..., None]], -1)

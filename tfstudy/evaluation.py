@@ -52,13 +52,13 @@ def evaluate(
     free: list[Tokens] = [()] * len(examples)
     oracle: list[Tokens] = [()] * len(examples)
     forced = [0.0] * len(examples)
-    for rows in order.split(config.batch_size):
-        batch = encoded.rows(rows)
-        mask = batch.source != PAD
+    for rows in torch.split(order, config.batch_size):
+        part = encoded.rows(rows)
+        mask = part.source != PAD
         gold = (encoded.target_lengths[rows] - 2).to(device)
         for out, ids in (
-            (free, generate(model, batch.source, mask, limit, decode)),
-            (oracle, greedy(model, batch.source, mask, 0, lengths=gold)),
+            (free, generate(model, part.source, mask, limit, decode)),
+            (oracle, greedy(model, part.source, mask, 0, lengths=gold)),
         ):
             for row, tokens in zip(rows.tolist(), ids, strict=True):
                 out[row] = data.target_vocab.decode(tokens)
@@ -90,9 +90,9 @@ def generate(model: Model, source: Tensor, mask: Tensor, limit: int, decode: Dec
 @torch.no_grad()
 def teacher_forced(model: Model, encoded: Encoded, rows: Tensor) -> list[float]:
     """For each row, the share of its labels (EOS too) that are the most probable after the gold tokens before them."""
-    batch = encoded.rows(rows)
-    right = model(batch.source, batch.source != PAD, batch.target[:, :-1]).argmax(-1) == batch.target[:, 1:]
-    label = batch.target[:, 1:] != PAD
+    part = encoded.rows(rows)
+    right = model(part.source, part.source != PAD, part.target[:, :-1]).argmax(-1) == part.target[:, 1:]
+    label = part.target[:, 1:] != PAD
     shares: list[float] = ((right & label).sum(1) / label.sum(1)).tolist()
     return shares
 

@@ -3,11 +3,13 @@
 import ast
 import hashlib
 import inspect
+import logging
 import os
 import platform
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +25,8 @@ from tfstudy.data import TaskData
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.progress import Watch
 from tfstudy.record import MetricsFile, Record, open_record, read_result, run_folder
+from tfstudy.training import Checkpoints, DivergenceError, Seq2Seq, fit, load_checkpoint, model_weights
 from tfstudy.vocab import PAD, SPECIAL
-from tfstudy.training import Checkpoints, Diverged, Seq2Seq, fit, load_checkpoint, model_weights
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
 
@@ -51,7 +53,7 @@ def prepare(config: RunConfig) -> Prepared:
     """Task, data, model with initial weights and identity of a config."""
     task = tasks.find(config.task)(config.data)
     train = config.train
-    data = TaskData(task, train.batch_size, train.batch_tokens, train.batching, config.seed)
+    data = TaskData(task, train.batch_size, train.batch_tokens, train.batching, config.seed, train.parts)
     torch.manual_seed(config.seed)
     architecture = models.find(config.arch)
     model = architecture(config.model, len(data.source_vocab), len(data.target_vocab))
@@ -79,13 +81,17 @@ class Options(NamedTuple):
     accelerator: str = "auto"
 
 
+OPTIONS = Options()
+
+
 def run(
-    config: RunConfig, root: Path, study: str, options: Options = Options(), say: Callable[[str], None] = print
+    config: RunConfig, root: Path, study: str, options: Options = OPTIONS, say: Callable[[str], None] = print
 ) -> Outcome | None:
     """Trains and evaluates, or goes on where an earlier process stopped, or does nothing if all is done.
 
     The other processes of a run on several devices train, and return None.
     """
+    quiet()
     device = device_of(options)
     prepared = prepare(config)
     path = run_folder(root, study, config, prepared.identity)
@@ -118,6 +124,12 @@ def run(
             result["evaluate_seconds"] = round(time.monotonic() - began, 2)
         record.finish(result | {"test_reads": record.test_reads()})
         return Outcome(path, record.result, True)
+
+
+def quiet() -> None:
+    """Silences what Lightning tells about itself and about other products."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", ".*LeafSpec.*")
 
 
 def device_of(options: Options) -> torch.device:
@@ -155,7 +167,7 @@ def train(
                 devices=options.devices,
                 accelerator=options.accelerator,
             )
-    except Diverged as error:
+    except DivergenceError as error:
         record.log(str(error))
         return {"status": "diverged", "reason": str(error)}
     weights = load_checkpoint(record.checkpoints / f"{config.eval.checkpoint}.ckpt", record.run)
@@ -225,7 +237,7 @@ def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:
     names = prepared.task.splits().held_out
     chosen = [one_of("--split", name, names) for name in splits] or list(names)
     with open_record(path, prepared.config, prepared.identity) as record:
-        return record.result | {"splits": score(prepared, record, device_of(Options()), "evaluate", chosen)}
+        return record.result | {"splits": score(prepared, record, device_of(OPTIONS), "evaluate", chosen)}
 
 
 def describe(prepared: Prepared, path: Path) -> str:

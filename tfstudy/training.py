@@ -23,7 +23,7 @@ from tfstudy.vocab import BOS, PAD
 VERSION = 1  # raise it when the same config gives other weights
 
 
-class Diverged(ArithmeticError):
+class DivergenceError(ArithmeticError):
     """The loss is no longer a finite number."""
 
 
@@ -34,7 +34,7 @@ class Seq2Seq(LightningModule):
     for every batch by (seed, batch), so that a resumed run goes on as if it had never stopped. Metrics are gathered on
     the device and read when the trainer logs, every `log_every_n_steps`: `train_loss`, `gradient_norm` and
     `learning_rate`, and after validation `validation_loss` (nats a label, not smoothed) and `validation_accuracy` (of
-    labels, teacher-forced). A loss that is not finite when it is read raises `Diverged`.
+    labels, teacher-forced). A loss that is not finite when it is read raises `DivergenceError`.
     """
 
     def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
@@ -56,35 +56,33 @@ class Seq2Seq(LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         number = self.trainer.current_epoch * int(self.trainer.num_training_batches) + batch_idx
         torch.manual_seed(mix(self._seed, number * self.trainer.world_size + self.global_rank))
-        inputs, mask = batch.target[:, :-1], batch.source != PAD
-        if self.config.teacher_forcing < 1 and torch.rand(()) >= self.config.teacher_forcing:
-            inputs = own_words(self.model, batch.source, mask, inputs.shape[1])
-        logits = self._forward(batch.source, mask, inputs)
-        loss = self._summed_loss(logits, batch, self.config.label_smoothing) / batch.tokens
+        fed = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
+        losses = []
+        for part in batch.parts:
+            inputs, mask = part.target[:, :-1], part.source != PAD
+            if not fed:
+                inputs = own_words(self.model, part.source, mask, inputs.shape[1])
+            logits = self._forward(part.source, mask, inputs)
+            losses.append(summed_loss(logits, part.target, self.config.label_smoothing))
+        if not losses:  # fewer rows than devices: this one has nothing to learn from, but takes part
+            losses = [0 * torch.stack([p.sum() for p in self.parameters()]).sum()]
+        loss = torch.stack(losses).sum() / batch.tokens
         self.train_loss.update(loss.detach())
         return loss
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
-        logits = self.model(batch.source, batch.source != PAD, batch.target[:, :-1])
-        self.validation_loss.update(self._summed_loss(logits, batch) / batch.tokens, weight=batch.tokens)
-        self.validation_accuracy.update(logits.flatten(0, 1), batch.target[:, 1:].flatten())
-
-    @staticmethod
-    def _summed_loss(logits: Tensor, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        return cross_entropy(
-            logits.flatten(0, 1),
-            batch.target[:, 1:].flatten(),
-            ignore_index=PAD,
-            reduction="sum",
-            label_smoothing=smoothing,
-        )
+        for part in batch.parts:
+            logits = self.model(part.source, part.source != PAD, part.target[:, :-1])
+            labels = (part.target[:, 1:] != PAD).sum()
+            self.validation_loss.update(summed_loss(logits, part.target) / labels, weight=labels)
+            self.validation_accuracy.update(logits.flatten(0, 1), part.target[:, 1:].flatten())
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.clip or math.inf)
 
     def on_train_batch_end(self, *_: Any) -> None:
         step = self.trainer.global_step
-        if step % self.trainer.log_every_n_steps or step == self._logged:
+        if step % self.config.log_every or step == self._logged:
             return
         self._logged = step
         loss = float(self.train_loss.compute())
@@ -92,7 +90,7 @@ class Seq2Seq(LightningModule):
         rate = self.trainer.optimizers[0].param_groups[0]["lr"]
         self._write(step, train_loss=loss, gradient_norm=float(self._gradient_norm), learning_rate=rate)
         if not math.isfinite(loss):
-            raise Diverged(f"the training loss is {loss} at step {step}")
+            raise DivergenceError(f"the training loss is {loss} at step {step}")
 
     def on_validation_epoch_end(self) -> None:
         metrics = {
@@ -128,6 +126,12 @@ class Seq2Seq(LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
+def summed_loss(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The cross entropy, in nats, summed over all labels of `target` (batch, length), which starts with BOS."""
+    labels = target[:, 1:].flatten()
+    return cross_entropy(logits.flatten(0, 1), labels, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+
+
 def rate(config: TrainConfig, step: int) -> float:
     """The learning rate of step 0, 1, ... as a share of the highest."""
     warm, step = config.warmup, step + 1
@@ -152,7 +156,7 @@ def own_words(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor
 
 
 class Checkpoints(Callback):
-    """Writes `last.ckpt` after every epoch and `best.ckpt` when the validation loss is the lowest; whole or not at all."""
+    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is lowest; whole or not at all."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run

@@ -38,7 +38,7 @@ class MultiHeadAttention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
 
     def project(self, x: Float[Tensor, "batch length dim"]) -> KeyValue:
         """Keys and values of these inputs."""

@@ -1,7 +1,7 @@
 """What an architecture is: `encode` a source, `decode` any number of tokens from a state that is a value."""
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -9,7 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 State = Any  # a NamedTuple of batch-first tensors, or of tuples of them
-S = TypeVar("S")
 
 
 class ModelConfig(BaseModel):
@@ -59,13 +58,13 @@ class Model(nn.Module, ABC):
             raise TypeError(f"{cls.__name__} must be a direct subclass of Model: architectures are final")
 
 
-def select_rows(state: S, rows: Int[Tensor, " rows"]) -> S:
+def select_rows(state: Any, rows: Int[Tensor, " rows"]) -> Any:
     """The state of these rows of the batch, in this order; rows may repeat (beams) or be missing (finished)."""
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
     if isinstance(state, tuple):
         parts = [select_rows(part, rows) for part in state]
-        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)  # type: ignore[return-value]
+        return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
     raise TypeError(f"a state must be made of tensors and tuples, but has a {type(state).__name__}")
 
 

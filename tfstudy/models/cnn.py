@@ -38,7 +38,7 @@ class CNN(Model):
         longest: int = Field(512, ge=1, description="positions that the table holds")
         weight_norm: bool = Field(True, description="weights as length and direction (Salimans & Kingma 2016)")
 
-    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:  # type: ignore[override]
+    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         dim, channels = config.dim, config.channels
@@ -116,5 +116,6 @@ def convolution(config: CNN.Config) -> nn.Module:
     """Variance 4 (1 - dropout) / (kernel * channels), since gates halve it twice (section 3.5)."""
     layer = nn.Conv1d(config.channels, 2 * config.channels, config.kernel)
     nn.init.normal_(layer.weight, std=math.sqrt(4 * (1 - config.dropout) / (config.kernel * config.channels)))
-    nn.init.zeros_(layer.bias)
+    if layer.bias is not None:
+        nn.init.zeros_(layer.bias)
     return weight_norm(layer) if config.weight_norm else layer

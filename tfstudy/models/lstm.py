@@ -1,4 +1,4 @@
-"""An LSTM encoder-decoder with attention (Bahdanau et al. 2015, arXiv 1409.0473; Luong et al. 2015, arXiv 1508.04025)."""
+"""An LSTM encoder-decoder with attention (Bahdanau et al. 2015, arXiv 1409.0473; Luong et al. 2015, 1508.04025)."""
 
 import math
 from typing import Literal, NamedTuple
@@ -42,7 +42,7 @@ class LSTM(Model):
             False, description="the attended vector enters the next step (slow: steps in a loop)"
         )
 
-    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:  # type: ignore[override]
+    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         hidden, directions = config.hidden, 1 + config.bidirectional
@@ -51,8 +51,7 @@ class LSTM(Model):
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=0.1)
         self.encoder = nn.ModuleList(
-            nn.ModuleList(recurrent(hidden * directions if depth else config.dim, hidden) for _ in range(directions))
-            for depth in range(config.layers)
+            Reader(hidden * directions if depth else config.dim, hidden, directions) for depth in range(config.layers)
         )
         fed = hidden if config.input_feeding else 0
         self.decoder = recurrent(config.dim + fed, hidden, config.layers, config.dropout)
@@ -68,17 +67,10 @@ class LSTM(Model):
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> LSTMState:
         lengths = source_mask.sum(1)
         x = self.source_embedding(source)
-        last = (lengths - 1)[:, None, None]
         hidden, cell = [], []
-        for directions, bridge in zip(self.encoder, self.bridge, strict=True):
-            x = self.dropout(x)
-            outputs = [
-                back(recur(back(x, lengths) if reverse else x)[0], lengths) if reverse else recur(x)[0]
-                for reverse, recur in enumerate(directions)
-            ]
-            x = torch.cat(outputs, -1)
-            ends = [outputs[0].gather(1, last.expand(-1, 1, outputs[0].shape[2])), *(o[:, :1] for o in outputs[1:])]
-            start_hidden, start_cell = bridge(torch.cat(ends, -1)).chunk(2, -1)
+        for reader, bridge in zip(self.encoder, self.bridge, strict=True):
+            x, last = reader(self.dropout(x), lengths)
+            start_hidden, start_cell = bridge(last).chunk(2, -1)
             hidden.append(start_hidden.tanh())
             cell.append(start_cell)
         x = self.dropout(x)
@@ -107,6 +99,26 @@ class LSTM(Model):
         context = self.attention(outputs, state.keys, state.values, state.source_mask)
         attended = torch.tanh(self.combine(torch.cat([outputs, context], -1)))
         return attended, state._replace(hidden=hidden.transpose(0, 1), cell=cell.transpose(0, 1))
+
+
+class Reader(nn.Module):
+    """One recurrent layer over the source, forwards or both ways."""
+
+    def __init__(self, inputs: int, hidden: int, directions: int) -> None:
+        super().__init__()
+        self.forwards = recurrent(inputs, hidden)
+        self.backwards = recurrent(inputs, hidden) if directions == 2 else None
+
+    def forward(
+        self, x: Float[Tensor, "batch source inputs"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch source encoded"], Float[Tensor, "batch 1 encoded"]]:
+        """Outputs at every token, and each direction's output at the last token that it reads."""
+        outputs: Tensor = self.forwards(x)[0]
+        last = outputs.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, outputs.shape[2]))
+        if self.backwards is not None:
+            reverse = back(self.backwards(back(x, lengths))[0], lengths)
+            outputs, last = torch.cat([outputs, reverse], -1), torch.cat([last, reverse[:, :1]], -1)
+        return outputs, last
 
 
 class Attention(nn.Module):
@@ -143,7 +155,8 @@ class Attention(nn.Module):
             scores = self.score(torch.tanh(self.query(query)[:, :, None] + keys[:, None]))[..., 0]
         else:
             scores = query @ keys.transpose(1, 2) / math.sqrt(self.hidden)
-        return scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1) @ values
+        weights: Tensor = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
+        return weights @ values
 
 
 def recurrent(inputs: int, hidden: int, layers: int = 1, dropout: float = 0.0) -> nn.LSTM:
@@ -160,7 +173,7 @@ def recurrent(inputs: int, hidden: int, layers: int = 1, dropout: float = 0.0) -
 
 
 def back(x: Float[Tensor, "batch source width"], lengths: Int[Tensor, " batch"]) -> Float[Tensor, "batch source width"]:
-    """Each row's first `lengths` steps in reverse; padding stays behind them, so that no step reads it before a token."""
+    """Each row's first `lengths` steps in reverse; padding stays behind, so that no step reads it before a token."""
     steps = torch.arange(x.shape[1], device=x.device)
     order = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
     return x.gather(1, order[..., None].expand_as(x))

@@ -34,9 +34,9 @@ class Embedding(nn.Module):
         """Embeddings of tokens at positions. A position past the table's end is computed, or refused if learned."""
         embedded: Tensor = self.tokens(tokens) * self.scale
         if self.kind == "learned":
-            return embedded + self.positions(positions)
-        if self.kind == "sinusoidal":
-            return embedded + nn.functional.embedding(positions, self.table)
+            embedded = embedded + self.positions(positions)
+        elif self.kind == "sinusoidal":
+            embedded = embedded + nn.functional.embedding(positions, self.get_buffer("table"))
         return embedded
 
 

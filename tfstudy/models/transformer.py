@@ -48,7 +48,7 @@ class Transformer(Model):
                 raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
             return self
 
-    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:  # type: ignore[override]
+    def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         kind = "none" if config.positions == "relative" else config.positions
