@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import shutil
+import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,7 +32,8 @@ def one_of(what: str, given: str, allowed: Iterable[str]) -> str:
         return given
     near = difflib.get_close_matches(given, allowed, n=1, cutoff=0.5)
     hint = f"; did you mean '{near[0]}'?" if near else ""
-    raise UserError(f"{what} must be one of {', '.join(allowed)}, but is '{given}'{hint}")
+    some = ", ".join(allowed[:40]) + (f", ... ({len(allowed)} in all)" if len(allowed) > 40 else "")
+    raise UserError(f"{what} must be one of {some}, but is '{given}'{hint}")
 
 
 class Example(NamedTuple):
@@ -94,8 +96,8 @@ class Task(ABC):
         """Metrics over examples, each in [0, 1]; the first is the task's main one."""
         gold = [example.target for example in examples]
         return {
-            "exact_match": mean(map(exact_match, predictions, gold)),
-            "token_accuracy": mean(map(token_accuracy, predictions, gold)),
+            "exact_match": mean(exact_match(p, g) for p, g in zip(predictions, gold, strict=True)),
+            "token_accuracy": mean(token_accuracy(p, g) for p, g in zip(predictions, gold, strict=True)),
         }
 
 
@@ -113,7 +115,8 @@ def fingerprint(task: Task) -> str:
     """sha256 of all that a run can see of a task: its splits' names, roles and examples, in order."""
     seen = hashlib.sha256(repr(task.splits()).encode())
     for split in task.splits().all:
-        seen.update("\n".join([split, *lines(task.examples(split))]).encode())
+        examples = task.examples(split)
+        seen.update("\n".join([split, *lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]).encode())
     return seen.hexdigest()
 
 
@@ -162,14 +165,16 @@ def to_datasets(task: Task) -> "DatasetDict":
 def write_datasets(task: Task, out: Path, form: str) -> list[Path]:
     """Writes `to_datasets(task)` as one file a split into the new folder `out`; the files' paths.
 
-    `datasets.load_dataset(form, data_files=...)` reads them. The folder appears whole or not at all.
+    `datasets.load_dataset` reads them, with the builder `json` or `parquet`. The folder appears whole or not at all.
     """
     one_of("--format", form, ("jsonl", "parquet"))
     if out.exists():
         raise UserError(f"--out must not be there yet, but is: {out}")
-    part = out.with_name(f".{out.name}.part")
+    part = Path()
     try:
-        part.mkdir(parents=True)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        part.chmod(0o755)
         for split, rows in to_datasets(task).items():
             path = str(part / f"{split}.{form}")
             rows.to_parquet(path) if form == "parquet" else rows.to_json(path, force_ascii=False)
@@ -177,5 +182,6 @@ def write_datasets(task: Task, out: Path, form: str) -> list[Path]:
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror or error}") from None
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        if part.name:
+            shutil.rmtree(part, ignore_errors=True)
     return sorted(out.iterdir())

@@ -135,6 +135,7 @@ def tags(source: Tokens, target: Tokens) -> dict[str, str | int]:
     }
 
 
+@cache
 def _example(command: str, actions: Tokens) -> Example:
     source = tuple(command.split())
     return Example(source, actions, tags(source, actions))
@@ -163,6 +164,10 @@ class Scan(Task):
     def __init__(self, config: Config) -> None:
         if config.root and config.hub:
             raise UserError("data.root and data.hub must not both be set")
+        if not config.root and not config.hub and config.split in official()["files"] and config.split not in RULES:
+            raise UserError(
+                f"data.split '{config.split}' is no rule over the grammar: it is read from files, set data.root"
+            )
         one_of(
             "data.split",
             config.split,
@@ -212,6 +217,7 @@ def _from_folder(root: str, split: str, side: str) -> list[Example]:
         raise UserError(f"{path}: byte {error.start} is not UTF-8") from None
     examples = []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
+        line = line.removesuffix("\r")
         found = re.fullmatch(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)", line)
         if not found:
             raise UserError(f"{path}:{number}: a line must be 'IN: <command> OUT: <actions>', but is '{line[:60]}'")

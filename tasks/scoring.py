@@ -27,4 +27,4 @@ def wilson(right: int, n: int, z: float = 1.959963984540054) -> tuple[float, flo
     share, spread = right / n, z * z / n
     centre = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * (share * (1 - share) / n + spread / (4 * n)) ** 0.5
-    return max(0.0, centre - half), min(1.0, centre + half)
+    return max(0.0, centre - half) if right else 0.0, min(1.0, centre + half) if right < n else 1.0

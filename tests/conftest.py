@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import install_import_hook
 
 install_import_hook(["tfstudy.models", "tfstudy.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
+settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)
+settings.load_profile("tests")
 
 SMALL: dict[str, dict[str, Any]] = {
     "transformer": {"dim": 16, "heads": 2, "feedforward": 24, "longest": 64},
@@ -43,15 +46,15 @@ SOURCE_VOCAB, TARGET_VOCAB = 11, 9
 
 @pytest.fixture
 def build() -> Callable[..., Any]:
-    """`build(variant, **config)`: a fresh small model, as its initialisation leaves it, in training mode."""
+    """`build(variant, vocabs, **config)`: a small model as its initialisation leaves it, in training mode."""
     from tfstudy import models
 
-    def build(variant: str, **changes: Any) -> Any:
+    def build(variant: str, vocabs: tuple[int, int] = (SOURCE_VOCAB, TARGET_VOCAB), **changes: Any) -> Any:
         arch, config = VARIANTS[variant]
         torch.manual_seed(0)
         cls = models.find(arch)
-        same = config.get("share_embeddings")
-        return cls(cls.Config(**SMALL[arch] | config | changes), TARGET_VOCAB if same else SOURCE_VOCAB, TARGET_VOCAB)
+        source = vocabs[1] if config.get("share_embeddings") else vocabs[0]
+        return cls(cls.Config(**SMALL[arch] | config | changes), source, vocabs[1])
 
     return build
 

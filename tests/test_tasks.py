@@ -390,10 +390,16 @@ def test_a_fingerprint_changes_with_the_content_of_any_split(split, change):
         Toy(train=[A, B], validation=[C], near=[D], further=[E]),
         Toy(train=[A, B], validation=[C], near=[D]),
     ],
-    ids=["order", "moved", "repeated", "swapped", "roles", "name", "dropped"],
+    ids=["order", "moved", "repeated", "swapped", "exchanged", "name", "dropped"],
 )
-def test_a_fingerprint_changes_with_order_roles_and_names(other):
+def test_a_fingerprint_changes_with_order_and_names(other):
     assert fingerprint(other) != fingerprint(toy())
+
+
+def test_a_fingerprint_changes_with_the_role_of_a_split(monkeypatch):
+    before = fingerprint(toy())
+    monkeypatch.setattr(Toy, "splits", lambda _: Splits("train", None, ("validation", "near", "far")))
+    assert fingerprint(toy()) != before
 
 
 # Export

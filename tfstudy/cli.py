@@ -199,6 +199,17 @@ def evaluate(
 
 
 @app.command()
+def table(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, a folder within the results.")] = "runs",
+    results: Results = RESULTS,
+) -> None:
+    """Print a study's finished runs as a Markdown table, beside published figures."""
+    from tfstudy.report.table import markdown
+
+    print(markdown(results / study), end="")
+
+
+@app.command()
 def export(
     task: TaskName,
     out: Annotated[Path, typer.Option(help="A folder that is not there yet.")],

@@ -167,7 +167,7 @@ class TaskData(LightningDataModule):
     """Any task for a `lightning.Trainer`: vocabularies from the train split, batches by `Batches`.
 
     An epoch is a pass over the train split, or `epoch` batches if that is set. A batch is computed in at most `parts`
-    parts; 0 means 3 on a CPU, where padding costs most, and 1 elsewhere, where the number of kernels does. The
+    parts; 0 means 4 on a CPU, where padding costs most, and 1 elsewhere, where the number of kernels does. The
     validation loader covers the validation split, if there is one, in batches sorted by length.
     """
 
@@ -183,6 +183,7 @@ class TaskData(LightningDataModule):
         super().__init__()
         self.task = task
         self.epoch = 0
+        self.longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
         train = task.examples(task.splits().train)
         self.source_vocab = Vocab.of(e.source for e in train)
         self.target_vocab = Vocab.of(e.target for e in train)
@@ -218,5 +219,5 @@ class TaskData(LightningDataModule):
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         encoded = self.encoded[split]
-        parts = self._parts or (3 if encoded.source.device.type == "cpu" else 1)
+        parts = self._parts or (4 if encoded.source.device.type == "cpu" else 1)
         return Loader(count, first, lambda number: encoded.batch(batches.index(number), parts, rank, ranks))

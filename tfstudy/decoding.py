@@ -26,7 +26,7 @@ def greedy(
     Baroni 2018 and Newman et al. 2020). PAD and BOS are never chosen.
     """
     state = model.encode(source, source_mask)
-    limit = torch.full((len(source),), max_length, device=source.device) if lengths is None else lengths
+    limit = torch.full((len(source),), max_length, device=source.device) if lengths is None else lengths.clone()
     banned = torch.tensor([PAD, BOS] if lengths is None else [PAD, BOS, EOS], device=source.device)
     out = torch.full((len(source), int(limit.max())), EOS, device=source.device)
     rows = torch.arange(len(source), device=source.device)
@@ -90,15 +90,12 @@ def beam(
             break
         state = select_rows(state, (origin + torch.arange(batch, device=source.device)[:, None] * width).flatten())
         tokens = token.flatten()
-    return [_best(done, scores[row], prefixes[row], length_penalty) for row, done in enumerate(finished)]
-
-
-def _best(
-    finished: list[tuple[float, list[int]]], scores: Tensor, prefixes: Tensor, length_penalty: float
-) -> list[int]:
-    if finished:
-        return max(finished)[1]
-    return prefixes[int(scores.argmax())].tolist()
+    for row, done in enumerate(finished):
+        if len(done) < width:  # the best of what is unfinished is enough
+            last = int(scores[row].argmax())
+            score = float(scores[row, last]) / max(1, max_length) ** length_penalty
+            done.append((score, prefixes[row, last].tolist()))
+    return [max(done)[1] for done in finished]
 
 
 def _until_end(rows: Sequence[list[int]]) -> list[list[int]]:

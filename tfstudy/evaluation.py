@@ -25,9 +25,9 @@ class Evaluation(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def longest_target(task: Task) -> int:
-    """The number of tokens in the longest gold target of any split."""
-    return max(len(e.target) for split in task.splits().all for e in task.examples(split))
+def generation_limit(task: Task, decode: DecodeConfig) -> int:
+    """The most tokens that are generated: by default a number that no gold target of any split reaches."""
+    return decode.max_length or MARGIN + max(len(e.target) for s in task.splits().all for e in task.examples(s))
 
 
 def some(examples: Sequence[Example], limit: int) -> Sequence[Example]:
@@ -48,7 +48,7 @@ def evaluate(
         return Evaluation({"n": 0}, [])
     encoded = data.encode(examples).to(device)
     order = encoded.source_lengths.sort(stable=True).indices  # by source, since the target's length is to be found
-    limit = decode.max_length or longest_target(data.task) + MARGIN
+    limit = generation_limit(data.task, decode)
     free: list[Tokens] = [()] * len(examples)
     oracle: list[Tokens] = [()] * len(examples)
     forced = [0.0] * len(examples)

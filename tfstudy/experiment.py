@@ -53,10 +53,17 @@ def prepare(config: RunConfig) -> Prepared:
     """Task, data, model with initial weights and identity of a config."""
     task = tasks.find(config.task)(config.data)
     train = config.train
-    data = TaskData(task, train.batch_size, train.batch_tokens, train.batching, config.seed, train.parts)
+    data = TaskData(
+        task, train.batch_size, train.batch_tokens, train.batching, config.seed, 1 if train.compile else train.parts
+    )
     torch.manual_seed(config.seed)
     architecture = models.find(config.arch)
     model = architecture(config.model, len(data.source_vocab), len(data.target_vocab))
+    most = max(data.longest_source + 1, evaluation.generation_limit(task, config.decode) + 1)
+    if model.longest is not None and most > model.longest:
+        raise UserError(f"model.longest must be at least {most} for these data, but is {model.longest}")
+    if config.eval.checkpoint == "best" and task.splits().validation is None:
+        raise UserError("eval.checkpoint 'best' needs a validation split, but this task has none")
     content = fingerprint(task)
     return Prepared(config, task, data, model, identify(config, content, versions(config)))
 
@@ -226,7 +233,7 @@ def predict(path: Path, source: str) -> str:
         if token not in data.source_vocab:
             one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
     encoded = data.encode([Example(tuple(tokens), (), {})])
-    limit = prepared.config.decode.max_length or evaluation.longest_target(prepared.task) + evaluation.MARGIN
+    limit = evaluation.generation_limit(prepared.task, prepared.config.decode)
     ids = evaluation.generate(prepared.model, encoded.source, encoded.source != PAD, limit, prepared.config.decode)
     return " ".join(data.target_vocab.decode(ids[0]))
 

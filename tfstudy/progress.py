@@ -70,7 +70,8 @@ class Watch(Callback):
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         if trainer.is_global_zero:
-            self._log(f"step {trainer.global_step}  {self._text}  {shown}".rstrip())
+            speed = self._tokens / (time.monotonic() - self._began)
+            self._log(f"step {trainer.global_step}  {speed:,.0f} tokens/s  {shown}")
 
     def stop(self) -> None:
         """Ends the bar, however training ended."""

@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from tasks.base import UserError
 from tfstudy.config import TrainConfig
-from tfstudy.data import Batch, TaskData, mix
-from tfstudy.models.base import Model
+from tfstudy.data import Batch, Part, TaskData, mix
+from tfstudy.models.base import Model, dropout_seed
 from tfstudy.vocab import BOS, PAD
 
 VERSION = 1  # raise it when the same config gives other weights
@@ -49,26 +50,66 @@ class Seq2Seq(LightningModule):
         )
         self._gradient_norm = torch.zeros(())
         self._logged = 0
+        self._pool: ThreadPoolExecutor | None = None
         self._forward: Callable[[Tensor, Tensor, Tensor], Tensor] = model
         if self.config.compile:
             self._forward = torch.compile(model.forward)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         number = self.trainer.current_epoch * int(self.trainer.num_training_batches) + batch_idx
-        torch.manual_seed(mix(self._seed, number * self.trainer.world_size + self.global_rank))
+        seed = mix(self._seed, number * self.trainer.world_size + self.global_rank)
+        torch.manual_seed(seed)
         fed = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
-        losses = []
-        for part in batch.parts:
-            inputs, mask = part.target[:, :-1], part.source != PAD
-            if not fed:
-                inputs = own_words(self.model, part.source, mask, inputs.shape[1])
-            logits = self._forward(part.source, mask, inputs)
-            losses.append(summed_loss(logits, part.target, self.config.label_smoothing))
-        if not losses:  # fewer rows than devices: this one has nothing to learn from, but takes part
-            losses = [0 * torch.stack([p.sum() for p in self.parameters()]).sum()]
-        loss = torch.stack(losses).sum() / batch.tokens
+        alone = len(batch.parts) == 1
+        loss = self._loss(batch.parts[0], fed) if alone else self._side_by_side(batch.parts, fed, seed)
+        loss = loss / batch.tokens
         self.train_loss.update(loss.detach())
         return loss
+
+    def _loss(self, part: Part, fed: bool) -> Tensor:
+        """The summed loss of a part; `fed` with gold tokens or with the model's own."""
+        inputs, mask = part.target[:, :-1], part.source != PAD
+        if not fed:
+            inputs = own_words(self.model, part.source, mask, inputs.shape[1])
+        return summed_loss(self._forward(part.source, mask, inputs), part.target, self.config.label_smoothing)
+
+    def _side_by_side(self, parts: Sequence[Part], fed: bool, seed: int) -> Tensor:
+        """The summed loss of several parts, each with its gradient from a thread of its own.
+
+        The gradients are added in the parts' order and each part has its own seed, so the sum does not depend on the
+        number of threads. No parts (fewer rows than devices) give a zero that takes part in the backward pass.
+        """
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        cast = torch.autocast("cpu", torch.get_autocast_dtype("cpu"), enabled=torch.is_autocast_enabled("cpu"))
+
+        def work(number: int) -> tuple[Tensor, Sequence[Tensor | None]]:
+            with dropout_seed(mix(seed, number)), torch.enable_grad(), cast:
+                loss = self._loss(parts[number], fed)
+            return loss.detach(), torch.autograd.grad(loss, parameters, allow_unused=True)
+
+        order = range(len(parts))
+        done = list(self._pool.map(work, reversed(order)))[::-1] if self._pool else [work(i) for i in order]
+        total = torch.stack([loss for loss, _ in done]).sum() if done else torch.zeros(())
+        gradients = [torch.zeros_like(p) for p in parameters]
+        for _, part in done:
+            for total_gradient, gradient in zip(gradients, part, strict=True):
+                if gradient is not None:
+                    total_gradient += gradient
+        known: Tensor = KnownGradient.apply(total, gradients, *parameters)  # type: ignore[no-untyped-call]
+        return known
+
+    def on_fit_start(self) -> None:
+        """Threads that compute parts on a CPU use one thread each within torch, and so does all else in training."""
+        self._threads = torch.get_num_threads()
+        if self.device.type == "cpu" and self.model.parallel and self._threads > 1 and not self.config.compile:
+            torch.set_num_threads(1)
+            self._pool = ThreadPoolExecutor(self._threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    def teardown(self, stage: str) -> None:
+        if self._pool:
+            self._pool.shutdown()
+            self._pool = None
+            torch.set_num_threads(self._threads)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for part in batch.parts:
@@ -124,6 +165,19 @@ class Seq2Seq(LightningModule):
             )
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(config, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+class KnownGradient(torch.autograd.Function):
+    """A value whose gradient is already known; backward only scales it."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, gradients: Sequence[Tensor], *parameters: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *outer: Tensor) -> Any:
+        return None, None, *torch._foreach_mul(ctx.gradients, outer[0])
 
 
 def summed_loss(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> Tensor:
@@ -233,6 +287,7 @@ def fit(
         logger=list(loggers),
         callbacks=list(callbacks),
         num_sanity_val_steps=0,
+        limit_val_batches=None if data.task.splits().validation else 0,
         use_distributed_sampler=False,
         enable_checkpointing=False,
         enable_progress_bar=False,

@@ -8,6 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from tfstudy.models.base import Dropout
 from tfstudy.models.positions import RelativePositions
 
 
@@ -27,7 +28,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, dim: int, heads: int, dropout: float = 0.0, relative: bool = False) -> None:
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout = heads, Dropout(dropout)
         self.query = nn.Linear(dim, dim)
         self.key_value = nn.Linear(dim, 2 * dim)
         self.out = nn.Linear(dim, dim)
@@ -38,7 +39,14 @@ class MultiHeadAttention(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+        return x.view(*x.shape[:2], self.heads, x.shape[2] // self.heads).transpose(1, 2)
+
+    def _explicit(self, query: Tensor, seen: KeyValue, mask: Tensor | None) -> Tensor:
+        scores = query @ seen.keys.transpose(-1, -2) / math.sqrt(query.shape[-1])
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+        weights: Tensor = self.dropout(scores.softmax(-1))
+        return weights @ seen.values
 
     def project(self, x: Float[Tensor, "batch length dim"]) -> KeyValue:
         """Keys and values of these inputs."""
@@ -53,6 +61,8 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
     ) -> Float[Tensor, "batch query dim"]:
         """Attention of `x` to `seen`. With `causal` the last query is the newest of `seen`, and none looks ahead."""
+        if causal and mask is not None:
+            raise ValueError("mask must be None with causal, but is given")
         query, keys = self._split(self.query(x)), seen.keys.shape[2]
         length = query.shape[2]
         bias: Tensor | None = None
@@ -63,13 +73,14 @@ class MultiHeadAttention(nn.Module):
             bias = bias / math.sqrt(query.shape[-1])
             if mask is not None:
                 bias = bias.masked_fill(~mask, float("-inf"))
-        attended = scaled_dot_product_attention(
-            query,
-            seen.keys,
-            seen.values,
-            attn_mask=mask if bias is None else bias,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=causal and length > 1 and mask is None,
-        )
+        dropped = self.training and self.dropout.probability > 0
+        masked = mask if bias is None else bias
+        whole = causal and length > 1 and masked is None
+        if dropped:  # the fused kernel would draw from the global generator
+            if whole:
+                masked = torch.ones(length, keys, dtype=torch.bool, device=x.device).tril()
+            attended = self._explicit(query, seen, masked)
+        else:
+            attended = scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=masked, is_causal=whole)
         projected: Tensor = self.out(attended.transpose(1, 2).flatten(2))
         return projected

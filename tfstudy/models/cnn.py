@@ -29,13 +29,14 @@ class CNN(Model):
     """Gated convolutions with residuals; every decoder layer attends to the source."""
 
     version = 1
+    parallel = True
 
     class Config(ModelConfig):
         channels: int = Field(128, ge=1, le=16384, description="width of the convolutions")
         layers: int = Field(4, ge=1, le=512, description="convolutions of the encoder and of the decoder")
         kernel: int = Field(3, ge=1, le=63, description="tokens that a convolution sees")
         positions: Literal["learned", "sinusoidal", "none"] = Field("learned", description="how positions enter")
-        longest: int = Field(512, ge=1, description="positions that the table holds")
+        longest: int = Field(512, ge=1, description="positions that a learned table holds")
         weight_norm: bool = Field(True, description="weights as length and direction (Salimans & Kingma 2016)")
 
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
@@ -54,6 +55,10 @@ class CNN(Model):
         self.decoder_out = linear(config, channels, dim)
         self.output = linear(config, dim, target_vocab, config.dropout)
         self.dropout = Dropout(config.dropout)
+
+    @property
+    def longest(self) -> int | None:
+        return self.config.longest if self.config.positions == "learned" else None
 
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> CNNState:
         positions = torch.arange(source.shape[1], device=source.device)[None]
@@ -100,7 +105,7 @@ def gated(layer: nn.Module, x: Float[Tensor, "batch padded channels"]) -> Float[
 
 
 def scale_gradient(x: Tensor, scale: float) -> Tensor:
-    """`x`, with its gradient times `scale`: the encoder is reached by one gradient per decoder layer (section 3.5)."""
+    """`x`, with its gradient times `scale`: the encoder is reached by one gradient per decoder layer (section 3.4)."""
     return x.detach() + (x - x.detach()) * scale
 
 

@@ -30,13 +30,14 @@ class LSTM(Model):
     """
 
     version = 1
+    parallel = True
 
     class Config(ModelConfig):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
         layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder and of the decoder")
         bidirectional: bool = Field(True, description="the encoder reads both ways")
         attention: Literal["multiplicative", "additive", "none"] = Field(
-            "multiplicative", description="Luong's general score, Bahdanau's, or no attention"
+            "multiplicative", description="Luong's general score over sqrt(hidden), Bahdanau's, or none"
         )
         input_feeding: bool = Field(
             False, description="the attended vector enters the next step (slow: steps in a loop)"
@@ -54,7 +55,9 @@ class LSTM(Model):
             Reader(hidden * directions if depth else config.dim, hidden, directions) for depth in range(config.layers)
         )
         fed = hidden if config.input_feeding else 0
-        self.decoder = recurrent(config.dim + fed, hidden, config.layers, config.dropout)
+        self.decoder = nn.ModuleList(
+            recurrent(hidden if depth else config.dim + fed, hidden) for depth in range(config.layers)
+        )
         self.bridge = nn.ModuleList(nn.Linear(hidden * directions, 2 * hidden) for _ in range(config.layers))
         self.attention = Attention(config.attention, hidden, hidden * directions)
         self.combine = nn.Linear(hidden + self.attention.width, hidden)
@@ -94,11 +97,15 @@ class LSTM(Model):
 
     def _advance(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
         """The attended vectors h~ = tanh(W [h; c]) (Luong et al. 2015, eq. 5) after inputs `x`."""
-        start = (state.hidden.transpose(0, 1).contiguous(), state.cell.transpose(0, 1).contiguous())
-        outputs, (hidden, cell) = self.decoder(x, start)
+        hidden, cell, outputs = [], [], x
+        for depth, layer in enumerate(self.decoder):
+            start = (state.hidden[None, :, depth].contiguous(), state.cell[None, :, depth].contiguous())
+            outputs, (last_hidden, last_cell) = layer(self.dropout(outputs) if depth else outputs, start)
+            hidden.append(last_hidden[0])
+            cell.append(last_cell[0])
         context = self.attention(outputs, state.keys, state.values, state.source_mask)
         attended = torch.tanh(self.combine(torch.cat([outputs, context], -1)))
-        return attended, state._replace(hidden=hidden.transpose(0, 1), cell=cell.transpose(0, 1))
+        return attended, state._replace(hidden=torch.stack(hidden, 1), cell=torch.stack(cell, 1))
 
 
 class Reader(nn.Module):
@@ -159,9 +166,9 @@ class Attention(nn.Module):
         return weights @ values
 
 
-def recurrent(inputs: int, hidden: int, layers: int = 1, dropout: float = 0.0) -> nn.LSTM:
-    """An `nn.LSTM`, Xavier for input weights, orthogonal for recurrent ones, forget biases 1 in sum."""
-    lstm = nn.LSTM(inputs, hidden, layers, batch_first=True, dropout=dropout if layers > 1 else 0.0)
+def recurrent(inputs: int, hidden: int) -> nn.LSTM:
+    """One recurrent layer, Xavier for input weights, orthogonal for recurrent ones, forget biases 1 in sum."""
+    lstm = nn.LSTM(inputs, hidden, batch_first=True)
     for name, parameter in lstm.named_parameters():
         if "bias" in name:
             nn.init.zeros_(parameter)

@@ -25,18 +25,16 @@ class Embedding(nn.Module):
         if kind == "learned":
             self.positions = nn.Embedding(longest, dim)
             nn.init.normal_(self.positions.weight, std=std * scale)
-        elif kind == "sinusoidal":
-            self.register_buffer("table", sinusoids(torch.arange(longest), dim), persistent=False)
 
     def forward(
         self, tokens: Int[Tensor, "batch length"], positions: Int[Tensor, "#batch length"]
     ) -> Float[Tensor, "batch length {self.dim}"]:
-        """Embeddings of tokens at positions. A position past the table's end is computed, or refused if learned."""
+        """Embeddings of tokens at positions; learned ones must be below `longest`."""
         embedded: Tensor = self.tokens(tokens) * self.scale
         if self.kind == "learned":
             embedded = embedded + self.positions(positions)
         elif self.kind == "sinusoidal":
-            embedded = embedded + nn.functional.embedding(positions, self.get_buffer("table"))
+            embedded = embedded + sinusoids(positions, self.dim).to(embedded.dtype)
         return embedded
 
 
@@ -60,7 +58,7 @@ class RelativePositions(nn.Module):
         batch, heads, length, head = query.shape
         lowest = start - (keys - 1)  # the smallest distance; the largest is start + length - 1
         distances = torch.arange(lowest, start + length, device=query.device)
-        encoded = self.project(sinusoids(distances, self.dim)).view(-1, heads, head).permute(1, 2, 0)
+        encoded = self.project(sinusoids(distances, self.dim).to(query.dtype)).view(-1, heads, head).permute(1, 2, 0)
         by_distance = (query + self.position_bias) @ encoded  # batch heads query distances
         place = (
             torch.arange(start, start + length, device=query.device)[:, None]

@@ -26,6 +26,7 @@ class Transformer(Model):
     """Self-attention in the encoder, causal self-attention and attention to the source in the decoder."""
 
     version = 1
+    parallel = True
 
     class Config(ModelConfig):
         encoder_layers: int = Field(2, ge=1, le=512, description="blocks of the encoder")
@@ -37,8 +38,8 @@ class Transformer(Model):
         positions: Literal["sinusoidal", "learned", "relative", "none"] = Field(
             "sinusoidal", description="how positions enter; relative is that of Dai et al. 2019"
         )
-        longest: int = Field(512, ge=1, description="positions that a learned or precomputed table holds")
-        share_layers: bool = Field(False, description="one block applied at every depth (Dehghani et al. 2019)")
+        longest: int = Field(512, ge=1, description="positions that a learned table holds")
+        share_layers: bool = Field(False, description="one block applied at every depth, without a signal of the depth")
         tie_output: bool = Field(False, description="output layer = target embedding, without a bias")
         share_embeddings: bool = Field(False, description="source embedding = target embedding; one vocabulary")
 
@@ -71,6 +72,10 @@ class Transformer(Model):
             nn.init.xavier_uniform_(self.output.weight)
             nn.init.zeros_(self.output.bias)
         self.dropout = Dropout(config.dropout)
+
+    @property
+    def longest(self) -> int | None:
+        return self.config.longest if self.config.positions == "learned" else None
 
     def encode(
         self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]

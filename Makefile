@@ -1,0 +1,46 @@
+# The manual of the project: `make scan` runs the main job, `make test` the tests. Both install what they need.
+PYTHON ?= python3
+BIN = .venv/bin
+STAMP = .venv/installed
+
+.PHONY: help scan test check slow bench scan-first clean
+
+help:
+	@echo "make scan        train and evaluate a Transformer on SCAN simple (some minutes on a laptop's CPU)"
+	@echo "make test        the fast tests"
+	@echo "make check       ruff, mypy and the fast tests, as in CI"
+	@echo "make slow        the tests that take minutes"
+	@echo "make bench       every benchmark, as ratios against a baseline"
+	@echo "make scan-first  the runs of results/scan-first (hours on two cores)"
+
+# torch comes first and by its exact version: whatever asks for it later is then satisfied with this build.
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $(STAMP)
+
+scan: $(STAMP)
+	$(BIN)/tfstudy run scan --arch transformer
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -q
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q
+
+slow: $(STAMP)
+	$(BIN)/python -m pytest -q -m slow
+
+bench: $(STAMP)
+	for script in training decoding lightning parts dropout startup; do \
+	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+scan-first: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" bash results/scan-first/runs.sh
+
+clean:
+	rm -rf .venv results-smoke .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,134 @@
+"""Positions against their formulas, and what theory says of attention with and without them."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch.testing import assert_close
+
+from tfstudy.models.attention import MultiHeadAttention
+from tfstudy.models.positions import Embedding, RelativePositions, sinusoids
+
+CLOSE = {"atol": 2e-5, "rtol": 1e-4}
+
+
+def encoding(position, dim):
+    """Vaswani et al. 2017, section 3.5, element by element, in double precision."""
+    angles = [position / 10000 ** (2 * (k // 2) / dim) for k in range(dim)]
+    return torch.tensor([math.cos(a) if k % 2 else math.sin(a) for k, a in enumerate(angles)])
+
+
+def randomised(module):
+    torch.manual_seed(0)
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return module.eval()
+
+
+@given(position=st.integers(-500, 500), dim=st.integers(1, 33))
+def test_sinusoids_follow_the_formula(position, dim):
+    assert_close(sinusoids(torch.tensor(position), dim), encoding(position, dim), atol=2e-4, rtol=0)
+
+
+@given(position=st.integers(0, 400), shift=st.integers(-50, 50), half=st.integers(1, 8))
+def test_a_shifted_encoding_is_a_linear_map_that_does_not_depend_on_the_position(position, shift, half):
+    rotation = torch.zeros(2 * half, 2 * half)
+    for i in range(half):
+        angle = shift / 10000 ** (i / half)
+        sin, cos = math.sin(angle), math.cos(angle)
+        rotation[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = torch.tensor([[cos, sin], [-sin, cos]])
+    here, there = sinusoids(torch.tensor([position, position + shift]), 2 * half)
+    assert_close(rotation @ here, there, atol=2e-4, rtol=0)
+
+
+def test_encodings_of_different_positions_differ():
+    table = sinusoids(torch.arange(512), 16)
+    assert (torch.cdist(table, table) + 9 * torch.eye(512)).min() > 0.05
+
+
+@pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
+def test_an_embedding_is_scaled_and_its_position_added(kind):
+    torch.manual_seed(0)
+    embedding = Embedding(9, 6, kind, longest=20, scale=3.0)
+    tokens, positions = torch.tensor([[4, 5, 4]]), torch.tensor([[2, 3, 19]])
+    added = {
+        "sinusoidal": lambda: sinusoids(positions, 6),
+        "learned": lambda: embedding.positions.weight[positions],
+        "none": lambda: 0,
+    }[kind]()
+    assert_close(embedding(tokens, positions), 3.0 * embedding.tokens.weight[tokens] + added)
+
+
+def test_a_sinusoidal_position_past_the_table_is_computed():
+    embedding = Embedding(9, 6, "sinusoidal", longest=4)
+    far = torch.tensor([[3, 4, 70]])
+    added = embedding(torch.full((1, 3), 5), far) - embedding.tokens.weight[5]
+    assert_close(added, sinusoids(far, 6), **CLOSE)
+
+
+def test_a_learned_position_past_the_table_is_refused():
+    with pytest.raises(IndexError):
+        Embedding(9, 6, "learned", longest=4)(torch.tensor([[5]]), torch.tensor([[4]]))
+
+
+def test_a_sinusoidal_table_is_neither_trained_nor_saved():
+    embedding = Embedding(9, 6, "sinusoidal", longest=4)
+    assert [name for name, _ in embedding.named_parameters()] == list(embedding.state_dict()) == ["tokens.weight"]
+
+
+@pytest.mark.parametrize(("new", "keys", "causal"), [(5, 5, True), (1, 5, True), (2, 5, True), (5, 5, False)], ids=str)
+def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
+    """Dai et al. 2019, section 3.3: (q_i + u) k_j + (q_i + v) W r_{i-j}, over sqrt(d)."""
+    dim, heads, head = 12, 3, 4
+    attention = randomised(MultiHeadAttention(dim, heads, relative=True))
+    relative, x = attention.relative, torch.randn(keys, dim)
+    q, k, v = attention.query(x), *attention.key_value(x).chunk(2, -1)
+    mask = torch.tensor([True, True, True, True, causal])
+    rows = []
+    for i in range(keys - new, keys):
+        parts = []
+        for h in range(heads):
+            at, scores = slice(h * head, (h + 1) * head), []
+            seen = [j for j in range(keys) if (j <= i if causal else mask[j])]
+            for j in seen:
+                distance = relative.project.weight[at] @ encoding(i - j, dim)
+                content = (q[i, at] + relative.content_bias[h, 0]) @ k[j, at]
+                place = (q[i, at] + relative.position_bias[h, 0]) @ distance
+                scores.append((content + place) / math.sqrt(head))
+            parts.append(torch.stack(scores).softmax(0) @ v[seen, at])
+        rows.append(attention.out(torch.cat(parts)))
+    seen = attention.project(x[None])
+    got = attention(x[None, keys - new :], seen, None if causal else mask.view(1, 1, 1, -1), causal)
+    assert_close(got[0], torch.stack(rows), **CLOSE)
+
+
+@given(start=st.integers(0, 12), keys=st.integers(1, 9), shift=st.integers(1, 20))
+@settings(max_examples=30)
+def test_relative_terms_depend_on_the_distance_alone(start, keys, shift):
+    relative = randomised(RelativePositions(8, 2))
+    query = torch.randn(1, 2, 3, 4)
+    _, near = relative(query, keys, start)
+    _, far = relative(query, keys + shift, start + shift)
+    assert_close(far[..., shift:], near, **CLOSE)
+
+
+@given(order=st.permutations(range(6)))
+@settings(max_examples=20)
+def test_self_attention_without_positions_is_permutation_equivariant(order):
+    attention = randomised(MultiHeadAttention(8, 2))
+    x = torch.randn(1, 6, 8)
+    shuffled = x[:, order]
+    assert_close(
+        attention(shuffled, attention.project(shuffled)), attention(x, attention.project(x))[:, order], **CLOSE
+    )
+
+
+def test_self_attention_with_relative_positions_is_not_permutation_equivariant():
+    attention = randomised(MultiHeadAttention(8, 2, relative=True))
+    x, order = torch.randn(1, 6, 8), [1, 0, 2, 3, 4, 5]
+    shuffled = x[:, order]
+    plain, moved = attention(x, attention.project(x)), attention(shuffled, attention.project(shuffled))
+    assert (moved - plain[:, order]).abs().max() > 1e-3

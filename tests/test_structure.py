@@ -1,0 +1,124 @@
+"""The floors of the code: imports go down or sideways, never up, and files stay small."""
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from importlib.util import resolve_name
+from pathlib import Path
+
+import pytest
+
+import tasks
+import tfstudy
+
+ROOT = Path(tfstudy.__file__).parent.parent
+FLOORS = (
+    ("tasks",),
+    ("tfstudy.vocab", "tfstudy.data", "tfstudy.models"),
+    ("tfstudy.decoding", "tfstudy.config"),
+    ("tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.progress"),
+    ("tfstudy.experiment",),
+    ("tfstudy.report",),
+    ("tfstudy.cli",),
+    ("tfstudy.__main__",),
+)
+FILES = sorted([*(ROOT / "tasks").rglob("*.py"), *(ROOT / "tfstudy").rglob("*.py")])
+HEAVY = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "sacrebleu", "tokenizers", "seaborn"}
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def within(module: str, package: str) -> bool:
+    return module == package or module.startswith(f"{package}.")
+
+
+def floor(module: str) -> int | None:
+    found = [i for i, names in enumerate(FLOORS) if any(within(module, name) for name in names)]
+    return found[0] if found else None
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def imported(module: str, path: Path, deferred: bool = True) -> set[str]:
+    """The modules that a file imports; with `deferred`, those within functions or for type checkers too."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    out: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if not deferred and (isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or is_type_checking(node)):
+            return
+        if isinstance(node, ast.Import):
+            out.update(alias.name for alias in node.names)
+        if isinstance(node, ast.ImportFrom):
+            base = resolve_name("." * node.level + (node.module or ""), package) if node.level else str(node.module)
+            whole = [f"{base}.{alias.name}" for alias in node.names]
+            out.update(name if name in MODULES else base for name in whole)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return out
+
+
+def test_every_module_stands_on_a_floor():
+    assert [module for module in MODULES if module != "tfstudy" and floor(module) is None] == []
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name != "tfstudy"])
+def test_imports_go_down_or_sideways(module):
+    ours = {name for name in imported(module, MODULES[module]) if floor(name) is not None}
+    assert [name for name in ours if floor(name) > floor(module)] == []
+
+
+def test_no_imports_are_circular():
+    graph = {}
+    for module, path in MODULES.items():
+        names = {name for name in imported(module, path, deferred=False) if name in MODULES}
+        graph[module] = {name for name in names if not within(module, name)}  # a package is there before its parts
+    TopologicalSorter(graph).prepare()
+
+
+def test_tasks_import_nothing_of_tfstudy_and_nothing_heavy():
+    for module, path in MODULES.items():
+        if within(module, "tasks"):
+            assert not [name for name in imported(module, path) if within(name, "tfstudy")], module
+            assert not [n for n in imported(module, path, deferred=False) if n.split(".")[0] in HEAVY], module
+
+
+def test_models_know_no_lightning_and_no_vocabulary():
+    for module, path in MODULES.items():
+        if within(module, "tfstudy.models"):
+            names = imported(module, path)
+            assert not [name for name in names if name.split(".")[0] in {"lightning", "torchmetrics"}], module
+            assert "tfstudy.vocab" not in names, module
+
+
+def test_the_command_line_imports_nothing_heavy_at_its_top():
+    names = imported("tfstudy.cli", MODULES["tfstudy.cli"], deferred=False)
+    assert not [name for name in names if name.split(".")[0] in HEAVY or within(name, "tfstudy")]
+
+
+def test_the_imported_tasks_are_ours():
+    assert Path(tasks.__file__).parent == ROOT / "tasks"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: module_of(path))
+def test_no_file_is_long(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
+
+
+def test_no_file_is_named_for_nothing_in_particular():
+    assert not [path for path in FILES if re.search(r"(?:utils?|helpers?|misc|common)\.py$", path.name)]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: module_of(path))
+def test_every_module_says_what_it_is(path):
+    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
