@@ -174,7 +174,7 @@ def test_a_missing_file_is_refused_by_name(tmp_path):
 def test_a_key_that_is_no_string_is_refused(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("1: 2\ntrain: {3: 4}")
-    found = mistakes(**{"train": read_yaml(path)["train"]})
+    found = mistakes(train=read_yaml(path)["train"])
     assert len(found) == 1
     with pytest.raises(UserError):
         resolve(merge({"task": "scan", "arch": "lstm"}, read_yaml(path)))

@@ -10,10 +10,11 @@ from torch import Tensor
 import tasks
 from tasks.base import Example
 from tfstudy import models
-from tfstudy.config import DecodeConfig, EvalConfig
+from tfstudy.config import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data import TaskData
 from tfstudy.evaluation import MARGIN, evaluate, generation_limit, some, summarise
 from tfstudy.models.base import Model
+from tfstudy.training import Seq2Seq, fit
 from tfstudy.vocab import EOS, PAD
 
 CPU = torch.device("cpu")
@@ -107,30 +108,30 @@ def test_a_model_that_never_ends_is_stopped_beyond_the_longest_target(data):
     assert {len(row["prediction"].split()) for row in rows} == {7}
 
 
-def random_model(arch, data):
+def half_trained(arch, data):
+    """A model that says something of its source, often wrong."""
     torch.manual_seed(0)
     cls = models.find(arch)
     model = cls(cls.Config(dim=16, **SMALL[arch]), len(data.source_vocab), len(data.target_vocab))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
+    config = TrainConfig(steps=60, warmup=0, learning_rate=0.01, check_every=60, log_every=60, batch_size=32)
+    fit(Seq2Seq(model, len(data.target_vocab), config), data, accelerator="cpu")
     return model
 
 
 @pytest.mark.parametrize("decode", [{}, {"method": "beam", "width": 3, "length_penalty": 0.6}], ids=["greedy", "beam"])
 @pytest.mark.parametrize("arch", SMALL)
 def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
-    model = random_model(arch, data)
+    model = half_trained(arch, data)
     one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, limit=60) for size in (1, 7, 64))
     said = [(row["source"], row["prediction"], row["oracle_length"]) for row in one.rows]
-    assert len({prediction for _, prediction, _ in said}) > 5, "the model says something of the source"
+    assert len({prediction for _, prediction, _ in said}) > 3, "the model says something of the source"
     for other in (seven, all_):
         assert [(row["source"], row["prediction"], row["oracle_length"]) for row in other.rows] == said
         assert shares(other.summary) == pytest.approx(shares(one.summary), abs=1e-6)
 
 
 def test_evaluation_happens_without_dropout_and_leaves_the_weights_alone(data):
-    model = random_model("lstm", data).train()
+    model = half_trained("lstm", data).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
     assert evaluated(model, data, limit=30) == evaluated(model.train(), data, limit=30)
     assert not model.training
@@ -138,7 +139,7 @@ def test_evaluation_happens_without_dropout_and_leaves_the_weights_alone(data):
 
 
 def test_slices_add_up_to_the_whole(data):
-    summary, rows = evaluated(random_model("lstm", data), data, "validation")
+    summary, rows = evaluated(half_trained("lstm", data), data, "validation")
     assert summary["n"] == len(rows) == len(data.task.examples("validation"))
     assert summary["slices"].keys() == {"length", "first"}
     for tag, parts in summary["slices"].items():

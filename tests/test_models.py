@@ -389,7 +389,7 @@ def test_attention_none_has_no_parameters():
 
 
 def test_forget_gates_start_with_a_bias_of_one(build):
-    state = build("lstm").decoder.state_dict()
+    state = build("lstm").decoder[0].state_dict()
     bias = state["bias_ih_l0"] + state["bias_hh_l0"]
     assert_close(bias.view(4, 20), torch.tensor([0.0, 1.0, 0.0, 0.0])[:, None].expand(4, 20))
 

@@ -492,5 +492,5 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
 
 def test_a_folder_that_can_not_be_made_is_a_user_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"can't write to .*file/out: Not a directory"):
+    with pytest.raises(UserError, match=r"can't write to .*file/out: "):
         write_datasets(toy(), tmp_path / "file" / "out", "parquet")

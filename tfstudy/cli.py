@@ -210,6 +210,19 @@ def table(
 
 
 @app.command()
+def plot(
+    out: Annotated[Path, typer.Option(help="The picture's file: .png, .svg or .pdf.")],
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, a folder within the results.")] = "runs",
+    results: Results = RESULTS,
+) -> None:
+    """Draw a study's exact match by split and architecture, each seed a point, beside published figures."""
+    from tfstudy.report.plots import by_split
+
+    by_split(results / study, out)
+    print(out)
+
+
+@app.command()
 def export(
     task: TaskName,
     out: Annotated[Path, typer.Option(help="A folder that is not there yet.")],

@@ -2,6 +2,8 @@
 
 import math
 import os
+import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -293,5 +295,13 @@ def fit(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(module, data, ckpt_path=resume, weights_only=True)
+    interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
+    try:
+        trainer.fit(module, data, ckpt_path=resume, weights_only=True)
+    except SystemExit:  # what Lightning makes of a KeyboardInterrupt
+        raise KeyboardInterrupt from None
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, interrupt)  # Lightning leaves it ignored
+        module.teardown("fit")  # an exception skips it
     return trainer

@@ -120,5 +120,6 @@ class Dropout(nn.Module):
             return nn.functional.dropout(x, self.probability)
         bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
         bits = bits.random_(-(2**63), None, generator=_OWN.generator).view(torch.int16)
-        kept = bits[: x.numel()].view(x.shape) >= self._dropped - 2**15
-        return x * kept.to(x.dtype).mul_(1 / (1 - self._dropped / 2**16))
+        kept = torch.empty(x.shape, dtype=x.dtype)
+        torch.ge(bits[: x.numel()].view(x.shape), self._dropped - 2**15, out=kept)
+        return x * kept.mul_(1 / (1 - self._dropped / 2**16))

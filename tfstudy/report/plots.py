@@ -1,0 +1,71 @@
+"""Pictures of a study's records."""
+
+from pathlib import Path
+
+from tasks.base import UserError, one_of
+from tfstudy.report.summary import published
+from tfstudy.report.table import ARCHITECTURES, rows
+
+COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Okabe & Ito 2008, safe for the colour-blind
+
+
+def by_split(study: Path, out: Path) -> None:
+    """Exact match on test by split and architecture: a point a seed, published figures as short dark lines."""
+    one_of("--out's ending", out.suffix, (".png", ".svg", ".pdf"))
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import matplotlib.pyplot as plt
+    import pandas as pd
+    import seaborn as sns
+
+    table, _ = rows(study)
+    points = pd.DataFrame(
+        [
+            {"split": row.split, "architecture": label(row.arch, row.preset), "exact match": value, "arch": row.arch}
+            for row in table
+            for value in row.values("exact_match")
+        ]
+    )
+    splits = list(dict.fromkeys(points["split"]))
+    names = sorted(set(points["architecture"]), key=lambda name: (list(COLOURS).index(name.split()[0]), name))
+    sns.set_theme(style="whitegrid", context="paper")
+    grid, axes = plt.subplots(figsize=(8, 0.9 * len(splits) + 1.2), layout="constrained")
+    palette = {name: COLOURS[name.split()[0]] for name in names}
+    markers = ["o", "D", "s", "^", "v"]
+    step = 0.8 / len(names)
+    for place, name in enumerate(names):
+        own = points[points["architecture"] == name]
+        height = [splits.index(s) + (place - (len(names) - 1) / 2) * step for s in own["split"]]
+        style = markers[sum(n.split()[0] == name.split()[0] for n in names[:place])]
+        axes.scatter(
+            own["exact match"], height, color=palette[name], marker=style, label=name, s=28, zorder=3, alpha=0.85
+        )
+        for split in set(own["split"]):
+            level = splits.index(split) + (place - (len(names) - 1) / 2) * step
+            for value in quoted(table[0].task, split, name.split()[0]):
+                axes.plot([value, value], [level - step / 3, level + step / 3], color="black", lw=1.3, zorder=2)
+    axes.plot([], [], color="black", lw=1.3, label="published (same kind)")
+    axes.set(xlabel="exact match on test (%)", ylabel="", xlim=(-3, 103), yticks=range(len(splits)), yticklabels=splits)
+    axes.invert_yaxis()
+    axes.grid(visible=False, axis="y")
+    for border in range(1, len(splits)):
+        axes.axhline(border - 0.5, color="0.85", lw=0.8)
+    axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    try:
+        grid.savefig(out, dpi=160)
+    except OSError as error:
+        raise UserError(f"can't write to {out}: {error.strerror}") from None
+    finally:
+        plt.close(grid)
+
+
+def label(arch: str, preset: str) -> str:
+    """The name in the legend."""
+    return arch if preset == "default" else f"{arch} {preset}"
+
+
+def quoted(task: str, split: str, arch: str) -> list[float]:
+    """Published exact match of this kind of architecture, those that are plain numbers."""
+    values = [row["value"] for row in published(task, split) if row["arch"] in ARCHITECTURES.get(arch, (arch,))]
+    return [float(value) for value in values if value.replace(".", "", 1).isdigit()]
