@@ -235,7 +235,7 @@ def test_a_process_of_its_own_killed_from_outside_resumes_on_scan(arch, tmp_path
 
 
 @pytest.mark.parametrize("place", ["training", "evaluation"])
-def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, capfd, undisturbed):
+def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, undisturbed):
     def interrupt() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -258,8 +258,6 @@ def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, capfd, u
             sys.stderr.flush()
             os._exit(int(end.code or 0))
 
-    with capfd.disabled():
-        pass
     process = forked([], lambda: _to_file(Path("err"), child))
     _, status = os.waitpid(process, 0)
     assert os.WEXITSTATUS(status) == 130

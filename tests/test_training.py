@@ -279,19 +279,6 @@ def test_other_precisions_run(precision):
     assert read_result(folder())["status"] == "finished"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", SMALL)
-def test_a_compiled_model_trains_to_the_same_weights(arch):
-    if not shutil.which("gcc") and not shutil.which("g++"):
-        pytest.skip("torch.compile needs a compiler")
-    assert same(trained(arch), trained(arch, compile=True), atol=1e-4)
-
-
-def test_a_compiled_module_can_be_made():
-    module, _ = parts(compile=True)
-    assert {name.split(".")[0] for name in module.state_dict()} == {"model"}
-
-
 # Divergence
 
 
@@ -391,13 +378,34 @@ def test_what_the_record_says_of_training_is_what_was_done():
     assert result["train_examples"] == len(data.encoded["train"])
 
 
-# Several devices
+@pytest.mark.parametrize("parts", [1, 4])
+def test_the_validation_loss_is_that_of_all_labels(parts):
+    """Every label counts the same, in whatever batch or part it stands."""
+    assert tfstudy(*command("lstm", "--set", f"train.parts={parts}")) == 0
+    words = overrides(word for word in command() if "=" in word)
+    prepared = experiment.prepare(resolve({"task": "reverse", "arch": "lstm"} | words))
+    checkpoint = torch.load(folder() / "checkpoints/last.ckpt", weights_only=True)
+    prepared.model.load_state_dict(training.model_weights(checkpoint))
+    encoded = prepared.data.encoded["validation"]
+    part = encoded.rows(torch.arange(len(encoded)))
+    with torch.no_grad():
+        logits = prepared.model.eval()(part.source, part.source != PAD, part.target[:, :-1])
+    labels = part.target[:, 1:]
+    loss = float(summed_loss(logits, part.target) / (labels != PAD).sum())
+    accuracy = float((logits.argmax(-1) == labels)[labels != PAD].float().mean())
+    kept = metrics(folder())
+    assert kept["40", "validation_loss"] == pytest.approx(loss, abs=1e-5)
+    assert kept["40", "validation_accuracy"] == pytest.approx(accuracy, abs=1e-6)
 
 
-def devices(count: int, results: str, *more: str) -> Path:
-    words = ["run", "scan", *command("lstm")[2:], "--set", "model.dropout=0", "--set", "train.steps=20", *more]
+# Processes of their own: several devices, compilation
+
+
+def shell(results: str, *more: str, arch: str = "lstm") -> Path:
+    """The folder of a run that a process of its own made, without dropout."""
+    words = ["run", "scan", *command(arch)[2:], "--set", "model.dropout=0", "--set", "train.steps=20", *more]
     done = subprocess.run(
-        [sys.executable, "-m", "tfstudy", *words, "--devices", str(count), "--results", results],
+        [sys.executable, "-m", "tfstudy", *words, "--results", results],
         env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -414,7 +422,7 @@ def metrics(path: Path) -> dict[tuple[str, str], float]:
 
 @pytest.mark.slow
 def test_two_devices_train_as_one_does():
-    one, two = devices(1, "one"), devices(2, "two")
+    one, two = shell("one"), shell("two", "--devices", "2")
     assert one.name == two.name, "devices are no part of the identity"
     a, b = metrics(one), metrics(two)
     assert a.keys() == b.keys()
@@ -425,3 +433,15 @@ def test_two_devices_train_as_one_does():
     assert {name: split["n"] for name, split in x["splits"].items()} == {
         name: split["n"] for name, split in y["splits"].items()
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", SMALL)
+def test_a_compiled_model_trains_as_an_eager_one_does(arch):
+    if not shutil.which("gcc") and not shutil.which("g++"):
+        pytest.skip("torch.compile needs a compiler")
+    eager = metrics(shell("eager", "--set", "train.parts=1", arch=arch))
+    compiled = metrics(shell("compiled", "--set", "train.parts=1", "--set", "train.compile=true", arch=arch))
+    assert eager.keys() == compiled.keys()
+    for key, value in eager.items():
+        assert compiled[key] == pytest.approx(value, abs=1e-3, rel=1e-3), key

@@ -87,7 +87,11 @@ def run(
     resolved = config_of(task, arch, preset, config, set_, flags, smoke)
     root = results.with_name(f"{results.name}-smoke") if smoke else results
     options = experiment.Options(preset, fresh, resume, devices, accelerator)
-    outcome = experiment.run(resolved, root, study, options)
+    try:
+        outcome = experiment.run(resolved, root, study, options)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        raise typer.Exit(130) from None
     if outcome:
         show(outcome.result)
         print(outcome.path)
@@ -247,8 +251,6 @@ def main(arguments: list[str] | None = None) -> None:
         app(arguments)
     except UserError as error:
         code, text = 2, f"error: {error}"
-    except KeyboardInterrupt:
-        code, text = 130, "interrupted; the same command goes on from the last checkpoint"
     except OSError as error:
         code, text = 1, f"error: {error.strerror or error}" + (f": {error.filename}" if error.filename else "")
         text += "; nothing is lost: the same command goes on from the last checkpoint"

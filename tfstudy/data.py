@@ -166,9 +166,9 @@ class Loader:
 class TaskData(LightningDataModule):
     """Any task for a `lightning.Trainer`: vocabularies from the train split, batches by `Batches`.
 
-    An epoch is a pass over the train split, or `epoch` batches if that is set. A batch is computed in at most `parts`
-    parts; 0 means 4 on a CPU, where padding costs most, and 1 elsewhere, where the number of kernels does. The
-    validation loader covers the validation split, if there is one, in batches sorted by length.
+    An epoch is a pass over the train split, or `epoch` batches if that is set; the first is number `first_epoch`. A
+    batch is computed in at most `parts` parts; 0 means 4 on a CPU, where padding costs most, and 1 elsewhere, where the
+    number of kernels does. The validation loader covers the validation split, if any, in batches sorted by length.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class TaskData(LightningDataModule):
     ) -> None:
         super().__init__()
         self.task = task
-        self.epoch = 0
+        self.epoch = self.first_epoch = 0
         self.longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
         train = task.examples(task.splits().train)
         self.source_vocab = Vocab.of(e.source for e in train)
@@ -214,7 +214,7 @@ class TaskData(LightningDataModule):
         return self._loader(validation, order, len(order), lambda: 0)
 
     def _epochs_done(self) -> int:
-        return self.trainer.current_epoch if self.trainer else 0
+        return self.first_epoch + (self.trainer.current_epoch if self.trainer else 0)
 
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)

@@ -157,9 +157,9 @@ def train(
     """Trains from the record's last checkpoint, if it has one, to the end; leaves the chosen weights in the model."""
     config, last = prepared.config, record.checkpoints / "last.ckpt"
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
-    step = 0
-    if last.exists():
-        step = load_checkpoint(last, record.run)["global_step"]
+    checkpoint = load_checkpoint(last, record.run) if last.exists() else None
+    step = checkpoint["global_step"] if checkpoint else 0
+    if checkpoint:
         say(f"resuming after step {step} of {config.train.steps}")
         record.log(f"resumed after step {step}")
     record.rewind(step)
@@ -170,7 +170,7 @@ def train(
                 prepared.data,
                 callbacks=[watch, Checkpoints(record.checkpoints, record.run)],
                 loggers=[MetricsFile(record)],
-                resume=last if step else None,
+                resume=checkpoint,
                 devices=options.devices,
                 accelerator=options.accelerator,
             )
@@ -209,6 +209,8 @@ def score(
 def load(path: Path) -> Prepared:
     """A finished run with its weights; `UserError` if its data or code are no longer those that it was made with."""
     result = read_result(path)
+    if result["status"] != "finished":
+        raise UserError(f"{path} {result['status']}: it has no weights to use")
     prepared = prepare(resolve(read_yaml(path / "config.yaml")))
     if prepared.identity.hash != result["run"]:
         raise UserError(

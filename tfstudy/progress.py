@@ -41,18 +41,18 @@ class Watch(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._began = self._shown = time.monotonic()
-        self._from = trainer.global_step
+        self._from = self._step(pl_module)
         if trainer.is_global_zero and sys.stdout.isatty():
             columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TextColumn("{task.fields[text]}"))
             self._bar = Progress(*columns, TimeRemainingColumn(compact=True), console=Console())
-            self._task = self._bar.add_task("", total=trainer.max_steps, completed=trainer.global_step, text="")
+            self._task = self._bar.add_task("", total=self._from + trainer.max_steps, completed=self._from, text="")
             self._bar.start()
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, _: int
     ) -> None:
         self._tokens += batch.tokens * trainer.world_size
-        now, step = time.monotonic(), trainer.global_step
+        now, step = time.monotonic(), self._step(pl_module)
         if now - self._shown < (0.2 if self._bar else EVERY) or not trainer.is_global_zero:
             return
         speed = self._tokens / (now - self._began)
@@ -62,16 +62,21 @@ class Watch(Callback):
         if self._bar:
             self._bar.update(self._task, completed=step, text=self._text)
         else:
-            left = (trainer.max_steps - step) * (now - self._began) / max(1, step - self._from)
-            print(f"step {step}/{trainer.max_steps}  {self._text}  {left:.0f} s left", flush=True)
+            steps = self._from + trainer.max_steps
+            left = (steps - step) * (now - self._began) / max(1, step - self._from)
+            print(f"step {step}/{steps}  {self._text}  {left:.0f} s left", flush=True)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        assert isinstance(pl_module, Seq2Seq)
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         if trainer.is_global_zero:
             speed = self._tokens / (time.monotonic() - self._began)
-            self._log(f"step {trainer.global_step}  {speed:,.0f} tokens/s  {shown}")
+            self._log(f"step {self._step(pl_module)}  {speed:,.0f} tokens/s  {shown}")
+
+    @staticmethod
+    def _step(module: LightningModule) -> int:
+        assert isinstance(module, Seq2Seq)
+        return module.step
 
     def stop(self) -> None:
         """Ends the bar, however training ended."""
@@ -81,7 +86,7 @@ class Watch(Callback):
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._bar:
-            self._bar.update(self._task, completed=trainer.global_step)
+            self._bar.update(self._task, completed=self._step(pl_module))
         self.stop()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities import rank_zero_only
 
 from tasks.base import UserError
 from tfstudy.config import Identity, RunConfig, resolve, to_yaml, without_places
@@ -106,6 +107,7 @@ class MetricsFile(Logger):
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
         """Nothing: `config.yaml` holds them."""
 
+    @rank_zero_only
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
         with self._path.open("a") as file:
@@ -205,6 +207,8 @@ def read_result(path: Path) -> dict[str, Any]:
         raise UserError(f"{path} is not a finished run: it has no result.json") from None
     except (OSError, ValueError) as error:
         raise UserError(f"{path / 'result.json'} can't be read: {error}") from None
+    if not isinstance(result, dict):
+        raise UserError(f"{path / 'result.json'} can't be read: it holds no result")
     if result.get("format") != FORMAT:
         raise UserError(f"{path / 'result.json'} has format {result.get('format')}, but this version reads {FORMAT}")
     return result

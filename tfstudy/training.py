@@ -51,6 +51,7 @@ class Seq2Seq(LightningModule):
             target_vocab, average="micro", ignore_index=PAD, validate_args=False
         )
         self._gradient_norm = torch.zeros(())
+        self._state: dict[str, Any] = {}  # of a checkpoint to go on from
         self._logged = 0
         self._pool: ThreadPoolExecutor | None = None
         self._forward: Callable[[Tensor, Tensor, Tensor], Tensor] = model
@@ -58,7 +59,7 @@ class Seq2Seq(LightningModule):
             self._forward = torch.compile(model.forward)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
-        number = self.trainer.current_epoch * int(self.trainer.num_training_batches) + batch_idx
+        number = (self.first_epoch + self.trainer.current_epoch) * int(self.trainer.num_training_batches) + batch_idx
         seed = mix(self._seed, number * self.trainer.world_size + self.global_rank)
         torch.manual_seed(seed)
         fed = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
@@ -100,6 +101,29 @@ class Seq2Seq(LightningModule):
         known: Tensor = KnownGradient.apply(total, gradients, *parameters)  # type: ignore[no-untyped-call]
         return known
 
+    @property
+    def step(self) -> int:
+        """Optimiser steps made, those before a resumption included."""
+        return int(self._state.get("global_step", 0)) + int(self.trainer.global_step)
+
+    @property
+    def first_epoch(self) -> int:
+        """Epochs before the resumption; checkpoints are written at an epoch's end."""
+        return int(self._state.get("global_step", 0)) // self.config.check_every
+
+    def resume(self, checkpoint: dict[str, Any]) -> None:
+        """Goes on from a checkpoint with the next `Trainer`, which makes the steps that are left.
+
+        Lightning's own way restores its loops' counters too; it can skip a validation, and without a validation split
+        it does not end. Weights, optimiser, schedule and loss scale are all that decides what comes next.
+        """
+        self.load_state_dict(checkpoint["state_dict"])
+        self._state = checkpoint
+        self._logged = checkpoint["global_step"]
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        checkpoint["global_step"] = self.step
+
     def on_fit_start(self) -> None:
         """Threads that compute parts on a CPU use one thread each within torch, and so does all else in training."""
         self._threads = torch.get_num_threads()
@@ -124,8 +148,8 @@ class Seq2Seq(LightningModule):
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.clip or math.inf)
 
     def on_train_batch_end(self, *_: Any) -> None:
-        step = self.trainer.global_step
-        if step % self.config.log_every or step == self._logged:
+        step = self.step
+        if step == self._logged or (step % self.config.log_every and step != self.config.steps):
             return
         self._logged = step
         loss = float(self.train_loss.compute())
@@ -143,7 +167,7 @@ class Seq2Seq(LightningModule):
         self.validation_loss.reset()
         self.validation_accuracy.reset()
         self.log_dict(metrics, logger=False)
-        self._write(self.trainer.global_step, **metrics)
+        self._write(self.step, **metrics)
 
     def _write(self, step: int, **metrics: float) -> None:
         """To every logger, at once: `self.log` costs more than a small model's step, and numbers steps from 0."""
@@ -152,11 +176,10 @@ class Seq2Seq(LightningModule):
 
     def configure_optimizers(self) -> Any:
         config = self.config
-        decayed = [p for p in self.parameters() if p.ndim > 1]
-        groups = [
-            {"params": decayed, "weight_decay": config.weight_decay},
-            {"params": [p for p in self.parameters() if p.ndim <= 1], "weight_decay": 0.0},
-        ]
+        parts: tuple[list[Tensor], list[Tensor]] = [], []
+        for parameter in self.parameters():  # a gain of weight normalisation has the shape (outputs, 1)
+            parts[parameter.numel() > parameter.shape[0]].append(parameter)
+        groups = [{"params": parts[1], "weight_decay": config.weight_decay}, {"params": parts[0], "weight_decay": 0.0}]
         optimizer: torch.optim.Optimizer
         if config.optimizer == "adamw":
             betas = (config.beta1, config.beta2)
@@ -166,6 +189,11 @@ class Seq2Seq(LightningModule):
                 groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=True
             )
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(config, step))
+        if self._state:
+            optimizer.load_state_dict(self._state["optimizer_states"][0])
+            schedule.load_state_dict(self._state["lr_schedulers"][0])
+            if scale := self._state.get("MixedPrecision"):
+                self.trainer.precision_plugin.load_state_dict(scale)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
@@ -207,6 +235,7 @@ def own_words(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor
     tokens = [torch.full_like(source[:, 0], BOS)]
     for _ in range(length - 1):
         logits, state = model.decode(tokens[-1][:, None], state)
+        logits[:, -1, [PAD, BOS]] = -math.inf
         tokens.append(logits[:, -1].argmax(-1))
     return torch.stack(tokens, 1)
 
@@ -239,7 +268,9 @@ class Checkpoints(Callback):
             if trainer.is_global_zero:
                 os.replace(part, self.folder / name)
         finally:
-            part.unlink(missing_ok=True)
+            if trainer.is_global_zero:
+                part.unlink(missing_ok=True)
+        trainer.strategy.barrier()
 
 
 def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
@@ -271,15 +302,23 @@ def fit(
     *,
     callbacks: Sequence[Callback] = (),
     loggers: Sequence[Logger] = (),
-    resume: Path | None = None,
+    resume: dict[str, Any] | None = None,
     devices: int = 1,
     accelerator: str = "auto",
 ) -> Trainer:
-    """Trains for `config.steps` steps. An epoch is `check_every` of them: it ends with validation and a checkpoint."""
+    """Trains until `config.steps` steps, from the checkpoint `resume` on if it is given.
+
+    An epoch is `check_every` steps: it ends with validation and, by `Checkpoints`, a checkpoint.
+    """
     config = module.config
     data.epoch = config.check_every * config.accumulate
+    if resume:
+        module.resume(resume)
+        data.first_epoch = module.first_epoch
+        for callback in callbacks:
+            callback.load_state_dict(resume["callbacks"][callback.state_key])
     trainer = Trainer(
-        max_steps=config.steps,
+        max_steps=config.steps - (resume["global_step"] if resume else 0),
         max_epochs=-1,
         accelerator=accelerator,
         devices=devices,
@@ -297,7 +336,7 @@ def fit(
     )
     interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
     try:
-        trainer.fit(module, data, ckpt_path=resume, weights_only=True)
+        trainer.fit(module, data)
     except SystemExit:  # what Lightning makes of a KeyboardInterrupt
         raise KeyboardInterrupt from None
     finally:
