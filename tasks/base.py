@@ -67,7 +67,7 @@ class TaskConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     split: str = Field(description="which of the task's experiments: what is held out for testing")
-    seed: int = Field(0, ge=0, description="decides what data are drawn; it does not follow the run's seed")
+    seed: int = Field(0, ge=0, lt=2**63, description="decides what data are drawn; it does not follow the run's seed")
 
 
 class Task(ABC):

@@ -11,6 +11,7 @@ from torch import Tensor
 from tasks.base import Example, Task
 from tfstudy.vocab import BOS, EOS, PAD, Vocab
 
+ORDER, DROPOUT = range(2)  # what random numbers are for: streams of one seed must not meet
 OVERHEAD = 128  # what one more pass through a model costs on a CPU, in padded positions (benchmarks/parts.py)
 
 
@@ -61,7 +62,7 @@ class Encoded:
 def cut(source: np.ndarray, target: np.ndarray, parts: int) -> list[tuple[int, int]]:
     """Consecutive (start, end) of at most `parts` parts, with the fewest padded positions and `OVERHEAD` for each."""
     n = len(target)
-    if parts == 1 or n < 2:
+    if parts == 1 or n < 2 or n > 2048:  # the costs of all parts are a table of n x n
         return [(0, n)] if n else []
     start, end = np.arange(n)[:, None], np.arange(n)
     widths = sum(np.maximum.accumulate(np.where(end >= start, x, 0), axis=1) for x in (source, target))
@@ -122,7 +123,7 @@ class Batches:
         return self._order[place]
 
     def _draw(self, epoch: int) -> list[Tensor]:
-        draw = torch.Generator().manual_seed(mix(self._seed, epoch))
+        draw = torch.Generator().manual_seed(mix(mix(self._seed, ORDER), epoch))
         rows = torch.randperm(len(self._key), generator=draw)
         rows = rows[self._key[rows].sort(stable=True).indices]
         batches = [rows[start:end] for start, end in self._cuts]
@@ -183,7 +184,6 @@ class TaskData(LightningDataModule):
         super().__init__()
         self.task = task
         self.epoch = self.first_epoch = 0
-        self.longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
         train = task.examples(task.splits().train)
         self.source_vocab = Vocab.of(e.source for e in train)
         self.target_vocab = Vocab.of(e.target for e in train)
@@ -191,6 +191,7 @@ class TaskData(LightningDataModule):
         self.encoded = {name: self.encode(task.examples(name)) for name in names}
         self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
         self._parts = parts
+        self.longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Examples as tensors, by this module's vocabularies."""
@@ -219,5 +220,10 @@ class TaskData(LightningDataModule):
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         encoded = self.encoded[split]
-        parts = self._parts or (4 if encoded.source.device.type == "cpu" else 1)
-        return Loader(count, first, lambda number: encoded.batch(batches.index(number), parts, rank, ranks))
+        return Loader(count, first, lambda number: encoded.batch(batches.index(number), self.parts, rank, ranks))
+
+    @property
+    def parts(self) -> int:
+        """The most parts that a batch is computed in, on the device where the data are."""
+        on_cpu = next(iter(self.encoded.values())).source.device.type == "cpu"
+        return self._parts or (4 if on_cpu else 1)

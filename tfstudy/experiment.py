@@ -24,11 +24,12 @@ from tfstudy.config import Identity, RunConfig, identify, read_yaml, resolve
 from tfstudy.data import TaskData
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.progress import Watch
-from tfstudy.record import MetricsFile, Record, open_record, read_result, run_folder
-from tfstudy.training import Checkpoints, DivergenceError, Seq2Seq, fit, load_checkpoint, model_weights
+from tfstudy.record import Record, open_record, read_result, run_folder
+from tfstudy.training import Checkpoints, DivergenceError, MetricsFile, Seq2Seq, fit, load_checkpoint, model_weights
 from tfstudy.vocab import PAD, SPECIAL
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
+DECIDE = ("data", "decoding", "evaluation", "training", "vocab")  # files of tfstudy/ that decide numbers
 
 
 class Prepared(NamedTuple):
@@ -58,12 +59,20 @@ def prepare(config: RunConfig) -> Prepared:
     )
     torch.manual_seed(config.seed)
     architecture = models.find(config.arch)
+    if getattr(config.model, "share_embeddings", False) and data.source_vocab.tokens != data.target_vocab.tokens:
+        raise UserError(f"model.share_embeddings needs one vocabulary, but {config.task} has two")
     model = architecture(config.model, len(data.source_vocab), len(data.target_vocab))
+    longest_gold = max(len(e.target) for split in task.splits().all for e in task.examples(split))
+    if 0 < config.decode.max_length < longest_gold:
+        raise UserError(
+            f"decode.max_length must be 0 or at least {longest_gold}, the longest gold target, "
+            f"but is {config.decode.max_length}"
+        )
     most = max(data.longest_source + 1, evaluation.generation_limit(task, config.decode) + 1)
     if model.longest is not None and most > model.longest:
         raise UserError(f"model.longest must be at least {most} for these data, but is {model.longest}")
-    if config.eval.checkpoint == "best" and task.splits().validation is None:
-        raise UserError("eval.checkpoint 'best' needs a validation split, but this task has none")
+    if config.eval.checkpoint == "best" and (task.splits().validation is None or train.steps % train.check_every):
+        raise UserError("eval.checkpoint 'best' needs a validation split, and steps that are a multiple of check_every")
     content = fingerprint(task)
     return Prepared(config, task, data, model, identify(config, content, versions(config)))
 
@@ -100,6 +109,8 @@ def run(
     """
     quiet()
     device = device_of(options)
+    if options.fresh and options.resume:
+        raise UserError("--fresh and --resume exclude each other")
     prepared = prepare(config)
     path = run_folder(root, study, config, prepared.identity)
     if options.resume and not (path / "config.yaml").exists():
@@ -111,7 +122,7 @@ def run(
         if record.finished:
             say(f"already done, nothing to do (--fresh redoes it): {path}")
             return Outcome(path, record.result, False)
-        record.write_json("env.json", environment(prepared, device))
+        record.add_environment(environment(prepared, device))
         say(describe(prepared, path))
         result = {
             "preset": options.preset,
@@ -119,6 +130,11 @@ def run(
             "split": config.data.split,
             "arch": config.arch,
             "seed": config.seed,
+            "experiment": prepared.identity.experiment,
+            "decode": config.decode.model_dump(),
+            "eval": config.eval.model_dump(),
+            "device": device.type,
+            "devices": options.devices,
             "smoke": config.smoke,
             "parameters": parameter_count(prepared.model),
             "train_examples": len(prepared.task.examples(prepared.task.splits().train)),
@@ -162,24 +178,25 @@ def train(
     if checkpoint:
         say(f"resuming after step {step} of {config.train.steps}")
         record.log(f"resumed after step {step}")
-    record.rewind(step)
+    if not int(os.environ.get("LOCAL_RANK", 0)):
+        record.rewind(step)
     try:
         if step < config.train.steps:
             fit(
                 module,
                 prepared.data,
                 callbacks=[watch, Checkpoints(record.checkpoints, record.run)],
-                loggers=[MetricsFile(record)],
+                loggers=[MetricsFile(record.metrics)],
                 resume=checkpoint,
                 devices=options.devices,
-                accelerator=options.accelerator,
+                accelerator=device_of(options).type,
             )
     except DivergenceError as error:
         record.log(str(error))
         return {"status": "diverged", "reason": str(error)}
+    work = load_checkpoint(last, record.run)["callbacks"]["Watch"]
     weights = load_checkpoint(record.checkpoints / f"{config.eval.checkpoint}.ckpt", record.run)
     prepared.model.load_state_dict(model_weights(weights))
-    work = weights["callbacks"]["Watch"]
     return {
         "status": "finished",
         "checkpoint": config.eval.checkpoint,
@@ -194,14 +211,15 @@ def train(
 def score(
     prepared: Prepared, record: Record, device: torch.device, why: str, chosen: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Evaluates the held-out splits, keeps the predictions, and counts the reading of each test split."""
+    """Evaluates held-out splits, counts the reading of each test split, and keeps a run's own predictions."""
     config, splits, out = prepared.config, prepared.task.splits(), {}
     for split in chosen or splits.held_out:
         role = "validation" if split == splits.validation else "test"
         if role == "test":
             record.count_read(split, why)
         result = evaluation.evaluate(prepared.model, prepared.data, split, config.decode, config.eval, device)
-        record.write_predictions(split, result.rows)
+        if why == "run":
+            record.write_predictions(split, result.rows)
         out[split] = {"role": role, **result.summary}
     return out
 
@@ -262,12 +280,6 @@ def describe(prepared: Prepared, path: Path) -> str:
 
 def environment(prepared: Prepared, device: torch.device) -> dict[str, Any]:
     """Where and with what a run was made; nothing in it decides the numbers' identity."""
-    modules = {
-        "task": tasks.find(prepared.config.task),
-        "model": models.find(prepared.config.arch),
-        "training": training,
-        "evaluation": evaluation,
-    }
     return {
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         "commit": commit(),
@@ -278,14 +290,20 @@ def environment(prepared: Prepared, device: torch.device) -> dict[str, Any]:
         "arguments": sys.argv[1:],
         "data": prepared.identity.data,
         "code_versions": dict(prepared.identity.versions),
-        "syntax_trees": {name: syntax_tree(module) for name, module in modules.items()},
+        "syntax_trees": syntax_trees(),
     }
 
 
-def syntax_tree(thing: Any) -> str:
-    """sha256 of the syntax tree of the file that defines a class or module: comments and layout don't count."""
-    file = Path(str(inspect.getsourcefile(thing)))
-    return hashlib.sha256(ast.dump(ast.parse(file.read_text(encoding="utf-8"))).encode()).hexdigest()
+def syntax_trees() -> dict[str, str]:
+    """Of each file that decides numbers the start of its syntax tree's sha256: comments and layout don't count."""
+    modules = [
+        module
+        for name, module in sorted(sys.modules.items())
+        if name.startswith(("tasks.", "tfstudy.models.")) or name.removeprefix("tfstudy.") in DECIDE
+    ]
+    files = {module.__name__: Path(str(inspect.getsourcefile(module))) for module in modules}
+    trees = {name: ast.dump(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
+    return {name: hashlib.sha256(tree.encode()).hexdigest()[:16] for name, tree in trees.items()}
 
 
 def commit() -> str:

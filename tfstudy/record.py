@@ -5,7 +5,6 @@ which is written last. Files appear whole (written aside, then renamed) or grow 
 """
 
 import csv
-import errno
 import fcntl
 import gzip
 import json
@@ -16,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities import rank_zero_only
 
 from tasks.base import UserError
 from tfstudy.config import Identity, RunConfig, resolve, to_yaml, without_places
@@ -36,6 +33,10 @@ class Record:
         return self.path / "checkpoints"
 
     @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.csv"
+
+    @property
     def finished(self) -> bool:
         return (self.path / "result.json").exists()
 
@@ -49,8 +50,11 @@ class Record:
         text = json.dumps({"format": FORMAT, "run": self.run, **result}, indent=1, allow_nan=False)
         write_whole(self.path / "result.json", text.encode())
 
-    def write_json(self, name: str, value: Mapping[str, Any]) -> None:
-        write_whole(self.path / name, json.dumps(value, indent=1).encode())
+    def add_environment(self, environment: Mapping[str, Any]) -> None:
+        """Adds this process to `env.json`, which lists all that worked on the run."""
+        path = self.path / "env.json"
+        before = json.loads(path.read_text()) if path.exists() else []
+        write_whole(path, json.dumps([*before, environment], indent=1).encode())
 
     def write_predictions(self, split: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """All predictions of a split as JSON lines; the same rows give the same bytes."""
@@ -80,38 +84,10 @@ class Record:
 
     def rewind(self, step: int) -> None:
         """Drops the metrics written after `step`: training goes on from there and writes them again."""
-        path = self.path / "metrics.csv"
-        if path.exists():
-            lines = path.read_text().split("\n")[:-1]  # a last line without its end is half-written
-            kept = [line for line in lines if line.split(",")[0].isdigit() and int(line.split(",")[0]) <= step]
-            write_whole(path, "".join(line + "\n" for line in [MetricsFile.HEADER, *kept]).encode())
-
-
-class MetricsFile(Logger):
-    """A Lightning logger that appends rows `step,metric,value` to the run's `metrics.csv`."""
-
-    HEADER = "step,metric,value"
-
-    def __init__(self, record: Record) -> None:
-        super().__init__()
-        self._path = record.path / "metrics.csv"
-
-    @property
-    def name(self) -> str:
-        return "metrics"
-
-    @property
-    def version(self) -> str:
-        return ""
-
-    def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """Nothing: `config.yaml` holds them."""
-
-    @rank_zero_only
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
-        with self._path.open("a") as file:
-            file.write(rows if file.tell() else f"{self.HEADER}\n{rows}")
+        if self.metrics.exists():
+            lines = self.metrics.read_text().split("\n")[:-1]  # a last line without its end is half-written
+            kept = [line for line in lines[1:] if int(line.split(",")[0]) <= step]
+            write_whole(self.metrics, "".join(line + "\n" for line in [*lines[:1], *kept]).encode())
 
 
 def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
@@ -133,8 +109,8 @@ def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool =
         raise UserError(f"can't write to {path}: {error.strerror}") from None
     with lock:
         _hold(lock, path)
-        if fresh and (path / "config.yaml").exists():
-            set_aside(path)
+        if fresh and any(item.name != ".lock" for item in path.iterdir()):
+            print(f"set aside: {set_aside(path)}")
         record = Record(path, identity.hash)
         _claim(record, config)
         yield record
@@ -179,7 +155,8 @@ def set_aside(path: Path) -> Path:
     while (aside := path.with_name(f"{path.name}.old-{number}")).exists():
         number += 1
     aside.mkdir()
-    for item in path.iterdir():
+    # The result goes first and the config last: stopped in between, what is left is an unfinished run of this config.
+    for item in sorted(path.iterdir(), key=lambda item: (item.name != "result.json", item.name == "config.yaml")):
         if item.name != ".lock":
             item.rename(aside / item.name)
     return aside
@@ -221,11 +198,6 @@ def find_runs(root: Path) -> Iterator[Path]:
             yield path.parent
 
 
-def no_space(error: BaseException) -> bool:
-    """Whether an error says that the disk is full."""
-    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-
-
 def find_run(root: Path, text: str) -> Path:
     """The run whose folder is `text`, or the one under `root` whose hash starts with it."""
     if (Path(text) / "config.yaml").exists():
@@ -244,7 +216,10 @@ def describe_run(path: Path) -> str:
     """One line on a run: how far it is and where it is."""
     if not (path / "result.json").exists():
         return f"{'unfinished':34}{path}"
-    result = read_result(path)
+    try:
+        result = read_result(path)
+    except UserError as error:
+        return f"{'unreadable':34}{path}  ({error})"
     tests = [part for part in result.get("splits", {}).values() if part["role"] == "test" and part["n"]]
     metrics = tests[0]["metrics"] if tests else {}
     main = next(iter(metrics), "")

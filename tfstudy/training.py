@@ -4,7 +4,7 @@ import math
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torchmetrics import MeanMetric
@@ -19,7 +20,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from tasks.base import UserError
 from tfstudy.config import TrainConfig
-from tfstudy.data import Batch, Part, TaskData, mix
+from tfstudy.data import DROPOUT, Batch, Part, TaskData, mix
 from tfstudy.models.base import Model, dropout_seed
 from tfstudy.vocab import BOS, PAD
 
@@ -60,7 +61,7 @@ class Seq2Seq(LightningModule):
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         number = (self.first_epoch + self.trainer.current_epoch) * int(self.trainer.num_training_batches) + batch_idx
-        seed = mix(self._seed, number * self.trainer.world_size + self.global_rank)
+        seed = mix(mix(self._seed, DROPOUT), number * self.trainer.world_size + self.global_rank)
         torch.manual_seed(seed)
         fed = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
         alone = len(batch.parts) == 1
@@ -127,7 +128,8 @@ class Seq2Seq(LightningModule):
     def on_fit_start(self) -> None:
         """Threads that compute parts on a CPU use one thread each within torch, and so does all else in training."""
         self._threads = torch.get_num_threads()
-        if self.device.type == "cpu" and self.model.parallel and self._threads > 1 and not self.config.compile:
+        several = getattr(getattr(self.trainer, "datamodule", None), "parts", 1) > 1 and self.config.batch_size > 1
+        if self.device.type == "cpu" and several and self.model.parallel and self._threads > 1:
             torch.set_num_threads(1)
             self._pool = ThreadPoolExecutor(self._threads, initializer=torch.set_num_threads, initargs=(1,))
 
@@ -154,8 +156,8 @@ class Seq2Seq(LightningModule):
         self._logged = step
         loss = float(self.train_loss.compute())
         self.train_loss.reset()
-        rate = self.trainer.optimizers[0].param_groups[0]["lr"]
-        self._write(step, train_loss=loss, gradient_norm=float(self._gradient_norm), learning_rate=rate)
+        learning_rate = self.config.learning_rate * rate(self.config, step - 1)
+        self._write(step, train_loss=loss, gradient_norm=float(self._gradient_norm), learning_rate=learning_rate)
         if not math.isfinite(loss):
             raise DivergenceError(f"the training loss is {loss} at step {step}")
 
@@ -177,16 +179,18 @@ class Seq2Seq(LightningModule):
     def configure_optimizers(self) -> Any:
         config = self.config
         parts: tuple[list[Tensor], list[Tensor]] = [], []
-        for parameter in self.parameters():  # a gain of weight normalisation has the shape (outputs, 1)
-            parts[parameter.numel() > parameter.shape[0]].append(parameter)
+        for name, parameter in self.named_parameters():  # original0 is the gain of weight normalisation
+            matrix = parameter.ndim > 1 and not name.endswith(("original0", "_bias"))
+            parts[matrix].append(parameter)
         groups = [{"params": parts[1], "weight_decay": config.weight_decay}, {"params": parts[0], "weight_decay": 0.0}]
+        fused = config.precision != "16-mixed"  # a fused optimiser would have its scaled gradients clipped
         optimizer: torch.optim.Optimizer
         if config.optimizer == "adamw":
             betas = (config.beta1, config.beta2)
-            optimizer = torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=1e-9, fused=True)
+            optimizer = torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=1e-9, fused=fused)
         else:
             optimizer = torch.optim.SGD(
-                groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=True
+                groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=fused
             )
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(config, step))
         if self._state:
@@ -271,6 +275,33 @@ class Checkpoints(Callback):
             if trainer.is_global_zero:
                 part.unlink(missing_ok=True)
         trainer.strategy.barrier()
+
+
+class MetricsFile(Logger):
+    """A Lightning logger that appends rows `step,metric,value` to a file."""
+
+    HEADER = "step,metric,value"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return "metrics"
+
+    @property
+    def version(self) -> str:
+        return ""
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None:
+        """Nothing: `config.yaml` holds them."""
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
+        with self._path.open("a") as file:
+            file.write(rows if file.tell() else f"{self.HEADER}\n{rows}")
 
 
 def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
