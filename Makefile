@@ -36,7 +36,7 @@ slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
 
 bench: $(STAMP)
-	for script in training decoding lightning parts dropout startup; do \
+	for script in training decoding trainer parts dropout startup; do \
 	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 scan-first: $(STAMP)

@@ -234,7 +234,11 @@ def _from_hub(hub: str, split: str, side: str) -> list[Example]:
     try:
         # The hub's `scan` is a script, which `datasets` no longer runs: its parquet copy is on this branch.
         rows = load_dataset(hub, split, split=side, revision="refs/convert/parquet")
-        return [_example(row["commands"], tuple(row["actions"].split())) for row in rows]
+        pairs = [(row["commands"], tuple(row["actions"].split())) for row in rows]
     except Exception as error:  # the hub's many ways to fail share no base class
         reason = str(error).strip().split("\n")[0][:160] or type(error).__name__
         raise UserError(f"data.hub: can't load '{hub}' ({split}, {side}): {reason}. Offline, use data.root") from None
+    for command, actions in pairs:
+        if all_pairs().get(command) != actions:
+            raise UserError(f"data.hub: '{hub}' holds '{command}', which is no pair of the SCAN grammar")
+    return [_example(command, actions) for command, actions in pairs]

@@ -24,8 +24,7 @@ def test_the_python_example_trains(tmp_path, monkeypatch, capsys):
 
 def test_the_example_of_a_task_is_a_task(tmp_path, monkeypatch):
     example = next(block for block in BLOCKS if "class Reverse" in block)
-    imports = "import itertools\nfrom tasks.base import Example, Splits, Task, TaskConfig, carve\n"
-    (tmp_path / "reverse.py").write_text(imports + example)
+    (tmp_path / "reverse.py").write_text(example)
     monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
     kind = tasks.find("reverse")
     task = kind(kind.Config())

@@ -19,7 +19,7 @@ app = typer.Typer(
 
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task, such as scan.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or the start of its hash.")]
-Arch = Annotated[str, typer.Option(help="The architecture, such as transformer, lstm or cnn.")]
+Arch = Annotated[str | None, typer.Option(help="The architecture: transformer (default), lstm, cnn, ...")]
 Split = Annotated[str | None, typer.Option(help="What is held out: data.split.")]
 Preset = Annotated[str, typer.Option(help="Settings by name: default, or those of a paper.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file with sections of the config.")]
@@ -32,40 +32,29 @@ RESULTS = Path("results")
 
 
 def config_of(
-    task: str,
-    arch: str,
-    preset: str,
-    file: Path | None,
-    assignments: list[str] | None,
-    flags: dict[str, Any],
-    smoke: bool,
+    task: str, arch: str | None, preset: str, file: Path | None, assignments: list[str] | None, flags: dict[str, Any]
 ) -> "RunConfig":
-    """Defaults < preset < file < --set < named flags."""
-    from tasks import find as find_task
+    """Defaults < preset < file < --set < named flags; `flags` holds `split`, `seed` and `smoke`."""
+    import tasks
+    from tfstudy import models
     from tfstudy.config import SMOKE, merge, overrides, read_yaml, resolve
     from tfstudy.config import preset as preset_of
-    from tfstudy.models import find as find_model
 
-    find_task(task), find_model(arch)
+    given = merge(read_yaml(file) if file else {}, overrides(assignments or []))
+    arch = arch or str(given.get("arch", "transformer"))
+    tasks.find(task), models.find(arch)
     named: dict[str, Any] = {"task": task, "arch": arch}
-    for key, value in flags.items():
-        if value is not None:
-            named = merge(named, overrides([f"{key}={value}"]))
-    return resolve(
-        merge(
-            preset_of(task, arch, preset),
-            SMOKE if smoke else {},
-            read_yaml(file) if file else {},
-            overrides(assignments or []),
-            named,
-        )
-    )
+    if flags["split"] is not None:
+        named["data"] = {"split": flags["split"]}
+    if flags["seed"] is not None:
+        named["seed"] = flags["seed"]
+    return resolve(merge(preset_of(task, arch, preset), SMOKE if flags["smoke"] else {}, given, named))
 
 
 @app.command()
 def run(
     task: TaskName,
-    arch: Arch = "transformer",
+    arch: Arch = None,
     split: Split = None,
     preset: Preset = "default",
     config: ConfigFile = None,
@@ -83,18 +72,23 @@ def run(
     from tfstudy import experiment
     from tfstudy.report.summary import show
 
-    flags = {"data.split": split, "seed": seed}
-    resolved = config_of(task, arch, preset, config, set_, flags, smoke)
-    root = results.with_name(f"{results.name}-smoke") if smoke else results
+    resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
+    root = results
+    if resolved.smoke:
+        root = (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-smoke")
     options = experiment.Options(preset, fresh, resume, devices, accelerator)
     try:
         outcome = experiment.run(resolved, root, study, options)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         raise typer.Exit(130) from None
+    except OSError as error:
+        print(f"error: {reason(error)}; the same command goes on from the last checkpoint", file=sys.stderr)
+        raise typer.Exit(1) from None
     if outcome:
         show(outcome.result)
         print(outcome.path)
+        raise typer.Exit(outcome.result["status"] != "finished")
 
 
 @app.command("list")
@@ -160,7 +154,7 @@ LISTS = {"tasks": _tasks, "splits": _splits, "architectures": _architectures, "p
 @app.command()
 def show(
     task: TaskName,
-    arch: Arch = "transformer",
+    arch: Arch = None,
     split: Split = None,
     preset: Preset = "default",
     config: ConfigFile = None,
@@ -169,9 +163,21 @@ def show(
     smoke: Smoke = False,
 ) -> None:
     """Print the resolved config, every key with its type, default and meaning."""
+    import tasks
     from tfstudy.config import annotated
 
-    print(annotated(config_of(task, arch, preset, config, set_, {"data.split": split, "seed": seed}, smoke)), end="")
+    resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
+    tasks.find(task)(resolved.data)  # refuses what no config could
+    print(annotated(resolved), end="")
+
+
+@app.command()
+def result(run: Run, by: By = "", results: Results = RESULTS) -> None:
+    """Print a finished run's numbers from its record, sliced by a tag if wanted."""
+    from tfstudy.record import find_run, read_result
+    from tfstudy.report.summary import show
+
+    show(read_result(find_run(results, run)), by)
 
 
 @app.command()
@@ -191,7 +197,6 @@ def predict(
 def evaluate(
     run: Run,
     split: Annotated[list[str] | None, typer.Option(help="Only this split; may be given again.")] = None,
-    by: By = "",
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run's splits again; a test split's reading is counted."""
@@ -199,7 +204,7 @@ def evaluate(
     from tfstudy.record import find_run
     from tfstudy.report.summary import show
 
-    show(experiment.evaluate_again(find_run(results, run), split or []), by)
+    show(experiment.evaluate_again(find_run(results, run), split or []))
 
 
 @app.command()
@@ -243,6 +248,11 @@ def export(
         print(path)
 
 
+def reason(error: OSError) -> str:
+    """What went wrong, and with which file."""
+    return (error.strerror or str(error)) + (f": {error.filename}" if error.filename else "")
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line. Exit code 2 for a user's mistake, 1 for a run that failed, 130 when interrupted."""
     from tasks.base import UserError
@@ -252,7 +262,6 @@ def main(arguments: list[str] | None = None) -> None:
     except UserError as error:
         code, text = 2, f"error: {error}"
     except OSError as error:
-        code, text = 1, f"error: {error.strerror or error}" + (f": {error.filename}" if error.filename else "")
-        text += "; nothing is lost: the same command goes on from the last checkpoint"
+        code, text = 1, f"error: {reason(error)}"
     print(text, file=sys.stderr)
     sys.exit(code)

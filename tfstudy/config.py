@@ -273,7 +273,13 @@ def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
             continue
         text = f"{indent}{name}: {json.dumps(value)}"
         default = "" if field.is_required() else f", default {json.dumps(field.default)}"
-        yield f"{text:<35} # {_type_name(field.annotation)}{default}: {field.description}\n"
+        bounds = "".join(
+            f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key)
+        )
+        yield f"{text:<35} # {_type_name(field.annotation)}{bounds}{default}: {field.description}\n"
+
+
+BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
 def _type_name(annotation: Any) -> str:

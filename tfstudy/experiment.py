@@ -253,6 +253,8 @@ def predict(path: Path, source: str) -> str:
         if token not in data.source_vocab:
             one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
     encoded = data.encode([Example(tuple(tokens), (), {})])
+    if prepared.model.longest is not None and len(tokens) >= prepared.model.longest:
+        raise UserError(f"the source must have less than {prepared.model.longest} tokens, but has {len(tokens)}")
     limit = evaluation.generation_limit(prepared.task, prepared.config.decode)
     ids = evaluation.generate(prepared.model, encoded.source, encoded.source != PAD, limit, prepared.config.decode)
     return " ".join(data.target_vocab.decode(ids[0]))

@@ -28,16 +28,17 @@ def by_split(study: Path, out: Path) -> None:
         ]
     )
     splits = list(dict.fromkeys(points["split"]))
-    names = sorted(set(points["architecture"]), key=lambda name: (list(COLOURS).index(name.split()[0]), name))
+    order = [*COLOURS, *sorted(set(points["arch"]) - COLOURS.keys())]
+    names = sorted(set(points["architecture"]), key=lambda name: (order.index(name.split()[0]), name))
     sns.set_theme(style="whitegrid", context="paper")
     grid, axes = plt.subplots(figsize=(8, 0.9 * len(splits) + 1.2), layout="constrained")
-    palette = {name: COLOURS[name.split()[0]] for name in names}
+    palette = {name: COLOURS.get(name.split()[0], "#555555") for name in names}
     markers = ["o", "D", "s", "^", "v"]
     step = 0.8 / len(names)
     for place, name in enumerate(names):
         own = points[points["architecture"] == name]
         height = [splits.index(s) + (place - (len(names) - 1) / 2) * step for s in own["split"]]
-        style = markers[sum(n.split()[0] == name.split()[0] for n in names[:place])]
+        style = markers[sum(n.split()[0] == name.split()[0] for n in names[:place]) % len(markers)]
         axes.scatter(
             own["exact match"], height, color=palette[name], marker=style, label=name, s=28, zorder=3, alpha=0.85
         )
@@ -67,5 +68,6 @@ def label(arch: str, preset: str) -> str:
 
 def quoted(task: str, split: str, arch: str) -> list[float]:
     """Published exact match of this kind of architecture, those that are plain numbers."""
-    values = [row["value"] for row in published(task, split) if row["arch"] in ARCHITECTURES.get(arch, (arch,))]
+    figures = published(task, split, "exact match")
+    values = [row["value"] for row in figures if row["arch"] in ARCHITECTURES.get(arch, (arch,))]
     return [float(value) for value in values if value.replace(".", "", 1).isdigit()]

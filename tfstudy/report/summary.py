@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from tasks.base import one_of
 from tfstudy.config import configs
 
 COLUMNS = {
@@ -17,11 +18,12 @@ COLUMNS = {
 }
 
 
-def published(task: str, split: str) -> list[dict[str, str]]:
-    """The rows of `configs/published.csv` for this split."""
+def published(task: str, split: str, metric: str = "") -> list[dict[str, str]]:
+    """The rows of `configs/published.csv` for this split, of one of its metrics or of all."""
     path = configs() / "published.csv"
     with path.open(newline="", encoding="utf-8") as file:
-        return [row for row in csv.DictReader(file) if (row["task"], row["split"]) == (task, split)]
+        rows = [row for row in csv.DictReader(file) if (row["task"], row["split"]) == (task, split)]
+    return [row for row in rows if metric in ("", row["metric"])]
 
 
 def summary(result: Mapping[str, Any], by: str = "") -> list[Table | str]:
@@ -58,16 +60,20 @@ def _cells(part: Mapping[str, Any]) -> list[str]:
 
 
 def _published(rows: list[dict[str, str]]) -> Table:
-    table = Table(title="published, exact match on test (per cent)", title_justify="left")
-    for name in ("arch", "value", "spread", "paper", "setting"):
+    columns = ("arch", "metric", "value", "spread", "paper", "setting")
+    table = Table(title="published, on test (per cent; spreads differ by paper)", title_justify="left")
+    for name in columns:
         table.add_column(name, justify="right" if name in ("value", "spread") else "left")
     for row in rows:
-        table.add_row(row["arch"], row["value"], row["spread"], row["paper"], row["setting"])
+        table.add_row(*(row[name] for name in columns))
     return table
 
 
 def show(result: Mapping[str, Any], by: str = "") -> None:
-    """Prints a result."""
+    """Prints a result; `UserError` if `by` is no tag of its examples."""
+    tags = {tag for split in result.get("splits", {}).values() for tag in split.get("slices", {})}
+    if by:
+        one_of("--by", by, sorted(tags))
     console = Console()
     if not console.is_terminal:
         console = Console(width=150)

@@ -1,39 +1,40 @@
 """A study as a table: what its finished runs measured, beside what papers report."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from tasks.base import UserError
-from tfstudy.record import find_runs, read_result
+from tfstudy.record import Record, find_runs, read_result
 from tfstudy.report.summary import published
 
-ARCHITECTURES = {
+ARCHITECTURES = {  # names in papers of the kinds of network that ours are
     "transformer": ("Transformer", "Rel. Universal Transformer"),
-    "lstm": ("LSTM", "LSTM+attention", "GRU", "GRU+attention", "SRN", "SRN+attention"),
+    "lstm": ("LSTM", "LSTM+attention", "GRU", "GRU+attention"),
     "cnn": ("CNN",),
 }
 
 
 class Row(NamedTuple):
-    """The runs of one (task, split, architecture, preset), by seed."""
+    """Runs that differ in their seed alone."""
 
     task: str
     split: str
     arch: str
     preset: str
+    experiment: str
     results: Sequence[dict[str, Any]]
+    diverged: int
 
     def values(self, metric: str) -> list[float]:
         """The metric on test of every run, in per cent."""
-        tests = [r["splits"][name] for r in self.results for name in r["splits"] if r["splits"][name]["role"] == "test"]
+        tests = [s for r in self.results for s in r["splits"].values() if s["role"] == "test" and s["n"]]
         return [100 * split["metrics"][metric] for split in tests]
 
 
 def rows(study: Path) -> tuple[list[Row], list[str]]:
-    """The rows of a study's finished runs, and a line on every run that is left out."""
+    """The rows of a study, and a line on every run that is left out. `UserError` if a run is there twice."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     left_out = []
     for path in find_runs(study):
@@ -42,62 +43,73 @@ def rows(study: Path) -> tuple[list[Row], list[str]]:
         except UserError as error:
             left_out.append(str(error))
             continue
-        if result["smoke"] or result["status"] != "finished":
-            left_out.append(f"{path} is {'a smoke run' if result['smoke'] else result['status']}")
-        else:
-            key = (result["task"], result["split"], result["arch"], result["preset"] or "default")
-            groups.setdefault(key, []).append(result)
+        if result["smoke"]:
+            left_out.append(f"{path} is a smoke run")
+            continue
+        key = (result["task"], result["split"], result["arch"], result["preset"] or "default", result["experiment"])
+        others = groups.setdefault(key, [])
+        if any(other["seed"] == result["seed"] for other in others):
+            raise UserError(f"{path} is there twice: another folder of the study has the same experiment and seed")
+        others.append(result | {"test_reads": Record(path, result["run"]).test_reads()})
     if not groups:
         raise UserError(f"no finished run under {study}")
     found = []
-    for (task, split, arch, preset), results in sorted(groups.items()):
-        found.append(Row(task, split, arch, preset, sorted(results, key=lambda r: r["seed"])))
+    for (task, split, arch, preset, experiment), results in sorted(groups.items()):
+        finished = sorted((r for r in results if r["status"] == "finished"), key=lambda r: r["seed"])
+        found.append(Row(task, split, arch, preset, experiment, finished, len(results) - len(finished)))
     return found, left_out
 
 
 def markdown(study: Path) -> str:
-    """The study's table in Markdown. Per cent; several seeds as mean ± standard deviation over seeds."""
+    """The study's table in Markdown."""
     table, left_out = rows(study)
     lines = [
-        "| split | architecture | preset | seeds | exact match | each seed | oracle length | published |",
-        "|---|---|---|---|---|---|---|---|",
+        "| split | architecture | preset | seeds | exact match | each seed | published | oracle length | published |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for row in table:
         exact, oracle = row.values("exact_match"), row.values("oracle_length_exact_match")
+        seeds = f"{len(exact)}" + (f", {row.diverged} diverged" if row.diverged else "")
         cells = [
-            row.split, row.arch, row.preset, str(len(exact)), spread(exact),
-            ", ".join(f"{value:.1f}" for value in exact), spread(oracle), quoted(row),
+            row.split, row.arch, row.preset, seeds, spread(exact), ", ".join(f"{value:.1f}" for value in exact),
+            quoted(row, "exact match"), spread(oracle), quoted(row, "exact match, oracle length"),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *footer(table), *(f"- left out: {text}" for text in left_out)]) + "\n"
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean ± standard deviation, or the one value."""
-    return f"{mean(values):.1f} ± {stdev(values):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
+    """Mean ± standard deviation, or the one value, or nothing."""
+    return f"{mean(values):.1f} ± {stdev(values):.1f}" if len(values) > 1 else "".join(f"{v:.1f}" for v in values)
 
 
-def quoted(row: Row) -> str:
-    """Published exact match of the same kind of architecture on this split."""
-    figures = [
+def quoted(row: Row, metric: str) -> str:
+    """Published figures of the same kind of network on this split, in this metric."""
+    return "; ".join(
         f"{figure['value']}{' ± ' + figure['spread'] if figure['spread'] else ''} {figure['arch']} ({figure['paper']})"
-        for figure in published(row.task, row.split)
+        for figure in published(row.task, row.split, metric)
         if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,))
-    ]
-    return "; ".join(figures)
+    )
 
 
 def footer(table: Iterable[Row]) -> list[str]:
     """What a reader must know of how the numbers came about."""
     results = [result for row in table for result in row.results]
-    checkpoints = Counter(f"{r['checkpoint']} checkpoint" for r in results)
-    reads = Counter(max(r["test_reads"].values(), default=0) for r in results)
+    reads = {times for r in results for times in r["test_reads"].values()}
     overlaps = sum(n for r in results for n in r["overlap"].values())
+    sizes = {f"{r['arch']} ({r['preset']}) {r['parameters']:,}" for r in results}
     hours = sum(r["train_seconds"] + r["evaluate_seconds"] for r in results) / 3600
-    parameters = sorted({f"{r['arch']} ({r['preset']}) {r['parameters']:,}" for r in results})
     return [
-        f"- {len(results)} runs; {', '.join(f'{name}: {n}' for name, n in checkpoints.items())}; greedy to EOS",
-        f"- test split scored {', '.join(f'{times} time(s) in {n} runs' for times, n in sorted(reads.items()))}; "
-        f"train sources that recur in held-out splits: {overlaps}",
-        f"- parameters: {', '.join(parameters)}; {hours:.1f} hours of training and evaluation in all",
+        "- per cent on test; mean ± standard deviation over seeds; the spread of a published figure is its paper's",
+        f"- {len(results)} runs on {several(r['device'] for r in results)}; "
+        f"checkpoint: {several(r['checkpoint'] for r in results)}; "
+        f"decoding: {several(r['decode']['method'] for r in results)}, free-running to EOS unless told otherwise",
+        f"- each test split was scored {several(reads)} time(s); "
+        f"examples of held-out splits whose source occurs in train: {overlaps}",
+        f"- parameters: {several(sizes)}; {hours:.1f} hours of training and evaluation in all",
     ]
+
+
+def several(values: Iterable[object]) -> str:
+    """The different values, in order."""
+    return ", ".join(sorted({str(value) for value in values}))
