@@ -273,9 +273,8 @@ def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
             continue
         text = f"{indent}{name}: {json.dumps(value)}"
         default = "" if field.is_required() else f", default {json.dumps(field.default)}"
-        bounds = "".join(
-            f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key)
-        )
+        limits = (f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key))
+        bounds = ",".join(limits)
         yield f"{text:<35} # {_type_name(field.annotation)}{bounds}{default}: {field.description}\n"
 
 
