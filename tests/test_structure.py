@@ -16,7 +16,7 @@ FLOORS = (
     ("tasks",),
     ("tfstudy.vocab", "tfstudy.data", "tfstudy.models"),
     ("tfstudy.decoding", "tfstudy.config"),
-    ("tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.progress"),
+    ("tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.callbacks", "tfstudy.environment"),
     ("tfstudy.experiment",),
     ("tfstudy.report",),
     ("tfstudy.cli",),

@@ -1,17 +1,8 @@
 """One experiment, from config to record."""
 
-import ast
-import hashlib
-import inspect
-import logging
 import os
-import platform
-import subprocess
-import sys
 import time
-import warnings
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,16 +11,14 @@ import torch
 import tasks
 from tasks.base import Example, Task, UserError, fingerprint, one_of, overlap
 from tfstudy import evaluation, models, training
+from tfstudy.callbacks import Checkpoints, MetricsFile, Watch, load_checkpoint, model_weights
 from tfstudy.config import Identity, RunConfig, identify, read_yaml, resolve
 from tfstudy.data import TaskData
+from tfstudy.environment import environment, quiet
 from tfstudy.models.base import Model, parameter_count
-from tfstudy.progress import Watch
 from tfstudy.record import Record, open_record, read_result, run_folder
-from tfstudy.training import Checkpoints, DivergenceError, MetricsFile, Seq2Seq, fit, load_checkpoint, model_weights
+from tfstudy.training import DivergenceError, Seq2Seq, fit
 from tfstudy.vocab import PAD, SPECIAL
-
-PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
-DECIDE = ("data", "decoding", "evaluation", "training", "vocab")  # files of tfstudy/ that decide numbers
 
 
 class Prepared(NamedTuple):
@@ -122,7 +111,7 @@ def run(
         if record.finished:
             say(f"already done, nothing to do (--fresh redoes it): {path}")
             return Outcome(path, record.result, False)
-        record.add_environment(environment(prepared, device))
+        record.add_environment(environment(prepared.identity, device))
         say(describe(prepared, path))
         result = {
             "preset": options.preset,
@@ -147,12 +136,6 @@ def run(
             result["evaluate_seconds"] = round(time.monotonic() - began, 2)
         record.finish(result | {"test_reads": record.test_reads()})
         return Outcome(path, record.result, True)
-
-
-def quiet() -> None:
-    """Silences what Lightning tells about itself and about other products."""
-    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", ".*LeafSpec.*")
 
 
 def device_of(options: Options) -> torch.device:
@@ -278,46 +261,3 @@ def describe(prepared: Prepared, path: Path) -> str:
         f"{smoke}{config.task} {config.data.split}, {config.arch} with {parameter_count(prepared.model):,} parameters, "
         f"seed {config.seed}: {sizes} examples\n{path}"
     )
-
-
-def environment(prepared: Prepared, device: torch.device) -> dict[str, Any]:
-    """Where and with what a run was made; nothing in it decides the numbers' identity."""
-    return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "commit": commit(),
-        "platform": platform.platform(),
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else platform.machine(),
-        "threads": torch.get_num_threads(),
-        "processors": os.cpu_count(),
-        "arguments": sys.argv[1:],
-        "data": prepared.identity.data,
-        "code_versions": dict(prepared.identity.versions),
-        "syntax_trees": syntax_trees(),
-    }
-
-
-def syntax_trees() -> dict[str, str]:
-    """Of each file that decides numbers the start of its syntax tree's sha256: comments and layout don't count."""
-    modules = [
-        module
-        for name, module in sorted(sys.modules.items())
-        if name.startswith(("tasks.", "tfstudy.models.")) or name.removeprefix("tfstudy.") in DECIDE
-    ]
-    files = {module.__name__: Path(str(inspect.getsourcefile(module))) for module in modules}
-    trees = {name: ast.dump(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
-    return {name: hashlib.sha256(tree.encode()).hexdigest()[:16] for name, tree in trees.items()}
-
-
-def commit() -> str:
-    """The checkout's commit, with `+` if tracked files differ from it; empty outside a checkout."""
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=here, capture_output=True, text=True, check=False)
-        return done.stdout.strip() if done.returncode == 0 else ""
-
-    try:
-        changed = "+" if git("status", "--porcelain", "--untracked-files=no") else ""
-        return git("rev-parse", "HEAD") + changed if git("ls-files", Path(__file__).name) else ""
-    except OSError:  # no git on this machine
-        return ""

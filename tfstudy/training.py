@@ -1,24 +1,20 @@
 """The LightningModule that trains any model, its optimiser and schedule, and `fit`."""
 
 import math
-import os
 import signal
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
-from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torchmetrics import MeanMetric
 from torchmetrics.classification import MulticlassAccuracy
 
-from tasks.base import UserError
 from tfstudy.config import TrainConfig
 from tfstudy.data import DROPOUT, Batch, Part, TaskData, mix
 from tfstudy.models.base import Model, dropout_seed
@@ -244,89 +240,6 @@ def own_words(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor
     return torch.stack(tokens, 1)
 
 
-class Checkpoints(Callback):
-    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is lowest; whole or not at all."""
-
-    def __init__(self, folder: Path, run: str) -> None:
-        self.folder, self.run = folder, run
-        self.best = math.inf
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"run": self.run, "best": self.best}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best = state_dict["best"]
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
-        if loss < self.best:
-            self.best = loss
-            self._save(trainer, "best.ckpt")
-        self._save(trainer, "last.ckpt")
-
-    def _save(self, trainer: Trainer, name: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f"{name}.part"
-        try:
-            trainer.save_checkpoint(part)
-            if trainer.is_global_zero:
-                os.replace(part, self.folder / name)
-        finally:
-            if trainer.is_global_zero:
-                part.unlink(missing_ok=True)
-        trainer.strategy.barrier()
-
-
-class MetricsFile(Logger):
-    """A Lightning logger that appends rows `step,metric,value` to a file."""
-
-    HEADER = "step,metric,value"
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    @property
-    def name(self) -> str:
-        return "metrics"
-
-    @property
-    def version(self) -> str:
-        return ""
-
-    def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """Nothing: `config.yaml` holds them."""
-
-    @rank_zero_only
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
-        with self._path.open("a") as file:
-            file.write(rows if file.tell() else f"{self.HEADER}\n{rows}")
-
-
-def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
-    """A checkpoint of this run, on the CPU; `UserError` if it can't be read or is another run's."""
-    try:
-        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        owner = checkpoint["callbacks"]["Checkpoints"]["run"]
-        checkpoint["state_dict"], checkpoint["global_step"]
-    except Exception as error:  # a damaged file can fail in any part of the reader
-        reason = str(error).split("\n")[0][:120] or type(error).__name__
-        raise UserError(
-            f"{path} is not a readable checkpoint ({reason}); --fresh sets the run aside and redoes it"
-        ) from None
-    if owner != run:
-        raise UserError(
-            f"{path} belongs to another run ({owner[:8]}, not {run[:8]}); --fresh sets the run aside and redoes it"
-        )
-    return checkpoint
-
-
-def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
-    """The `Model`'s part of a checkpoint's state."""
-    return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
-
-
 def fit(
     module: Seq2Seq,
     data: TaskData,
@@ -339,7 +252,7 @@ def fit(
 ) -> Trainer:
     """Trains until `config.steps` steps, from the checkpoint `resume` on if it is given.
 
-    An epoch is `check_every` steps: it ends with validation and, by `Checkpoints`, a checkpoint.
+    An epoch is `check_every` steps: it ends with validation and, by `callbacks.Checkpoints`, a checkpoint.
     """
     config = module.config
     data.epoch = config.check_every * config.accumulate

@@ -1,14 +1,22 @@
-"""What a person sees while a run trains: a bar on a terminal, a line now and then elsewhere."""
+"""What a trainer calls while it trains: metrics to a file, checkpoints, and what a person sees."""
 
+import math
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.loggers import Logger
+from lightning.pytorch.utilities import rank_zero_only
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
+from tasks.base import UserError
 from tfstudy.data import Batch
 from tfstudy.training import Seq2Seq
 
@@ -91,3 +99,86 @@ class Watch(Callback):
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         self.stop()
+
+
+class Checkpoints(Callback):
+    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is lowest; whole or not at all."""
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder, self.run = folder, run
+        self.best = math.inf
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"run": self.run, "best": self.best}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best = state_dict["best"]
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
+        if loss < self.best:
+            self.best = loss
+            self._save(trainer, "best.ckpt")
+        self._save(trainer, "last.ckpt")
+
+    def _save(self, trainer: Trainer, name: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{name}.part"
+        try:
+            trainer.save_checkpoint(part)
+            if trainer.is_global_zero:
+                os.replace(part, self.folder / name)
+        finally:
+            if trainer.is_global_zero:
+                part.unlink(missing_ok=True)
+        trainer.strategy.barrier()
+
+
+class MetricsFile(Logger):
+    """A Lightning logger that appends rows `step,metric,value` to a file."""
+
+    HEADER = "step,metric,value"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    @property
+    def name(self) -> str:
+        return "metrics"
+
+    @property
+    def version(self) -> str:
+        return ""
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None:
+        """Nothing: `config.yaml` holds them."""
+
+    @rank_zero_only
+    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
+        with self._path.open("a") as file:
+            file.write(rows if file.tell() else f"{self.HEADER}\n{rows}")
+
+
+def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
+    """A checkpoint of this run, on the CPU; `UserError` if it can't be read or is another run's."""
+    try:
+        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        owner = checkpoint["callbacks"]["Checkpoints"]["run"]
+        checkpoint["state_dict"], checkpoint["global_step"]
+    except Exception as error:  # a damaged file can fail in any part of the reader
+        reason = str(error).split("\n")[0][:120] or type(error).__name__
+        raise UserError(
+            f"{path} is not a readable checkpoint ({reason}); --fresh sets the run aside and redoes it"
+        ) from None
+    if owner != run:
+        raise UserError(
+            f"{path} belongs to another run ({owner[:8]}, not {run[:8]}); --fresh sets the run aside and redoes it"
+        )
+    return checkpoint
+
+
+def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
+    """The `Model`'s part of a checkpoint's state."""
+    return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
