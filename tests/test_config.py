@@ -25,6 +25,7 @@ from tfstudy.config import (
 )
 from tfstudy.models.base import parameter_count
 
+NONE = {"split": None, "seed": None, "smoke": False}
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
 PRESETS = [
     (path.stem, arch, name)
@@ -49,7 +50,7 @@ def test_each_source_of_settings_gives_way_to_the_next(tmp_path):
 
     def learned(name="default", text="", assignments=(), flags=None):
         file.write_text(text or "{}")
-        return config_of("scan", "lstm", name, file, list(assignments), flags or {}, smoke=False)
+        return config_of("scan", "lstm", name, file, list(assignments), {**NONE, **(flags or {})})
 
     text = "model: {hidden: 7}\nseed: 5\ndata: {split: length}"
     assert resolve({"task": "scan", "arch": "lstm"}).model.hidden == 256
@@ -58,7 +59,7 @@ def test_each_source_of_settings_gives_way_to_the_next(tmp_path):
     assert learned(text=text, assignments=["model.hidden=8"]).model.hidden == 8
     assert learned(text=text, assignments=["seed=6"]).seed == 6
     assert learned(text=text, assignments=["seed=6"], flags={"seed": 7}).seed == 7
-    assert learned(text=text, flags={"data.split": "addprim_jump"}).data.split == "addprim_jump"
+    assert learned(text=text, flags={"split": "addprim_jump"}).data.split == "addprim_jump"
     assert learned(text=text).model.dim == 128, "what a file does not name stays the preset's"
     assert learned("lake-2018").model.attention == "none"
 
@@ -144,7 +145,7 @@ def test_a_section_given_as_a_scalar_is_refused(section, value):
 
 def test_a_section_that_a_preset_fills_may_not_be_given_as_a_scalar():
     with pytest.raises(UserError, match="'train' must be a section of keys, but is '5'"):
-        config_of("scan", "lstm", "default", None, ["train=5"], {}, smoke=False)
+        config_of("scan", "lstm", "default", None, ["train=5"], NONE)
 
 
 @pytest.mark.parametrize(
@@ -269,8 +270,8 @@ def test_show_lists_every_key_with_type_default_and_meaning(arch):
         comment = line.split(" # ", 1)[1]
         assert comment.endswith(f": {field.description}")
         assert field.is_required() or ", default " in comment
-        kind = comment.split(",")[0].split(":")[0]
-        assert kind in {"int", "float", "str", "bool"} or " | " in kind
+        kind = comment.split(":")[0].split(", default")[0]
+        assert kind.split()[0].rstrip(",") in {"int", "float", "str", "bool"} or " | " in kind
         assert yaml.safe_load(line.strip()) is not None or value is None
 
 

@@ -15,6 +15,7 @@ from test_resume import assert_same, at_row, command, folder, killed
 
 import tasks
 from tasks.base import UserError
+from tfstudy.callbacks import MetricsFile
 from tfstudy.record import Record, find_run, find_runs, read_result, set_aside, write_whole
 
 
@@ -128,16 +129,16 @@ def test_a_folder_without_permission_is_one_error(capsys):
 def test_a_run_on_a_full_disk_says_so_and_goes_on_once_there_is_space(place, monkeypatch, capsys, tmp_path):
     from lightning.pytorch import Trainer
 
-    from tfstudy import record
+    from tfstudy import callbacks, record
 
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         if place == "metrics.csv":
-            write = record.MetricsFile.log_metrics
+            write = callbacks.MetricsFile.log_metrics
             patch.setattr(
-                record.MetricsFile,
+                callbacks.MetricsFile,
                 "log_metrics",
                 lambda self, metrics, step=None: full() if step == 15 else write(self, metrics, step),
             )
@@ -323,11 +324,12 @@ def test_rewinding_drops_later_rows_and_a_half_written_last_line(tmp_path):
     assert path.read_text() == "step,metric,value\n"
 
 
-def test_rewinding_metrics_whose_header_was_half_written_restores_it(tmp_path):
+def test_a_half_written_header_is_written_again(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("step,met")
     Record(tmp_path, "").rewind(0)
-    assert path.read_text() == "step,metric,value\n"
+    MetricsFile(path).log_metrics({"a": 1.0}, 5)
+    assert path.read_text() == "step,metric,value\n5,a,1.0\n"
 
 
 def test_metrics_have_one_header_and_one_row_for_each_step_and_name():
@@ -393,7 +395,7 @@ def test_a_smoke_run_is_kept_out_however_it_was_asked_for():
 def test_a_finished_run_says_what_it_was_made_with():
     assert tfstudy(*command()) == 0
     result = read_result(folder())
-    environment = json.loads((folder() / "env.json").read_text())
+    [environment] = json.loads((folder() / "env.json").read_text())
     assert folder().name == f"s0-{result['run'][:8]}"
     assert result["status"] == "finished"
     assert result["step"] == 40

@@ -90,7 +90,7 @@ def at_row(step: int, then: Callable[[], None] = die) -> Callable[[], None]:
     """Once the metrics of this step are written."""
 
     def prepare() -> None:
-        from tfstudy.record import MetricsFile
+        from tfstudy.callbacks import MetricsFile
 
         write = MetricsFile.log_metrics
 

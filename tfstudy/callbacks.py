@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tasks.base import UserError
 from tfstudy.data import Batch
+from tfstudy.record import HEADER
 from tfstudy.training import Seq2Seq
 
 EVERY = 10.0  # seconds between two plain lines
@@ -137,8 +138,6 @@ class Checkpoints(Callback):
 class MetricsFile(Logger):
     """A Lightning logger that appends rows `step,metric,value` to a file."""
 
-    HEADER = "step,metric,value"
-
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._path = path
@@ -158,7 +157,7 @@ class MetricsFile(Logger):
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         rows = "".join(f"{step},{name},{value!r}\n" for name, value in metrics.items())
         with self._path.open("a") as file:
-            file.write(rows if file.tell() else f"{self.HEADER}\n{rows}")
+            file.write(rows if file.tell() else f"{HEADER}\n{rows}")
 
 
 def load_checkpoint(path: Path, run: str) -> dict[str, Any]:

@@ -183,13 +183,12 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> I
 
 def _unknown(key: str, section: type[BaseModel], prefix: str = "") -> str:
     allowed = list(section.model_fields)
-    near = difflib.get_close_matches(key, allowed, n=1, cutoff=0.5)
-    text = f"unknown key '{prefix}{key}'; "
-    if near:
-        return f"{text}did you mean '{prefix}{near[0]}'?"
     owners = [name for name in models.names() if prefix == "model." and key in models.find(name).Config.model_fields]
     if owners:
         return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
+    near = difflib.get_close_matches(key, allowed, n=1, cutoff=0.5)
+    if near:
+        return f"{text}did you mean '{prefix}{near[0]}'?"
     return f"{text}allowed are {', '.join(prefix + name for name in allowed)}"
 
 

@@ -20,6 +20,7 @@ from tasks.base import UserError
 from tfstudy.config import Identity, RunConfig, resolve, to_yaml, without_places
 
 FORMAT = 1  # of result.json
+HEADER = "step,metric,value"  # of metrics.csv
 
 
 class Record:
@@ -87,7 +88,7 @@ class Record:
         if self.metrics.exists():
             lines = self.metrics.read_text().split("\n")[:-1]  # a last line without its end is half-written
             kept = [line for line in lines[1:] if int(line.split(",")[0]) <= step]
-            write_whole(self.metrics, "".join(line + "\n" for line in [*lines[:1], *kept]).encode())
+            write_whole(self.metrics, "".join(line + "\n" for line in [HEADER, *kept]).encode())
 
 
 def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
