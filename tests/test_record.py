@@ -402,4 +402,5 @@ def test_a_finished_run_says_what_it_was_made_with():
     assert result["overlap"] == {"validation": 0, "test": 0}
     assert result["parameters"] > 0
     assert environment["versions"]["torch"] == torch.__version__
-    assert environment["code_versions"].keys() == environment["syntax_trees"].keys()
+    assert environment["code_versions"].keys() == {"task", "model", "training", "evaluation"}
+    assert "tfstudy.models.lstm" in environment["syntax_trees"]

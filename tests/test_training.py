@@ -17,6 +17,7 @@ from torch.testing import assert_close
 
 import tasks
 from tfstudy import experiment, models, training
+from tfstudy.callbacks import model_weights
 from tfstudy.config import TrainConfig, merge, overrides, preset, resolve
 from tfstudy.data import TaskData
 from tfstudy.decoding import greedy
@@ -387,7 +388,7 @@ def test_the_validation_loss_is_that_of_all_labels():
         resolve({"task": "scan", "arch": "lstm"} | merge(preset("scan", "lstm"), assignments))
     )
     checkpoint = torch.load(folder() / "checkpoints/last.ckpt", weights_only=True)
-    prepared.model.load_state_dict(training.model_weights(checkpoint))
+    prepared.model.load_state_dict(model_weights(checkpoint))
     encoded = prepared.data.encoded["validation"]
     part = encoded.rows(torch.arange(len(encoded)))
     with torch.no_grad():

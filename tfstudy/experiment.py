@@ -77,7 +77,7 @@ def versions(config: RunConfig) -> dict[str, int]:
 
 
 class Options(NamedTuple):
-    """How a run is made; none of it decides its numbers."""
+    """How a run is made; of this only the devices touch its numbers, by rounding and the draws of dropout."""
 
     preset: str = ""  # the name that the config was made from, to be recorded
     fresh: bool = False

@@ -30,11 +30,11 @@ class DivergenceError(ArithmeticError):
 class Seq2Seq(LightningModule):
     """Maximum likelihood training of a `Model` on the batches of a `TaskData`.
 
-    The loss is the sum over labels divided by `batch.tokens`. Dropout is drawn from the global generator, seeded anew
-    for every batch by (seed, batch), so that a resumed run goes on as if it had never stopped. Metrics are gathered on
-    the device and read when the trainer logs, every `log_every_n_steps`: `train_loss`, `gradient_norm` and
-    `learning_rate`, and after validation `validation_loss` (nats a label, not smoothed) and `validation_accuracy` (of
-    labels, teacher-forced). A loss that is not finite when it is read raises `DivergenceError`.
+    The loss is the sum over labels divided by `batch.tokens`. All random numbers of a batch come from generators seeded
+    by (seed, batch), torch's global one included, so that a resumed run goes on as if it had never stopped. Metrics are
+    gathered on the device and read every `config.log_every` steps: `train_loss`, `gradient_norm`, `learning_rate`, and
+    after validation `validation_loss` (nats a label, not smoothed) and `validation_accuracy` (of labels,
+    teacher-forced). A loss that is not finite when it is read raises `DivergenceError`.
     """
 
     def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
