@@ -233,8 +233,7 @@ def predict(path: Path, source: str) -> str:
     if not tokens:
         raise UserError("the source must have at least one token")
     for token in tokens:
-        if token not in data.source_vocab:
-            one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
+        one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
     encoded = data.encode([Example(tuple(tokens), (), {})])
     if prepared.model.longest is not None and len(tokens) >= prepared.model.longest:
         raise UserError(f"the source must have less than {prepared.model.longest} tokens, but has {len(tokens)}")

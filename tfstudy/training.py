@@ -12,7 +12,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
-from torchmetrics import MeanMetric
+from torchmetrics import MeanMetric, SumMetric
 from torchmetrics.classification import MulticlassAccuracy
 
 from tfstudy.config import TrainConfig
@@ -43,7 +43,8 @@ class Seq2Seq(LightningModule):
         self.config = config or TrainConfig()
         self._seed = seed
         self.train_loss = MeanMetric(nan_strategy="disable")  # the others wait for the device at every step
-        self.validation_loss = MeanMetric(nan_strategy="disable")
+        self.validation_loss = SumMetric(nan_strategy="disable")  # a MeanMetric without nan checks ignores weights
+        self.validation_labels = SumMetric(nan_strategy="disable")
         self.validation_accuracy = MulticlassAccuracy(
             target_vocab, average="micro", ignore_index=PAD, validate_args=False
         )
@@ -51,7 +52,7 @@ class Seq2Seq(LightningModule):
         self._state: dict[str, Any] = {}  # of a checkpoint to go on from
         self._logged = 0
         self._pool: ThreadPoolExecutor | None = None
-        self._forward: Callable[[Tensor, Tensor, Tensor], Tensor] = model
+        self._forward: Callable[[Tensor, Tensor, Tensor], Tensor] = model.forward
         if self.config.compile:
             self._forward = torch.compile(model.forward)
 
@@ -138,8 +139,8 @@ class Seq2Seq(LightningModule):
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for part in batch.parts:
             logits = self.model(part.source, part.source != PAD, part.target[:, :-1])
-            labels = (part.target[:, 1:] != PAD).sum()
-            self.validation_loss.update(summed_loss(logits, part.target) / labels, weight=labels)
+            self.validation_loss.update(summed_loss(logits, part.target))
+            self.validation_labels.update((part.target[:, 1:] != PAD).sum())
             self.validation_accuracy.update(logits.flatten(0, 1), part.target[:, 1:].flatten())
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
@@ -159,10 +160,11 @@ class Seq2Seq(LightningModule):
 
     def on_validation_epoch_end(self) -> None:
         metrics = {
-            "validation_loss": float(self.validation_loss.compute()),
+            "validation_loss": float(self.validation_loss.compute() / self.validation_labels.compute()),
             "validation_accuracy": float(self.validation_accuracy.compute()),
         }
         self.validation_loss.reset()
+        self.validation_labels.reset()
         self.validation_accuracy.reset()
         self.log_dict(metrics, logger=False)
         self._write(self.step, **metrics)
