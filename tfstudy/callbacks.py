@@ -1,7 +1,6 @@
 """What a trainer calls while it trains: metrics to a file, checkpoints, and what a person sees."""
 
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -103,7 +102,7 @@ class Watch(Callback):
 
 
 class Checkpoints(Callback):
-    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is lowest; whole or not at all."""
+    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is lowest."""
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run
@@ -119,20 +118,8 @@ class Checkpoints(Callback):
         loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
         if loss < self.best:
             self.best = loss
-            self._save(trainer, "best.ckpt")
-        self._save(trainer, "last.ckpt")
-
-    def _save(self, trainer: Trainer, name: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f"{name}.part"
-        try:
-            trainer.save_checkpoint(part)
-            if trainer.is_global_zero:
-                os.replace(part, self.folder / name)
-        finally:
-            if trainer.is_global_zero:
-                part.unlink(missing_ok=True)
-        trainer.strategy.barrier()
+            trainer.save_checkpoint(self.folder / "best.ckpt")
+        trainer.save_checkpoint(self.folder / "last.ckpt")
 
 
 class MetricsFile(Logger):

@@ -182,7 +182,7 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> I
 
 
 def _unknown(key: str, section: type[BaseModel], prefix: str = "") -> str:
-    allowed = list(section.model_fields)
+    allowed, text = list(section.model_fields), f"unknown key '{prefix}{key}'; "
     owners = [name for name in models.names() if prefix == "model." and key in models.find(name).Config.model_fields]
     if owners:
         return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"

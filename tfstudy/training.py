@@ -1,15 +1,18 @@
 """The LightningModule that trains any model, its optimiser and schedule, and `fit`."""
 
+import io
 import math
 import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torchmetrics import MeanMetric, SumMetric
@@ -18,6 +21,7 @@ from torchmetrics.classification import MulticlassAccuracy
 from tfstudy.config import TrainConfig
 from tfstudy.data import DROPOUT, Batch, Part, TaskData, mix
 from tfstudy.models.base import Model, dropout_seed
+from tfstudy.record import write_whole
 from tfstudy.vocab import BOS, PAD
 
 VERSION = 1  # raise it when the same config gives other weights
@@ -242,6 +246,15 @@ def own_words(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor
     return torch.stack(tokens, 1)
 
 
+class WholeFile(TorchCheckpointIO):
+    """Checkpoints that are there whole or not at all. Lightning's own go by way of the temporary folder."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        write_whole(Path(path), buffer.getvalue())
+
+
 def fit(
     module: Seq2Seq,
     data: TaskData,
@@ -273,6 +286,7 @@ def fit(
         log_every_n_steps=config.log_every,
         logger=list(loggers),
         callbacks=list(callbacks),
+        plugins=[WholeFile()],
         num_sanity_val_steps=0,
         limit_val_batches=None if data.task.splits().validation else 0,
         use_distributed_sampler=False,
