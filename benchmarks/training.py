@@ -130,10 +130,10 @@ def ours(prepared: Prepared) -> float:
 
 def main() -> None:
     chosen = arguments(__doc__)
-    steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 100, 7)
+    steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 60, 5)
     for arch in chosen.arch:
         default = scan(arch, steps=steps)
-        one_part, by_length = scan(arch, steps=steps, parts=1), scan(arch, steps=steps, batching="length")
+        one_part, by_length = scan(arch, steps=steps, parts=1), scan(arch, steps=steps, batching="length", parts=2)
         ways = {
             "usual": partial(usual, default),
             "ours, one part": partial(ours, one_part),

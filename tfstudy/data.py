@@ -50,10 +50,15 @@ class Encoded:
         index = index.to(self.source.device)
         return Part(self.source[index, :source_length], self.target[index, :target_length])
 
-    def batch(self, index: Tensor, parts: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
-        """The batch of these rows in at most so many parts, or what of it belongs to device `rank` of `ranks`."""
+    def batch(self, index: Tensor, parts: int = 1, rank: int = 0, ranks: int = 1, alike: bool = False) -> Batch:
+        """The batch of these rows in at most so many parts, or what of it belongs to device `rank` of `ranks`.
+
+        Rows that are of one length already (`alike`) are parted evenly: no padding is to be saved, only time.
+        """
         tokens = float(self.target_lengths[index].sum() - len(index)) / ranks
         mine = index[rank::ranks]
+        if alike:
+            return Batch(tuple(self.rows(rows) for rows in mine.chunk(parts) if len(rows)), tokens)
         mine = mine[self.target_lengths[mine].sort(stable=True).indices] if parts > 1 else mine
         cuts = cut(self.source_lengths[mine].numpy(), self.target_lengths[mine].numpy(), parts)
         return Batch(tuple(self.rows(mine[start:end]) for start, end in cuts), tokens)
@@ -104,6 +109,7 @@ class Batches:
         self, encoded: Encoded, batch_size: int, batch_tokens: int = 0, batching: str = "random", seed: int = 0
     ) -> None:
         source, target = encoded.source_lengths, encoded.target_lengths
+        self.batching = batching
         self._key = target * (int(source.max()) + 1) + source if batching == "length" else torch.zeros_like(source)
         self._seed = seed
         longest = torch.maximum(source, target)[self._key.sort(stable=True).indices].tolist()
@@ -220,7 +226,8 @@ class TaskData(LightningDataModule):
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
         encoded = self.encoded[split]
-        return Loader(count, first, lambda number: encoded.batch(batches.index(number), self.parts, rank, ranks))
+        alike = batches.batching == "length" and split == self.task.splits().train
+        return Loader(count, first, lambda number: encoded.batch(batches.index(number), self.parts, rank, ranks, alike))
 
     @property
     def parts(self) -> int:

@@ -92,16 +92,16 @@ class Seq2Seq(LightningModule):
                 loss = self._loss(parts[number], fed)
             return loss.detach(), torch.autograd.grad(loss, parameters, allow_unused=True)
 
-        order = range(len(parts))
-        done = list(self._pool.map(work, reversed(order)))[::-1] if self._pool else [work(i) for i in order]
+        largest_first = sorted(range(len(parts)), key=lambda i: -parts[i].source.numel() - parts[i].target.numel())
+        results = dict(zip(largest_first, (self._pool.map if self._pool else map)(work, largest_first), strict=True))
+        done = [results[number] for number in range(len(parts))]
         total = torch.stack([loss for loss, _ in done]).sum() if done else torch.zeros(())
         gradients = [torch.zeros_like(p) for p in parameters]
         for _, part in done:
-            for total_gradient, gradient in zip(gradients, part, strict=True):
-                if gradient is not None:
-                    total_gradient += gradient
-        known: Tensor = KnownGradient.apply(total, gradients, *parameters)  # type: ignore[no-untyped-call]
-        return known
+            known = [(sum_, gradient) for sum_, gradient in zip(gradients, part, strict=True) if gradient is not None]
+            torch._foreach_add_([sum_ for sum_, _ in known], [gradient for _, gradient in known])
+        loss: Tensor = KnownGradient.apply(total, gradients, *parameters)  # type: ignore[no-untyped-call]
+        return loss
 
     @property
     def step(self) -> int:
