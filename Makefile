@@ -11,7 +11,7 @@ help:
 	@echo "make check       ruff, mypy and the fast tests, as in CI"
 	@echo "make slow        the tests that take minutes"
 	@echo "make bench       every benchmark, as ratios against a baseline"
-	@echo "make scan-first  the runs of results/scan-first (hours on two cores)"
+	@echo "make scan-first  the runs of results/scan-first; SCAN=DIR names a copy of the SCAN repository (an hour)"
 
 # torch comes first and by its exact version: whatever asks for it later is then satisfied with this build.
 $(STAMP): pyproject.toml constraints.txt
@@ -40,7 +40,7 @@ bench: $(STAMP)
 	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 scan-first: $(STAMP)
-	PATH="$(abspath $(BIN)):$$PATH" bash results/scan-first/runs.sh
+	PATH="$(abspath $(BIN)):$$PATH" SCAN="$(SCAN)" bash results/scan-first/runs.sh
 
 clean:
 	rm -rf .venv results-smoke .mypy_cache .ruff_cache .pytest_cache
