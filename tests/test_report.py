@@ -26,7 +26,7 @@ def write(study, *results):
     for place, made in enumerate(results):
         folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{place}"
         folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text("")
+        (folder / "config.yaml").write_text(json.dumps({"seed": made["seed"], "model": {"dim": made["experiment"]}}))
         (folder / "test_reads.csv").write_text("test,run\n")
         (folder / "result.json").write_text(json.dumps(made))
     return study
@@ -52,7 +52,10 @@ def test_one_seed_has_no_deviation(tmp_path):
 
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
     table, _ = rows(write(tmp_path, result(0), result(1, experiment="other")))
-    assert [len(row.results) for row in table] == [1, 1]
+    assert [(len(row.results), row.name) for row in table] == [
+        (1, "default model.dim=e"),
+        (1, "default model.dim=other"),
+    ]
 
 
 def test_the_same_seed_twice_is_refused(tmp_path):

@@ -22,7 +22,7 @@ def by_split(study: Path, out: Path) -> None:
     table, _ = rows(study)
     points = pd.DataFrame(
         [
-            {"split": row.split, "architecture": label(row.arch, row.preset), "exact match": value, "arch": row.arch}
+            {"split": row.split, "architecture": label(row.arch, row.name), "exact match": value, "arch": row.arch}
             for row in table
             for value in row.values("exact_match")
         ]
@@ -61,9 +61,9 @@ def by_split(study: Path, out: Path) -> None:
         plt.close(grid)
 
 
-def label(arch: str, preset: str) -> str:
+def label(arch: str, name: str) -> str:
     """The name in the legend."""
-    return arch if preset == "default" else f"{arch} {preset}"
+    return arch if name == "default" else f"{arch} {name}"
 
 
 def quoted(task: str, split: str, arch: str) -> list[float]:

@@ -6,6 +6,7 @@ from statistics import mean, stdev
 from typing import Any, NamedTuple
 
 from tasks.base import UserError
+from tfstudy.config import read_yaml
 from tfstudy.record import Record, find_runs, read_result
 from tfstudy.report.summary import published
 
@@ -23,9 +24,14 @@ class Row(NamedTuple):
     split: str
     arch: str
     preset: str
-    experiment: str
+    settings: str  # what tells it from other rows of the same name, such as "model.dropout=0.5"
     results: Sequence[dict[str, Any]]
     diverged: int
+
+    @property
+    def name(self) -> str:
+        """The preset, and the settings if the preset alone does not say which row this is."""
+        return " ".join(filter(None, [self.preset, self.settings]))
 
     def values(self, metric: str) -> list[float]:
         """The metric on test of every run, in per cent."""
@@ -36,6 +42,7 @@ class Row(NamedTuple):
 def rows(study: Path) -> tuple[list[Row], list[str]]:
     """The rows of a study, and a line on every run that is left out. `UserError` if a run is there twice."""
     groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    configs: dict[tuple[str, ...], dict[str, Any]] = {}
     left_out = []
     for path in find_runs(study):
         try:
@@ -48,16 +55,29 @@ def rows(study: Path) -> tuple[list[Row], list[str]]:
             continue
         key = (result["task"], result["split"], result["arch"], result["preset"] or "default", result["experiment"])
         others = groups.setdefault(key, [])
+        configs.setdefault(key, flat(read_yaml(path / "config.yaml")))
         if any(other["seed"] == result["seed"] for other in others):
             raise UserError(f"{path} is there twice: another folder of the study has the same experiment and seed")
         others.append(result | {"test_reads": Record(path, result["run"]).test_reads()})
     if not groups:
         raise UserError(f"no finished run under {study}")
     found = []
-    for (task, split, arch, preset, experiment), results in sorted(groups.items()):
+    for key, results in groups.items():
+        alike = [configs[other] for other in groups if other[:-1] == key[:-1]]
+        differ = [name for name, value in configs[key].items() if any(c.get(name) != value for c in alike)]
+        settings = " ".join(f"{name}={configs[key][name]}" for name in differ if name not in ("seed", "data.root"))
         finished = sorted((r for r in results if r["status"] == "finished"), key=lambda r: r["seed"])
-        found.append(Row(task, split, arch, preset, experiment, finished, len(results) - len(finished)))
-    return found, left_out
+        task, split, arch, preset, _ = key
+        found.append(Row(task, split, arch, preset, settings, finished, len(results) - len(finished)))
+    return sorted(found, key=lambda row: row[:5]), left_out
+
+
+def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Sections as one level of keys such as `model.dim`."""
+    out: dict[str, Any] = {}
+    for key, value in tree.items():
+        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return out
 
 
 def markdown(study: Path) -> str:
@@ -71,7 +91,7 @@ def markdown(study: Path) -> str:
         exact, oracle = row.values("exact_match"), row.values("oracle_length_exact_match")
         seeds = f"{len(exact)}" + (f", {row.diverged} diverged" if row.diverged else "")
         cells = [
-            row.split, row.arch, row.preset, seeds, spread(exact), ", ".join(f"{value:.1f}" for value in exact),
+            row.split, row.arch, row.name, seeds, spread(exact), ", ".join(f"{value:.1f}" for value in exact),
             quoted(row, "exact match"), spread(oracle), quoted(row, "exact match, oracle length"),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
@@ -85,11 +105,13 @@ def spread(values: Sequence[float]) -> str:
 
 def quoted(row: Row, metric: str) -> str:
     """Published figures of the same kind of network on this split, in this metric."""
-    return "; ".join(
-        f"{figure['value']}{' ± ' + figure['spread'] if figure['spread'] else ''} {figure['arch']} ({figure['paper']})"
-        for figure in published(row.task, row.split, metric)
-        if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,))
-    )
+    texts = []
+    for figure in published(row.task, row.split, metric):
+        if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,)):
+            plain = figure["spread"].replace(".", "", 1).isdigit()
+            spread = f" ± {figure['spread']}" if plain else f" ({figure['setting']})" * bool(figure["spread"])
+            texts.append(f"{figure['value']}{spread} {figure['arch']} ({figure['paper']})")
+    return "; ".join(texts)
 
 
 def footer(table: Iterable[Row]) -> list[str]:
