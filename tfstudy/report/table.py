@@ -62,12 +62,12 @@ def rows(study: Path) -> tuple[list[Row], list[str]]:
     if not groups:
         raise UserError(f"no finished run under {study}")
     found = []
-    for key, results in groups.items():
-        alike = [configs[other] for other in groups if other[:-1] == key[:-1]]
-        differ = [name for name, value in configs[key].items() if any(c.get(name) != value for c in alike)]
-        settings = " ".join(f"{name}={configs[key][name]}" for name in differ if name not in ("seed", "data.root"))
+    for group, results in groups.items():
+        alike = [configs[other] for other in groups if other[:-1] == group[:-1]]
+        differ = [name for name, value in configs[group].items() if any(c.get(name) != value for c in alike)]
+        settings = " ".join(f"{name}={configs[group][name]}" for name in differ if name not in ("seed", "data.root"))
         finished = sorted((r for r in results if r["status"] == "finished"), key=lambda r: r["seed"])
-        task, split, arch, preset, _ = key
+        task, split, arch, preset, _ = group
         found.append(Row(task, split, arch, preset, settings, finished, len(results) - len(finished)))
     return sorted(found, key=lambda row: row[:5]), left_out
 
