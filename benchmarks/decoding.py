@@ -12,7 +12,7 @@ from timing import alternate, arguments, scan, seconds, table
 from torch import Tensor
 
 from tfstudy.data import Encoded
-from tfstudy.evaluation import MARGIN, generate, longest_target, some
+from tfstudy.evaluation import generate, generation_limit, some
 from tfstudy.experiment import Prepared
 from tfstudy.models.base import Model
 from tfstudy.training import Seq2Seq, fit
@@ -59,7 +59,7 @@ def compare(arch: str, commands: int, rounds: int) -> None:
     )
     prepared.model.eval().cpu()
     encoded = prepared.data.encode(some(prepared.task.examples("test"), commands))
-    limit, size = longest_target(prepared.task) + MARGIN, prepared.config.eval.batch_size
+    limit, size = generation_limit(prepared.task, prepared.config.decode), prepared.config.eval.batch_size
     ways = {"usual": (False, 64, False), "usual, with caches": (False, 64, True), "ours": (True, size, True)}
     outputs: dict[str, Outputs] = {}
 
