@@ -27,7 +27,12 @@ class Evaluation(NamedTuple):
 
 def generation_limit(task: Task, decode: DecodeConfig) -> int:
     """The most tokens that are generated: by default a number that no gold target of any split reaches."""
-    return decode.max_length or MARGIN + max(len(e.target) for s in task.splits().all for e in task.examples(s))
+    return decode.max_length or MARGIN + longest_target(task)
+
+
+def longest_target(task: Task) -> int:
+    """The number of tokens in the longest gold target of any split."""
+    return max(len(e.target) for split in task.splits().all for e in task.examples(split))
 
 
 def some(examples: Sequence[Example], limit: int) -> Sequence[Example]:

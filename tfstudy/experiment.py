@@ -51,7 +51,7 @@ def prepare(config: RunConfig) -> Prepared:
     if getattr(config.model, "share_embeddings", False) and data.source_vocab.tokens != data.target_vocab.tokens:
         raise UserError(f"model.share_embeddings needs one vocabulary, but {config.task} has two")
     model = architecture(config.model, len(data.source_vocab), len(data.target_vocab))
-    longest_gold = max(len(e.target) for split in task.splits().all for e in task.examples(split))
+    longest_gold = evaluation.longest_target(task)
     if 0 < config.decode.max_length < longest_gold:
         raise UserError(
             f"decode.max_length must be 0 or at least {longest_gold}, the longest gold target, "

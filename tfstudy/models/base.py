@@ -103,7 +103,7 @@ def dropout_seed(seed: int) -> Iterator[None]:
 
 
 class Dropout(nn.Module):
-    """`nn.Dropout`, but on a CPU four times faster at drawing: 16 random bits an element, four from one draw.
+    """`nn.Dropout`, but on a CPU faster at drawing: 16 random bits an element, four elements from one draw.
 
     The probability is rounded to a multiple of 2^-16, and kept activations are scaled by what was really kept.
     """
