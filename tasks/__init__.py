@@ -11,7 +11,8 @@ from tasks.base import Task, UserError, one_of
 
 __all__ = ["Task", "UserError", "find", "names"]
 
-PARTS = {"base", "scoring"}  # files of this folder that are no task
+# Files of this folder that are no task.
+PARTS = {"base", "scoring", "generated", "language", "phenomena", "corpus", "subwords"}
 
 
 def names() -> list[str]:

@@ -92,6 +92,35 @@ class Task(ABC):
     def examples(self, split: str) -> Sequence[Example]:
         """The examples of one of `splits()`, always in the same order."""
 
+    def at_length(self, length: int) -> Sequence[Example]:
+        """Fresh examples whose tag `length` is this, also beyond all splits; none if the task can't make any."""
+        return ()
+
+    def vocabulary(self) -> tuple[set[str], set[str]]:
+        """The tokens of sources and of targets that a model has: those of the train split."""
+        train = self.examples(self.splits().train)
+        return {t for e in train for t in e.source}, {t for e in train for t in e.target}
+
+    def tokens(self, text: str) -> Tokens:
+        """A source as a user types it, as tokens."""
+        return tuple(text.split())
+
+    def text(self, tokens: Tokens) -> str:
+        """Tokens as a user reads them."""
+        return " ".join(tokens)
+
+    def files(self) -> Mapping[str, str]:
+        """What must be kept with a run to read its tokens: file name to content."""
+        return {}
+
+    def notes(self) -> Mapping[str, object]:
+        """What a record says about the data beside their sizes: JSON values."""
+        return {}
+
+    def signatures(self) -> Mapping[str, str]:
+        """How metrics were computed, for those that have a signature."""
+        return {}
+
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
         """Metrics over examples, each in [0, 1]; the first is the task's main one."""
         gold = [example.target for example in examples]
