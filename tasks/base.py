@@ -96,6 +96,10 @@ class Task(ABC):
         """Fresh examples whose tag `length` is this, also beyond all splits; none if the task can't make any."""
         return ()
 
+    def by_length(self) -> tuple[str, ...]:
+        """The held-out splits that accuracy by length is read off: those that differ from train in nothing but length."""
+        return self.splits().held_out
+
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """The tokens of sources and of targets that a model has: those of the train split."""
         train = self.examples(self.splits().train)

@@ -130,6 +130,9 @@ class Generated(Task):
             self._drawn[split] = self._distinct(split, span, wanted)
         return self._drawn[split]
 
+    def by_length(self) -> tuple[str, ...]:
+        return tuple(name for name in self.splits().held_out if name not in self.more_tests())
+
     def at_length(self, length: int) -> Sequence[Example]:
         if length < self.shortest:
             return ()

@@ -240,7 +240,7 @@ def test_export_refuses_an_unknown_format_and_other_sections(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "scna"], "task must be one of reverse, scan, but is 'scna'; did you mean 'scan'?"),
+        (["run", "scna"], "reverse, scan, sorting, translation, but is 'scna'; did you mean 'scan'?"),
         (["run", "scan", "--arch", "transfomer"], "but is 'transfomer'; did you mean 'transformer'?"),
         (["run", "scan", "--split", "lenght"], "but is 'lenght'; did you mean 'length'?"),
         (["run", "scan", "--preset", "defualt"], "but is 'defualt'; did you mean 'default'?"),
@@ -356,3 +356,23 @@ def test_published_figures_name_a_split_of_ours_and_their_source():
         assert row["paper"]
         assert row["source"]
         assert row["value"].strip("~").replace(".", "", 1).isdigit(), row
+
+
+def test_evaluate_extend_draws_ever_longer_examples_until_none_is_right(tmp_path, capsys):
+    few = ["--set", "data.examples=100", "--set", "data.held_out=10"]
+    assert tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--accelerator", "cpu", *few) == 0
+    [run] = Path("results-smoke/runs/copying-copy/lstm").iterdir()
+    before = {path: path.read_bytes() for path in run.glob("*.json")}
+    capsys.readouterr()
+    assert tfstudy("evaluate", run, "--extend", "--most", "12") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:2]] == ["length   11", "length   12"]
+    assert lines[-1].startswith("L90 none, L50 none")
+    found = json.loads((run / "extended.json").read_text())
+    assert found["exact_match"]["12"]["n"] >= 100
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_task_that_can_not_draw_lengths_is_not_extended(finished, capsys):
+    assert tfstudy("evaluate", finished, "--extend") == 2
+    assert "--extend: reverse can't draw examples of a length, such as 5" in capsys.readouterr().err

@@ -68,7 +68,7 @@ def test_special_tokens_have_the_first_ids():
 
 @given(st.lists(st.lists(st.text(max_size=5), max_size=6), max_size=6))
 def test_what_is_encoded_is_decoded_to_itself(sequences):
-    vocab = Vocab.of(sequences)
+    vocab = Vocab({token for sequence in sequences for token in sequence})
     for sequence in sequences:
         assert vocab.decode(vocab.encode(sequence)) == tuple(sequence)
 

@@ -12,7 +12,7 @@ from tasks.base import Example
 from tfstudy import models
 from tfstudy.config import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data import TaskData
-from tfstudy.evaluation import MARGIN, evaluate, generation_limit, some, summarise
+from tfstudy.evaluation import MARGIN, evaluate, generation_limit, lengths, over_lengths, some, summarise
 from tfstudy.models.base import Model
 from tfstudy.training import Seq2Seq, fit
 from tfstudy.vocab import EOS, PAD
@@ -186,3 +186,40 @@ def test_a_limit_draws_the_same_examples_whatever_their_order(data):
 def test_a_split_without_examples_has_no_numbers(data, monkeypatch):
     monkeypatch.setattr(data.task, "examples", lambda split: [])
     assert evaluated(Known(data), data) == ({"n": 0}, [])
+
+
+# How far accuracy reaches
+
+
+def curve(**shares: float) -> dict:
+    """A summary with 100 examples of each length such as `n7=0.9`."""
+    parts = {name[1:]: {"n": 100, "metrics": {"exact_match": share}} for name, share in shares.items()}
+    return {"slices": {"length": parts}}
+
+
+def test_l90_is_the_longest_length_before_accuracy_first_falls_below_90_per_cent():
+    found = lengths([curve(n9=0.9, n10=0.89, n11=0.95, n12=0.5, n2=1.0), curve(n13=0.49, n20=0.6)])
+    assert (found["L90"], found["L50"], found["longest"]) == (9, 12, 20)
+
+
+def test_a_length_with_few_examples_decides_nothing():
+    rare = {"slices": {"length": {"1": {"n": 9, "metrics": {"exact_match": 0.0}}}}}
+    assert lengths([rare, curve(n2=1.0)])["L90"] == 2
+    assert lengths([rare]) == {}
+    assert lengths([{"n": 0}]) == {}
+
+
+def test_nothing_is_held_if_not_even_the_shortest_length_is():
+    assert lengths([curve(n1=0.4, n2=1.0)])["L50"] is None
+
+
+def test_examples_of_one_length_are_counted_over_all_splits():
+    found = lengths([curve(n3=1.0), curve(n3=0.5)])
+    assert found["exact_match"]["3"] == {"n": 200, "exact_match": 0.75}
+
+
+def test_every_length_weighs_alike_in_the_mean_over_lengths():
+    slices = curve(n1=1.0, n2=0.5, n3=0.0)["slices"]
+    slices["length"]["3"]["n"] = 1
+    assert over_lengths(slices) == {"mean_over_lengths": {"exact_match": 0.5}}
+    assert over_lengths({}) == {}

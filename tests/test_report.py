@@ -47,7 +47,22 @@ def test_a_row_is_mean_and_deviation_over_seeds_beside_figures_of_the_same_metri
 
 
 def test_one_seed_has_no_deviation(tmp_path):
-    assert row(markdown(write(tmp_path, result(0, 0.2))), "lstm")[3:6] == ["1", "20.0", "20.0"]
+    assert row(markdown(write(tmp_path, result(0, 0.2))), "lstm")[3:5] == ["1", "20.0"]
+
+
+def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
+    part = result(0)["splits"]["test"]
+    names = ("test_11_15", "test_9_10", "test", "test_depth")
+    splits = {name: part | {"metrics": part["metrics"] | {"exact_match": share}} for share, name in enumerate(names)}
+    lengths = {"L90": 10, "L50": 15, "longest": 15, "exact_match": {}}
+    text = markdown(write(tmp_path, result(0, splits=splits, lengths=lengths)))
+    found = [line.split(" | ") for line in text.splitlines() if "| lstm |" in line]
+    places = ["length", "length depth", "length 9_10", "length 11_15"]  # words before numbers
+    assert [(cells[0].strip("| "), float(cells[4])) for cells in found] == list(
+        zip(places, [200, 300, 100, 0], strict=True)
+    )
+    assert found[0][-2:] == ["10", ">=15 |"]
+    assert found[1][-1].strip(" |") == ""
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):

@@ -197,13 +197,19 @@ def predict(
 def evaluate(
     run: Run,
     split: Annotated[list[str] | None, typer.Option(help="Only this split; may be given again.")] = None,
+    extend: Annotated[bool, typer.Option("--extend", help="Fresh, ever longer examples until none is right.")] = False,
+    most: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: the longest length to try.")] = 500,
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run's splits again; a test split's reading is counted."""
     from tfstudy import experiment
     from tfstudy.record import find_run
-    from tfstudy.report.summary import show
+    from tfstudy.report.summary import reach, show
 
+    if extend:
+        for line in reach(experiment.extend(find_run(results, run), most)):
+            print(line)
+        return
     show(experiment.evaluate_again(find_run(results, run), split or []))
 
 

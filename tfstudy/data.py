@@ -171,7 +171,7 @@ class Loader:
 
 
 class TaskData(LightningDataModule):
-    """Any task for a `lightning.Trainer`: vocabularies from the train split, batches by `Batches`.
+    """Any task for a `lightning.Trainer`: its vocabularies, its splits as tensors, batches by `Batches`.
 
     An epoch is a pass over the train split, or `epoch` batches if that is set; the first is number `first_epoch`. A
     batch is computed in at most `parts` parts; 0 means 4 on a CPU, where padding costs most, and 1 elsewhere, where the
@@ -190,9 +190,7 @@ class TaskData(LightningDataModule):
         super().__init__()
         self.task = task
         self.epoch = self.first_epoch = 0
-        train = task.examples(task.splits().train)
-        self.source_vocab = Vocab.of(e.source for e in train)
-        self.target_vocab = Vocab.of(e.target for e in train)
+        self.source_vocab, self.target_vocab = (Vocab(tokens) for tokens in task.vocabulary())
         names = [task.splits().train, *filter(None, [task.splits().validation])]
         self.encoded = {name: self.encode(task.examples(name)) for name in names}
         self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)

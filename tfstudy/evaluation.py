@@ -1,6 +1,8 @@
 """Decode a split, score it whole and by slice, keep every prediction."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import torch
@@ -16,6 +18,7 @@ from tfstudy.vocab import PAD
 
 VERSION = 1  # raise it when the same weights give other numbers
 MARGIN = 16  # tokens generated beyond the longest gold target, so that running on can be seen
+ENOUGH = 10  # examples that a length must have to count for L90 and L50
 
 
 class Evaluation(NamedTuple):
@@ -25,9 +28,9 @@ class Evaluation(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def generation_limit(task: Task, decode: DecodeConfig) -> int:
-    """The most tokens that are generated: by default a number that no gold target of any split reaches."""
-    return decode.max_length or MARGIN + longest_target(task)
+def generation_limit(task: Task, decode: DecodeConfig, examples: Sequence[Example] = ()) -> int:
+    """The most tokens that are generated: by default a number that no gold target of any split or of these reaches."""
+    return decode.max_length or MARGIN + max(longest_target(task), *(len(e.target) for e in examples), 0)
 
 
 def longest_target(task: Task) -> int:
@@ -47,13 +50,24 @@ def evaluate(
     model: Model, data: TaskData, split: str, decode: DecodeConfig, config: EvalConfig, device: torch.device
 ) -> Evaluation:
     """Free-running and oracle-length decoding and teacher forcing of a split; leaves the model in eval mode."""
+    return evaluate_examples(model, data, some(data.task.examples(split), config.limit), decode, config, device)
+
+
+def evaluate_examples(
+    model: Model,
+    data: TaskData,
+    examples: Sequence[Example],
+    decode: DecodeConfig,
+    config: EvalConfig,
+    device: torch.device,
+) -> Evaluation:
+    """The same of any examples of the task."""
     model.eval().to(device)
-    examples = some(data.task.examples(split), config.limit)
     if not examples:
         return Evaluation({"n": 0}, [])
     encoded = data.encode(examples).to(device)
     order = encoded.source_lengths.sort(stable=True).indices  # by source, since the target's length is to be found
-    limit = generation_limit(data.task, decode)
+    limit = generation_limit(data.task, decode, examples)
     free: list[Tokens] = [()] * len(examples)
     oracle: list[Tokens] = [()] * len(examples)
     forced = [0.0] * len(examples)
@@ -69,14 +83,15 @@ def evaluate(
                 out[row] = data.target_vocab.decode(tokens)
         for row, share in zip(rows.tolist(), teacher_forced(model, encoded, rows), strict=True):
             forced[row] = share
+    text = data.task.text
     return Evaluation(
         summarise(data.task, examples, free, oracle, forced),
         [
             {
-                "source": " ".join(e.source),
-                "target": " ".join(e.target),
-                "prediction": " ".join(f),
-                "oracle_length": " ".join(o),
+                "source": text(e.source),
+                "target": text(e.target),
+                "prediction": text(f),
+                "oracle_length": text(o),
                 "teacher_forced_accuracy": round(t, 6),
                 "tags": dict(e.tags),
             }
@@ -121,4 +136,35 @@ def summarise(
         for i, example in enumerate(examples):
             groups.setdefault(example.tags[tag], []).append(i)
         slices[tag] = {str(value): part(groups[value]) for value in sorted(groups, key=lambda v: (str(type(v)), v))}
-    return part(range(len(examples))) | {"slices": slices}
+    return part(range(len(examples))) | {"slices": slices, **over_lengths(slices)}
+
+
+def over_lengths(slices: Mapping[str, Any]) -> dict[str, Any]:
+    """`mean_over_lengths`: each metric's mean over the values of the tag `length`, which all weigh alike."""
+    parts = [part["metrics"] for part in slices.get("length", {}).values()]
+    means = {name: mean(part[name] for part in parts) for name in (parts[0] if parts else ())}
+    return {"mean_over_lengths": means} if means else {}
+
+
+def lengths(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """How far accuracy reaches: exact match at every length, with L90 and L50, and the longest length seen.
+
+    L90 is the longest length up to which exact match is at least 90 % at every length with `ENOUGH` examples; None if
+    it is not even at the shortest.
+    """
+    right: Counter[int] = Counter()
+    seen: Counter[int] = Counter()
+    for summary in summaries:
+        for value, part in summary.get("slices", {}).get("length", {}).items():
+            seen[int(value)] += part["n"]
+            right[int(value)] += round(part["metrics"]["exact_match"] * part["n"])
+    counted = [length for length in sorted(seen) if seen[length] >= ENOUGH]
+    if not counted:
+        return {}
+
+    def reach(share: float) -> int | None:
+        held = list(takewhile(lambda length: right[length] >= share * seen[length], counted))
+        return held[-1] if held else None
+
+    curve = {str(length): {"n": seen[length], "exact_match": right[length] / seen[length]} for length in sorted(seen)}
+    return {"L90": reach(0.9), "L50": reach(0.5), "longest": counted[-1], "exact_match": curve}

@@ -1,8 +1,9 @@
 """One experiment, from config to record."""
 
+import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,6 +114,8 @@ def run(
             return Outcome(path, record.result, False)
         record.add_environment(environment(prepared.identity, device))
         say(describe(prepared, path))
+        for name, content in prepared.task.files().items():
+            record.keep(name, content)
         result = {
             "preset": options.preset,
             "task": config.task,
@@ -128,11 +131,14 @@ def run(
             "parameters": parameter_count(prepared.model),
             "train_examples": len(prepared.task.examples(prepared.task.splits().train)),
             "overlap": overlap(prepared.task),
+            "data": dict(prepared.task.notes()),
+            "signatures": dict(prepared.task.signatures()),
             **train(prepared, record, Watch(record.log), options, say),
         }
         if result["status"] == "finished":
             began = time.monotonic()
             result["splits"] = score(prepared, record, device, "run")
+            result["lengths"] = reach(prepared.task, result["splits"])
             result["evaluate_seconds"] = round(time.monotonic() - began, 2)
         record.finish(result | {"test_reads": record.test_reads()})
         return Outcome(path, record.result, True)
@@ -207,6 +213,44 @@ def score(
     return out
 
 
+def reach(task: Task, summaries: Mapping[str, Any]) -> dict[str, Any]:
+    """Accuracy by length, L90 and L50, of the splits that are about length (see `evaluation.lengths`)."""
+    return evaluation.lengths(summaries[name] for name in task.by_length() if name in summaries)
+
+
+def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[str, Any]:
+    """A finished run on fresh examples of ever longer lengths, until nothing is right at three of them in a row.
+
+    The first length is the one after the longest trained on, each next one 5 % longer, none above `most`. The figures
+    are kept in the run's folder as `extended.json`.
+    """
+    prepared = load(path)
+    task, data, config = prepared.task, prepared.data, prepared.config
+    length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
+    if not task.at_length(length):
+        raise UserError(f"--extend: {config.task} can't draw examples of a length, such as {length}")
+    summaries: list[dict[str, Any]] = []
+    missed = 0
+    while length <= most and missed < 3 and (examples := task.at_length(length)):
+        longest = max(max(len(e.source), len(e.target) + evaluation.MARGIN) for e in examples) + 1
+        if prepared.model.longest is not None and longest > prepared.model.longest:
+            say(f"length {length} needs {longest} positions, of which the model has {prepared.model.longest}")
+            break
+        summary = evaluation.evaluate_examples(
+            prepared.model, data, examples, config.decode, config.eval, device_of(OPTIONS)
+        ).summary
+        right = summary["metrics"]["exact_match"]
+        missed = 0 if right else missed + 1
+        say(f"length {length:4}: {100 * right:5.1f} % of {summary['n']}")
+        summaries.append(summary)
+        length += max(1, length // 20)
+    with open_record(path, config, prepared.identity) as record:
+        seen = {name: part for name, part in record.result["splits"].items() if name in task.by_length()}
+        found = evaluation.lengths([*seen.values(), *summaries])
+        record.keep("extended.json", json.dumps(found, indent=1))
+    return found
+
+
 def load(path: Path) -> Prepared:
     """A finished run with its weights; `UserError` if its data or code are no longer those that it was made with."""
     result = read_result(path)
@@ -229,17 +273,17 @@ def load(path: Path) -> Prepared:
 def predict(path: Path, source: str) -> str:
     """The target that a finished run generates for a source, tokens joined by blanks."""
     prepared = load(path)
-    data, tokens = prepared.data, source.split()
+    data, tokens = prepared.data, prepared.task.tokens(source)
     if not tokens:
         raise UserError("the source must have at least one token")
-    for token in tokens:
+    for token in tokens if prepared.task.text(tokens) == " ".join(tokens) else ():  # words, not parts of words
         one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
     encoded = data.encode([Example(tuple(tokens), (), {})])
     if prepared.model.longest is not None and len(tokens) >= prepared.model.longest:
         raise UserError(f"the source must have less than {prepared.model.longest} tokens, but has {len(tokens)}")
     limit = evaluation.generation_limit(prepared.task, prepared.config.decode)
     ids = evaluation.generate(prepared.model, encoded.source, encoded.source != PAD, limit, prepared.config.decode)
-    return " ".join(data.target_vocab.decode(ids[0]))
+    return prepared.task.text(data.target_vocab.decode(ids[0]))
 
 
 def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:

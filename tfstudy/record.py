@@ -67,6 +67,10 @@ class Record:
         with gzip.open(self.path / "predictions" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
             yield from map(json.loads, lines)
 
+    def keep(self, name: str, content: str) -> None:
+        """A file of the run's own, such as its tokenizer; the same name is written over."""
+        write_whole(self.path / name, content.encode())
+
     def log(self, text: str) -> None:
         """Adds a line to `train.log`."""
         with (self.path / "train.log").open("a", encoding="utf-8") as file:

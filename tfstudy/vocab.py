@@ -13,11 +13,6 @@ class Vocab:
         self.tokens = [*SPECIAL, *sorted(set(tokens))]
         self._ids = {token: index for index, token in enumerate(self.tokens)}
 
-    @classmethod
-    def of(cls, sequences: Iterable[Sequence[str]]) -> "Vocab":
-        """The vocabulary of all tokens that occur in `sequences`."""
-        return cls({token for sequence in sequences for token in sequence})
-
     def __len__(self) -> int:
         return len(self.tokens)
 

@@ -22,7 +22,7 @@ def by_split(study: Path, out: Path) -> None:
     table, _ = rows(study)
     points = pd.DataFrame(
         [
-            {"split": row.split, "architecture": label(row.arch, row.name), "exact match": value, "arch": row.arch}
+            {"split": row.place, "architecture": label(row.arch, row.name), "exact match": value, "arch": row.arch}
             for row in table
             for value in row.values("exact_match")
         ]

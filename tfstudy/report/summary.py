@@ -1,7 +1,8 @@
 """One run's result as a table for the terminal, with the published figures for its split."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatch
 from typing import Any
 
 from rich.console import Console
@@ -10,7 +11,9 @@ from rich.table import Table
 from tasks.base import one_of
 from tfstudy.config import configs
 
-COLUMNS = {
+COLUMNS = {  # metrics that have a column, where they are measured
+    "bleu": "BLEU",
+    "chrf": "chrF",
     "exact_match": "exact match",
     "token_accuracy": "token accuracy",
     "oracle_length_exact_match": "exact, oracle length",
@@ -18,12 +21,12 @@ COLUMNS = {
 }
 
 
-def published(task: str, split: str, metric: str = "") -> list[dict[str, str]]:
-    """The rows of `configs/published.csv` for this split, of one of its metrics or of all."""
+def published(task: str, split: str, metric: str = "", test: str = "") -> list[dict[str, str]]:
+    """The rows of `configs/published.csv` for this experiment, of one metric or of all, for one test split or all."""
     path = configs() / "published.csv"
     with path.open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if (row["task"], row["split"]) == (task, split)]
-    return [row for row in rows if metric in ("", row["metric"])]
+    return [row for row in rows if metric in ("", row["metric"]) and (not test or fnmatch(test, row["test"]))]
 
 
 def summary(result: Mapping[str, Any], by: str = "") -> list[Table | str]:
@@ -38,25 +41,65 @@ def summary(result: Mapping[str, Any], by: str = "") -> list[Table | str]:
     table.add_column(by or "examples", justify="right")
     if by:
         table.add_column("examples", justify="right")
-    for name in ("exact match", "95 % interval", *list(COLUMNS.values())[1:]):
-        table.add_column(name, justify="right")
+    measured = list(dict.fromkeys(metric for split in result["splits"].values() for metric in split.get("metrics", {})))
+    metrics = [metric for metric in COLUMNS if metric in measured]
+    for metric in metrics:
+        table.add_column(COLUMNS[metric], justify="right")
+        if metric == "exact_match":
+            table.add_column("95 % interval", justify="right")
     for name, split in result["splits"].items():
-        table.add_row(name, *(["all"] if by else []), *_cells(split))
+        table.add_row(name, *(["all"] if by else []), *_cells(split, metrics))
         for value, part in split.get("slices", {}).get(by, {}).items() if by else ():
-            table.add_row("", value, *_cells(part))
+            table.add_row("", value, *_cells(part, metrics))
     out: list[Table | str] = [table]
+    if others := [metric for metric in measured if metric not in COLUMNS]:
+        out.append(_others(result["splits"], others))
+    out += [line for line in (*reach(result.get("lengths", {})), *_signatures(result)) if not by]
     rows = published(result["task"], result["split"])
     if rows and not result["smoke"]:
         out.append(_published(rows))
     return out
 
 
-def _cells(part: Mapping[str, Any]) -> list[str]:
+def _cells(part: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
     if not part["n"]:
         return ["0"]
-    low, high = part["exact_match_interval"]
-    values = [f"{100 * part['metrics'][name]:.1f}" if name in part["metrics"] else "" for name in COLUMNS]
-    return [f"{part['n']:,}", values[0], f"{100 * low:.1f} to {100 * high:.1f}", *values[1:]]
+    cells = [f"{part['n']:,}"]
+    for metric in metrics:
+        cells.append(f"{100 * part['metrics'][metric]:.1f}")
+        if metric == "exact_match":
+            cells.append("{:.1f} to {:.1f}".format(*(100 * bound for bound in part["exact_match_interval"])))
+    return cells
+
+
+def _others(splits: Mapping[str, Any], metrics: Sequence[str]) -> Table:
+    """The metrics of one task alone."""
+    table = Table(title="more metrics (per cent)", title_justify="left")
+    table.add_column("split")
+    for metric in metrics:
+        table.add_column(metric.replace("_", " "), justify="right")
+    for name, split in splits.items():
+        values = split.get("metrics", {})
+        table.add_row(name, *(f"{100 * values[metric]:.1f}" if metric in values else "" for metric in metrics))
+    return table
+
+
+def reach(lengths: Mapping[str, Any]) -> list[str]:
+    """One line on how far accuracy reaches, if the result says it."""
+    if not lengths:
+        return []
+    parts = ", ".join(f"{name} {reached(lengths, name)}" for name in ("L90", "L50"))
+    return [f"{parts}: the length up to which exact match is 90 and 50 % (longest seen: {lengths['longest']})"]
+
+
+def reached(lengths: Mapping[str, Any], name: str) -> str:
+    """L90 or L50 as a table shows it: `>=` if no longer length was tested, `none` if not even the shortest holds."""
+    value = lengths[name]
+    return "none" if value is None else f">={value}" if value == lengths["longest"] else str(value)
+
+
+def _signatures(result: Mapping[str, Any]) -> list[str]:
+    return [f"{name}: {signature}" for name, signature in result.get("signatures", {}).items()]
 
 
 def _published(rows: list[dict[str, str]]) -> Table:

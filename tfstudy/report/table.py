@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tasks.base import UserError
 from tfstudy.config import read_yaml
 from tfstudy.record import Record, find_runs, read_result
-from tfstudy.report.summary import published
+from tfstudy.report.summary import published, reached
 
 ARCHITECTURES = {  # names in papers of the kinds of network that ours are
     "transformer": ("Transformer", "Rel. Universal Transformer"),
@@ -18,10 +18,11 @@ ARCHITECTURES = {  # names in papers of the kinds of network that ours are
 
 
 class Row(NamedTuple):
-    """Runs that differ in their seed alone."""
+    """Runs that differ in their seed alone, on one of their test splits."""
 
     task: str
     split: str
+    test: str
     arch: str
     preset: str
     settings: str  # what tells it from other rows of the same name, such as "model.dropout=0.5"
@@ -33,10 +34,18 @@ class Row(NamedTuple):
         """The preset, and the settings if the preset alone does not say which row this is."""
         return " ".join(filter(None, [self.preset, self.settings]))
 
-    def values(self, metric: str) -> list[float]:
-        """The metric on test of every run, in per cent."""
-        tests = [s for r in self.results for s in r["splits"].values() if s["role"] == "test" and s["n"]]
-        return [100 * split["metrics"][metric] for split in tests]
+    @property
+    def place(self) -> str:
+        """The experiment and, unless it is called `test`, the test split."""
+        return self.split if self.test == "test" else f"{self.split} {self.test.removeprefix('test_')}"
+
+    def parts(self) -> list[dict[str, Any]]:
+        """What every run measured on this split."""
+        return [r["splits"][self.test] for r in self.results if r["splits"].get(self.test, {"n": 0})["n"]]
+
+    def values(self, metric: str, kind: str = "metrics") -> list[float]:
+        """The metric of every run that measured it, in per cent; `kind` may be `mean_over_lengths`."""
+        return [100 * part[kind][metric] for part in self.parts() if metric in part.get(kind, {})]
 
 
 def rows(study: Path) -> tuple[list[Row], list[str]]:
@@ -68,8 +77,16 @@ def rows(study: Path) -> tuple[list[Row], list[str]]:
         settings = " ".join(f"{name}={configs[group][name]}" for name in differ if name not in ("seed", "data.root"))
         finished = sorted((r for r in results if r["status"] == "finished"), key=lambda r: r["seed"])
         task, split, arch, preset, _ = group
-        found.append(Row(task, split, arch, preset, settings, finished, len(results) - len(finished)))
-    return sorted(found, key=lambda row: row[:5]), left_out
+        tests = dict.fromkeys(name for r in finished for name, part in r["splits"].items() if part["role"] == "test")
+        for test in tests or ["test"]:
+            found.append(Row(task, split, test, arch, preset, settings, finished, len(results) - len(finished)))
+    return sorted(found, key=order), left_out
+
+
+def order(row: Row) -> tuple[Any, ...]:
+    """Rows by experiment, then test splits by the numbers in their names, then architecture."""
+    numbers = tuple(int(part) for part in row.test.split("_") if part.isdigit())
+    return row.task, row.split, row.test != "test", numbers, row.test, row.arch, row.preset, row.settings
 
 
 def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -80,22 +97,43 @@ def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return out
 
 
+OVER = "token accuracy, mean over lengths"
+
+
 def markdown(study: Path) -> str:
-    """The study's table in Markdown."""
+    """The study's table in Markdown; columns that nothing stands in are left out."""
     table, left_out = rows(study)
-    lines = [
-        "| split | architecture | preset | seeds | exact match | each seed | published | oracle length | published |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for row in table:
-        exact, oracle = row.values("exact_match"), row.values("oracle_length_exact_match")
-        seeds = f"{len(exact)}" + (f", {row.diverged} diverged" if row.diverged else "")
-        cells = [
-            row.split, row.arch, row.name, seeds, spread(exact), ", ".join(f"{value:.1f}" for value in exact),
-            quoted(row, "exact match"), spread(oracle), quoted(row, "exact match, oracle length"),
-        ]  # fmt: skip
-        lines.append(f"| {' | '.join(cells)} |")
+    several_tasks = len({row.task for row in table}) > 1
+    columns = [cells(row) | ({"task": row.task} if several_tasks else {}) for row in table]
+    names = [name for name in ("task", *cells(table[0])) if any(column.get(name) for column in columns)]
+    heads = [name.removesuffix(" (oracle)").removesuffix(" (over lengths)").removesuffix(" (BLEU)") for name in names]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(names) + "|"]
+    lines += [f"| {' | '.join(column.get(name, '') for name in names)} |" for column in columns]
     return "\n".join([*lines, "", *footer(table), *(f"- left out: {text}" for text in left_out)]) + "\n"
+
+
+def cells(row: Row) -> dict[str, str]:
+    """Column to text, in the table's order."""
+    exact = row.values("exact_match")
+    reach = [r["lengths"] for r in row.results if r.get("lengths")] if row.test == "test" else []
+    return {
+        "split": row.place,
+        "architecture": row.arch,
+        "preset": row.name,
+        "seeds": f"{len(exact)}" + (f", {row.diverged} diverged" if row.diverged else ""),
+        "BLEU": spread(row.values("bleu")),
+        "published (BLEU)": quoted(row, "BLEU"),
+        "chrF": spread(row.values("chrf")),
+        "exact match": spread(exact),
+        "each seed": ", ".join(f"{value:.1f}" for value in exact) if len(exact) > 1 else "",
+        "published": quoted(row, "exact match"),
+        "oracle length": spread(row.values("oracle_length_exact_match")),
+        "published (oracle)": quoted(row, "exact match, oracle length"),
+        OVER: spread(row.values("token_accuracy", "mean_over_lengths")),
+        "published (over lengths)": quoted(row, OVER),
+        "L90": ", ".join(reached(lengths, "L90") for lengths in reach),
+        "L50": ", ".join(reached(lengths, "L50") for lengths in reach),
+    }
 
 
 def spread(values: Sequence[float]) -> str:
@@ -106,7 +144,7 @@ def spread(values: Sequence[float]) -> str:
 def quoted(row: Row, metric: str) -> str:
     """Published figures of the same kind of network on this split, in this metric."""
     texts = []
-    for figure in published(row.task, row.split, metric):
+    for figure in published(row.task, row.split, metric, row.test):
         if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,)):
             plain = figure["spread"].replace(".", "", 1).isdigit()
             spread = f" ± {figure['spread']}" if plain else f" ({figure['setting']})" * bool(figure["spread"])
@@ -116,7 +154,7 @@ def quoted(row: Row, metric: str) -> str:
 
 def footer(table: Iterable[Row]) -> list[str]:
     """What a reader must know of how the numbers came about."""
-    results = [result for row in table for result in row.results]
+    results = list({result["run"]: result for row in table for result in row.results}.values())
     reads = {times for r in results for times in r["test_reads"].values()}
     overlaps = sum(n for r in results for n in r["overlap"].values())
     sizes = {f"{r['arch']} ({r['preset']}) {r['parameters']:,}" for r in results}
