@@ -228,12 +228,15 @@ def table(
 def plot(
     out: Annotated[Path, typer.Option(help="The picture's file: .png, .svg or .pdf.")],
     study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, a folder within the results.")] = "runs",
+    by: Annotated[str, typer.Option(help="split: a point a seed, beside published figures; length: curves.")] = "split",
     results: Results = RESULTS,
 ) -> None:
-    """Draw a study's exact match by split and architecture, each seed a point, beside published figures."""
-    from tfstudy.report.plots import by_split
+    """Draw a study's exact match by split and architecture, or by length."""
+    from tasks import base
+    from tfstudy.report import plots
 
-    by_split(results / study, out)
+    draw = {"split": plots.by_split, "length": plots.by_length}[base.one_of("--by", by, ("split", "length"))]
+    draw(results / study, out)
     print(out)
 
 

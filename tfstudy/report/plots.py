@@ -1,10 +1,15 @@
 """Pictures of a study's records."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tasks.base import UserError, one_of
+from tfstudy.evaluation import ENOUGH
 from tfstudy.report.summary import published
-from tfstudy.report.table import ARCHITECTURES, rows
+from tfstudy.report.table import ARCHITECTURES, Row, rows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Okabe & Ito 2008, safe for the colour-blind
 
@@ -53,12 +58,70 @@ def by_split(study: Path, out: Path) -> None:
     for border in range(1, len(splits)):
         axes.axhline(border - 0.5, color="0.85", lw=0.8)
     axes.legend(loc="upper left", bbox_to_anchor=(1, 1), frameon=False)
+    save(grid, out)
+
+
+def by_length(study: Path, out: Path) -> None:
+    """Exact match at every length, a curve an architecture (mean of its seeds), one panel an experiment.
+
+    The lengths that were trained on are shaded; a length with fewer than 10 examples is left out.
+    """
+    one_of("--out's ending", out.suffix, (".png", ".svg", ".pdf"))
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    import pandas as pd
+    import seaborn as sns
+
+    found = [row for row in rows(study)[0] if row.test == "test"]
+    points = pd.DataFrame(
+        [
+            {"experiment": f"{row.task} {row.split}", "architecture": label(row.arch, row.name), "seed": result["seed"],
+             "length": int(length), "exact match": 100 * part["exact_match"]}
+            for row in found
+            for result in row.results
+            for length, part in result.get("lengths", {}).get("exact_match", {}).items()
+            if part["n"] >= ENOUGH
+        ]
+    )  # fmt: skip
+    if points.empty:
+        raise UserError(f"no run under {study} says its accuracy by length")
+    experiments = list(dict.fromkeys(points["experiment"]))
+    names = sorted(set(points["architecture"]))
+    columns = min(3, len(experiments))
+    sns.set_theme(style="whitegrid", context="paper")
+    grid = sns.relplot(
+        points, x="length", y="exact match", hue="architecture", style="architecture", kind="line", col="experiment",
+        col_order=experiments, col_wrap=columns, height=2.4, aspect=1.35, errorbar=None, markers=True, dashes=False,
+        hue_order=names, style_order=names, palette={n: COLOURS.get(n.split()[0], "#555555") for n in names},
+        facet_kws={"sharex": False, "legend_out": True},
+    )  # fmt: skip
+    trained = {f"{row.task} {row.split}": longest_trained(row) for row in found}
+    for experiment, axes in grid.axes_dict.items():
+        if trained[experiment] is not None:
+            axes.axvspan(0, trained[experiment] + 0.5, color="0.92", zorder=0)
+        axes.set(ylim=(-3, 103), xlim=(0, None))
+    grid.set_titles("{col_name}").set_axis_labels("length (trained on: shaded)", "exact match (%)")
+    save(grid.figure, out)
+
+
+def longest_trained(row: Row) -> int | None:
+    """The longest length of the validation split, which is in distribution; None if there is none."""
+    parts = [result["splits"].get("validation", {}) for result in row.results]
+    lengths = [int(value) for part in parts for value in part.get("slices", {}).get("length", {})]
+    return max(lengths, default=None)
+
+
+def save(figure: "Figure", out: Path) -> None:
+    """Writes the picture; `UserError` if it can't be written."""
+    import matplotlib.pyplot as plt
+
     try:
-        grid.savefig(out, dpi=160)
+        figure.savefig(out, dpi=160)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror}") from None
     finally:
-        plt.close(grid)
+        plt.close(figure)
 
 
 def label(arch: str, name: str) -> str:
