@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/installed
 
-.PHONY: help scan test check slow bench scan-first clean
+.PHONY: help scan test check slow bench scan-first tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (some minutes on a laptop's CPU)"
@@ -12,6 +12,7 @@ help:
 	@echo "make slow        the tests that take minutes"
 	@echo "make bench       every benchmark, as ratios against a baseline"
 	@echo "make scan-first  the runs of results/scan-first; SCAN=DIR names a copy of the SCAN repository (an hour)"
+	@echo "make tasks-first the runs of results/tasks-first; MULTI30K=DIR names a copy of the corpus (an hour)"
 
 # torch comes first and by its exact version: whatever asks for it later is then satisfied with this build.
 $(STAMP): pyproject.toml constraints.txt
@@ -36,8 +37,11 @@ slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
 
 bench: $(STAMP)
-	for script in training decoding trainer parts dropout startup; do \
+	for script in training decoding trainer parts dropout generation startup; do \
 	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+tasks-first: $(STAMP)
+	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh
 
 scan-first: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" SCAN="$(SCAN)" bash results/scan-first/runs.sh

@@ -98,8 +98,8 @@ def by_length(study: Path, out: Path) -> None:
     )  # fmt: skip
     trained = {f"{row.task} {row.split}": longest_trained(row) for row in found}
     for experiment, axes in grid.axes_dict.items():
-        if trained[experiment] is not None:
-            axes.axvspan(0, trained[experiment] + 0.5, color="0.92", zorder=0)
+        if (last := trained[experiment]) is not None:
+            axes.axvspan(0, last + 0.5, color="0.92", zorder=0)
         axes.set(ylim=(-3, 103), xlim=(0, None))
     grid.set_titles("{col_name}").set_axis_labels("length (trained on: shaded)", "exact match (%)")
     save(grid.figure, out)

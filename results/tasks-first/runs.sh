@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# The runs of this study, two at a time on one thread each. Stopped and started again, it goes on where it was.
+# The corpus is Multi30k (Elliott et al. 2016), read from a folder with {train,dev,test}.tsv.gz: make tasks-first MULTI30K=DIR
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export OMP_NUM_THREADS=1
+: "${MULTI30K:?must name a folder with the corpus}"
+
+list() {
+  for arch in transformer lstm cnn; do
+    echo "sorting --arch $arch"
+    echo "arithmetic --arch $arch --set data.format=reversed"
+    echo "parentheses --split completion --arch $arch"
+    echo "copying --arch $arch"
+  done
+  for arch in lstm transformer; do
+    echo "translation --arch $arch --split corpus --set data.root=$MULTI30K --set data.source=en --set data.target=de --set data.pairs=5000"
+    for pairs in 500 2000 5000; do echo "translation --arch $arch --set data.pairs=$pairs"; done
+  done
+}
+
+list | xargs -P 2 -I{} sh -c 'tfstudy run {} --study tasks-first || exit 255'
+tfstudy table tasks-first
