@@ -12,7 +12,7 @@ from tasks.base import Task, UserError, one_of
 __all__ = ["Task", "UserError", "find", "names"]
 
 # Files of this folder that are no task.
-PARTS = {"base", "scoring", "generated", "language", "phenomena", "corpus", "subwords"}
+PARTS = {"base", "scoring", "generated", "language", "lexicon", "phenomena", "corpus", "subwords"}
 
 
 def names() -> list[str]:

@@ -97,7 +97,7 @@ class Task(ABC):
         return ()
 
     def by_length(self) -> tuple[str, ...]:
-        """The held-out splits that accuracy by length is read off: those that differ from train in nothing but length."""
+        """The held-out splits that accuracy by length is read off: they differ from train in nothing but length."""
         return self.splits().held_out
 
     def vocabulary(self) -> tuple[set[str], set[str]]:

@@ -19,7 +19,7 @@ Rules of the target:
   another, with a possessor. Names are copied, their suffixes in harmony with the last vowel, and are of class I.
 
 A source phrase never has both a possessor and a relative clause, and a relative clause has no place, so that a source
-has one translation. A seed draws other sentences of the same languages, whose words are those of `tasks.phenomena`.
+has one translation. A seed draws other sentences of the same languages, whose words are those of `tasks.lexicon`.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from random import Random
 from typing import NamedTuple
 
 from tasks.base import Tag, Tokens, one_of
-from tasks.phenomena import (
+from tasks.lexicon import (
     ADJECTIVES,
     NAMES,
     NOUNS,
@@ -43,14 +43,11 @@ from tasks.phenomena import (
     Noun,
     Verb,
     adjective_form,
-    copying,
-    dictionary,
     noun_form,
-    phenomena,
-    shuffled,
     verb_form,
     zipf,
 )
+from tasks.phenomena import copying, dictionary, phenomena, shuffled
 
 __all__ = ["TESTS", "Pair", "copying", "dictionary", "pair", "phenomena", "shuffled"]
 

@@ -256,11 +256,12 @@ def _corpus(config: Translation.Config) -> Text:
         corpus = from_folder(config.root, languages, config.reverse)
     else:
         corpus = from_hub(config.hub, config.hub_config, config.revision, languages)
-    if config.lowercase:
+    corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
+    if config.lowercase:  # which draws no other subset
         corpus = lowercased(corpus)
     held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
     sieve = Sieve(held_out if config.drop_overlap else {}, config.longest)
-    kept = list(sieve.kept(map(row_of, shuffled(corpus.splits["train"], config.subset_seed))))
+    kept = list(sieve.kept(map(row_of, corpus.splits["train"])))
     left_out = ", ".join(f"{n:,} for {why}" for why, n in sieve.left_out.items())
     if not kept:
         raise UserError(f"no training pair is left, of {len(corpus.splits['train']):,} (left out: {left_out})")

@@ -13,13 +13,13 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks import language, phenomena
+from tasks import language, lexicon, phenomena
 from tasks.base import UserError
 from tasks.language import TESTS, copying, dictionary, pair, shuffled
 
-NOUNS = {noun.source: noun for noun in phenomena.NOUNS + phenomena.NAMES}
-VERBS = {verb.source: verb for verb in phenomena.VERBS}
-ADJECTIVES = {adjective.source: adjective for adjective in phenomena.ADJECTIVES}
+NOUNS = {noun.source: noun for noun in lexicon.NOUNS + lexicon.NAMES}
+VERBS = {verb.source: verb for verb in lexicon.VERBS}
+ADJECTIVES = {adjective.source: adjective for adjective in lexicon.ADJECTIVES}
 AUXILIARIES = {"da": "dU", "su": "mA", "vo": "rOs"}
 NUMBERS = {"bi": "dual", "mo": "plural"}
 CLASS = ["mU", "dA", "kO", "vU"]
@@ -140,7 +140,7 @@ def constructions(source):
                 found.add("adjective_class")
     found |= {"negative_questions"} if {"ka", "ne"} <= set(source) else set()
     found |= {"object_relatives"} if "si" in source and reader.object_gap else set()
-    found |= {"names"} if any(name.source in source for name in phenomena.NAMES[320:]) else set()
+    found |= {"names"} if any(name.source in source for name in lexicon.NAMES[320:]) else set()
     found |= {"longer"} if len(source) > 14 else set()
     return found | ({"deeper"} if reader.depth > 2 else set())
 
@@ -199,7 +199,7 @@ def test_sentences_are_the_same_in_every_process():
 
 
 def test_no_source_word_has_two_meanings():
-    words = [word.source for word in [*phenomena.NOUNS, *phenomena.VERBS, *phenomena.ADJECTIVES, *phenomena.NAMES]]
+    words = [word.source for word in [*lexicon.NOUNS, *lexicon.VERBS, *lexicon.ADJECTIVES, *lexicon.NAMES]]
     assert len(words) == len(set(words)) == 900 + 300 + 200 + 400
     assert not set(words) & {"da", "su", "vo", "bi", "mo", "ne", "ka", "si", "ti", "en", "le", "ke", "ta", *PLACES}
 
@@ -226,7 +226,7 @@ def test_suffix_vowels_are_in_harmony_with_the_stem(train):
 def test_stems_but_not_names_have_one_harmony():
     mixed = {stem for stem in STEMS if set(stem) & set("aou") and set(stem) & set("eyi")}
     assert mixed
-    assert mixed <= {name.source for name in phenomena.NAMES}
+    assert mixed <= {name.source for name in lexicon.NAMES}
 
 
 def test_adjectives_agree_with_the_noun_that_follows(train):
@@ -392,22 +392,22 @@ def test_order_is_the_share_of_pairs_in_order():
 
 
 @given(
-    st.sampled_from(phenomena.NOUNS + phenomena.NAMES + phenomena.PRONOUNS),
+    st.sampled_from(lexicon.NOUNS + lexicon.NAMES + lexicon.PRONOUNS),
     st.sampled_from(["singular", "dual", "plural"]),
     st.sampled_from(["nominative", "accusative", "genitive", "dative", "locative"]),
 )
 def test_a_noun_is_analysed_as_it_was_formed(noun, number, case):
-    found = phenomena.analyse(phenomena.noun_form(noun, number, case))
+    found = phenomena.analyse(lexicon.noun_form(noun, number, case))
     assert (found.lemma, dict(found.marks)) == (noun.stem.text, {"number": number, "case": case})
 
 
 agreements = st.tuples(st.integers(0, 3), st.sampled_from(["singular", "dual", "plural"]))
 
 
-@given(st.sampled_from(phenomena.VERBS), st.sampled_from(["past", "present", "future"]), st.booleans(), agreements,
+@given(st.sampled_from(lexicon.VERBS), st.sampled_from(["past", "present", "future"]), st.booleans(), agreements,
        st.none() | agreements, st.sampled_from(["main", "relative", "conditional"]))  # fmt: skip
 def test_a_verb_is_analysed_as_it_was_formed(verb, tense, negative, subject, object_, mood):
-    found = phenomena.analyse(phenomena.verb_form(verb, tense, negative, subject, object_, mood))
+    found = phenomena.analyse(lexicon.verb_form(verb, tense, negative, subject, object_, mood))
     assert found.lemma in [stem.text for stem in verb.senses]
     assert dict(found.marks) == {
         "verb_agreement": (object_, *subject),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tasks.base import UserError
-from tfstudy.report.plots import by_split
+from tfstudy.report.plots import by_length, by_split, longest_trained
 from tfstudy.report.summary import published, summary
 from tfstudy.report.table import markdown, rows
 
@@ -121,3 +121,20 @@ def test_every_published_figure_names_its_paper_metric_and_source():
 def test_a_diverged_run_says_why():
     [text] = summary(result(status="diverged", reason="the training loss is nan at step 50"))
     assert "diverged (the training loss is nan at step 50)" in text
+
+
+def test_accuracy_by_length_is_drawn_with_what_was_trained_on(tmp_path):
+    part = result(0)["splits"]["test"]
+    splits = {"validation": part | {"role": "validation", "slices": {"length": {"3": part, "12": part}}}, "test": part}
+    curve = {str(length): {"n": 50, "exact_match": 1 / length} for length in range(1, 20)}
+    lengths = {"L90": 1, "L50": 2, "longest": 19, "exact_match": curve}
+    study = write(tmp_path / "study", result(0, splits=splits, lengths=lengths))
+    by_length(study, tmp_path / "out.png")
+    assert (tmp_path / "out.png").read_bytes()[1:4] == b"PNG"
+    assert longest_trained(rows(study)[0][0]) == 12
+
+
+def test_a_study_without_lengths_has_no_curves(tmp_path):
+    with pytest.raises(UserError, match="says its accuracy by length"):
+        by_length(write(tmp_path / "study", result(0)), tmp_path / "out.png")
+    assert not (tmp_path / "out.png").exists()

@@ -146,7 +146,17 @@ def test_subwords_are_the_same_in_another_process_with_other_threads():
 
 @pytest.mark.parametrize(
     ("pairs", "size"),
-    [(1, 1000), (1000, 1000), (2000, 2000), (5000, 2000), (10_000, 4000), (20_000, 8000), (50_000, 8000)],
+    [
+        (1, 1000),
+        (1000, 1000),
+        (1500, 1000),
+        (1501, 2000),
+        (2000, 2000),
+        (5000, 2000),
+        (10_000, 4000),
+        (20_000, 8000),
+        (50_000, 8000),
+    ],
 )
 def test_few_pairs_have_few_subwords(pairs, size):
     assert size_for(pairs) == size
@@ -276,6 +286,11 @@ def test_a_subset_is_nested_and_knows_no_order(tmp_path, root):
     assert sources(small) == sources(large)[:40]
     assert sources(small) != [a for a, _ in pairs[:40]]
     assert sources(translation(split="corpus", root=root, pairs=40, subset_seed=1)) != sources(small)
+    cased = write(tmp_path / "cased", train=[(a.title(), b) for a, b in pairs], test=invented("test", 30))
+    lower, upper = (
+        translation(split="corpus", root=cased, pairs=40, lowercase=lowercase) for lowercase in (True, False)
+    )
+    assert sources(lower) == [source.lower() for source in sources(upper)]
     assert fingerprint(small) == fingerprint(translation(split="corpus", root=root, pairs=40))
 
 
@@ -381,6 +396,8 @@ def test_a_corpus_has_tests_of_length_that_do_not_depend_on_the_subset(root):
         assert few.examples(split)
         assert sources(few, split) == sources(all_, split)
     assert max(len(s.split()) for s in sources(all_)) == 4
+    longer = {a for a, _ in invented("train", 300) if 4 < len(a.split()) <= 16}
+    assert longer == longer & {s for name in ("test_1_5x", "test_2x", "test_4x") for s in sources(few, name)}
     assert len(all_.examples("train")) + all_.notes()["left_out"]["length"] == 300
 
 
