@@ -30,6 +30,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "lstm": ("lstm", {}),
     "lstm-deep-forwards": ("lstm", {"layers": 2, "bidirectional": False}),
     "lstm-deep-both-ways": ("lstm", {"layers": 2}),
+    "lstm-general": ("lstm", {"attention": "general"}),
     "lstm-additive": ("lstm", {"attention": "additive"}),
     "lstm-none": ("lstm", {"attention": "none"}),
     "lstm-input_feeding": ("lstm", {"input_feeding": True, "layers": 2}),

@@ -36,8 +36,9 @@ class LSTM(Model):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
         layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder and of the decoder")
         bidirectional: bool = Field(True, description="the encoder reads both ways")
-        attention: Literal["multiplicative", "additive", "none"] = Field(
-            "multiplicative", description="Luong's general score over sqrt(hidden), Bahdanau's, or none"
+        attention: Literal["multiplicative", "general", "additive", "none"] = Field(
+            "multiplicative",
+            description="Luong's general score over sqrt(hidden), the same as it is, Bahdanau's, or none",
         )
         input_feeding: bool = Field(
             False, description="the attended vector enters the next step (slow: steps in a loop)"
@@ -161,7 +162,9 @@ class Attention(nn.Module):
         if self.kind == "additive":
             scores = self.score(torch.tanh(self.query(query)[:, :, None] + keys[:, None]))[..., 0]
         else:
-            scores = query @ keys.transpose(1, 2) / math.sqrt(self.hidden)
+            scores = query @ keys.transpose(1, 2)
+            if self.kind == "multiplicative":
+                scores = scores / math.sqrt(self.hidden)
         weights: Tensor = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
         return weights @ values
 
