@@ -18,7 +18,6 @@ from pydantic import Field
 from tasks import language
 from tasks.base import Example, Splits, Task, TaskConfig, Tokens, UserError, one_of
 from tasks.corpus import (
-    LONGER,
     Languages,
     Row,
     Sentences,

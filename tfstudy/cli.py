@@ -107,13 +107,15 @@ def list_(
 
 def _tasks(_: str, __: Path) -> list[str]:
     import inspect
+    import textwrap
 
     import tasks
 
     lines = []
     for name in tasks.names():
         text = (inspect.getdoc(sys.modules[tasks.find(name).__module__]) or "").split("\n\n")
-        lines += [f"{name:14}{text[0]}", *(f"{'':14}{line.strip()}" for line in text[1:2])]
+        example = textwrap.dedent("".join(text[1:2])).splitlines()
+        lines += [f"{name:14}{text[0]}", *(f"{'':14}{line}" for line in example)]
         lines.append(f"{'':14}splits: {', '.join(tasks.find(name).experiments())}")
     return lines
 

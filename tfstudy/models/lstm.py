@@ -38,7 +38,7 @@ class LSTM(Model):
         bidirectional: bool = Field(True, description="the encoder reads both ways")
         attention: Literal["multiplicative", "general", "additive", "none"] = Field(
             "multiplicative",
-            description="Luong's general score over sqrt(hidden), the same as it is, Bahdanau's, or none",
+            description="Luong's general score over sqrt(hidden) or as it is, Bahdanau's, or none",
         )
         input_feeding: bool = Field(
             False, description="the attended vector enters the next step (slow: steps in a loop)"
