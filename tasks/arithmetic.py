@@ -173,6 +173,16 @@ class Arithmetic(Generated):
         source = (*self._written(left, width), symbol, *self._written(right, width), *modulus, "=")
         return Drawn(source, self._target(left, symbol, right, width), self._tags(left, symbol, right))
 
+    def key(self, source: Tokens) -> Tokens:
+        """Sums and products whose operands are swapped say the same, so they are on the same side."""
+        symbol = next((token for token in source if token in "+*"), None)
+        if symbol is None:
+            return source
+        place = source.index(symbol)
+        end = source.index("mod" if "mod" in source else "=")
+        left, right = sorted((source[:place], source[place + 1 : end]))
+        return (*left, symbol, *right, *source[end:])
+
     def _width(self, length: int) -> int:
         """The digits to which the numbers of an example are padded: all that its answer can need."""
         if self.config.format != "padded":

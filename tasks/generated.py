@@ -93,6 +93,10 @@ class Generated(Task):
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         """A random example of this length for this split (which matters to a few); None if this attempt made none."""
 
+    def key(self, source: Tokens) -> Tokens:
+        """What decides a source's side: sources with the same key are never in train and in a held-out split."""
+        return source
+
     def more_tests(self) -> Sequence[str]:
         """Names of test splits of the train lengths that differ from `test` in another way, known to `draw`."""
         return ()
@@ -119,8 +123,14 @@ class Generated(Task):
         return inside | {f"test_{s.first}_{s.last}": s for s in spans(self.config.test_length)}
 
     def splits(self) -> Splits:
+        if not self.examples("train"):
+            raise UserError(
+                f"data.train_length {self.train_span} leaves no example to train on, of so few that there are"
+            )
         validation = "validation" if self.examples("validation") else None
         tests = [name for name in self._spans if name.startswith("test") and self.examples(name)]
+        if not tests:
+            raise UserError(f"data.train_length {self.train_span} leaves no example to test on: set data.test_length")
         return Splits("train", validation, tuple(tests))
 
     def examples(self, split: str) -> Sequence[Example]:
@@ -149,13 +159,13 @@ class Generated(Task):
             length = random.randint(*span)
             drawn = self.draw(random, length, split)
             inside = trained.first <= length <= trained.last
-            if drawn is None or drawn.source in out or (inside and self._side(drawn.source) != side):
+            if drawn is None or drawn.source in out or (inside and self._side(self.key(drawn.source)) != side):
                 misses += 1
                 continue
             misses = 0
             out[drawn.source] = Example(drawn.source, drawn.target, {"length": length, **drawn.tags})
         return list(out.values())
 
-    def _side(self, source: Tokens) -> str:
-        place = hashed("side", self.config.seed, source) / 2**64
+    def _side(self, key: Tokens) -> str:
+        place = hashed("side", self.config.seed, key) / 2**64
         return "validation" if place < HELD_OUT else "test" if place < 2 * HELD_OUT else "train"

@@ -284,3 +284,22 @@ def test_a_modulus_of_more_digits_than_the_operands_is_padded_to():
     task = made("modular", modulus=1009, format="padded", examples=50)
     widths = {len(text) for e in task.examples("train") for text in re.findall(r"\d+", "".join(e.source))}
     assert widths == {4}
+
+
+@pytest.mark.parametrize("split", ["addition", "multiplication", "modular"])
+@pytest.mark.parametrize("form", ["plain", "padded", "reversed"])
+def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
+    task = Arithmetic(Arithmetic.Config(split=split, format=form, examples=3000, held_out=300))
+
+    def swapped(source):
+        text = " ".join(source).replace(" mod", " =", 1) if "mod" in source else " ".join(source)
+        symbol = next(c for c in "+*-" if f" {c} " in text)
+        left, _, rest = text.partition(f" {symbol} ")
+        right = rest.partition(" =")[0]
+        tail = source[source.index("mod") :] if "mod" in source else ("=",)
+        return None if symbol == "-" else (*right.split(), symbol, *left.split(), *tail)
+
+    trained = {e.source for e in task.examples("train")}
+    assert any(swapped(source) in trained for source in trained), "both orders are drawn"
+    for name in task.splits().held_out:
+        assert not [e.source for e in task.examples(name) if swapped(e.source) in trained]

@@ -12,16 +12,21 @@ import tasks
 import tfstudy
 
 ROOT = Path(tfstudy.__file__).parent.parent
+# fmt: off
 FLOORS = (
     ("tasks",),
     ("tfstudy.vocab", "tfstudy.data", "tfstudy.models"),
     ("tfstudy.decoding", "tfstudy.config"),
-    ("tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.callbacks", "tfstudy.environment"),
+    (
+        "tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.callbacks", "tfstudy.environment",
+        "tfstudy.twin",
+    ),
     ("tfstudy.experiment",),
     ("tfstudy.report",),
     ("tfstudy.cli",),
     ("tfstudy.__main__",),
 )
+# fmt: on
 FILES = sorted([*(ROOT / "tasks").rglob("*.py"), *(ROOT / "tfstudy").rglob("*.py")])
 HEAVY = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "sacrebleu", "tokenizers", "seaborn"}
 

@@ -19,6 +19,7 @@ from tfstudy.environment import environment, quiet
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.record import Record, open_record, read_result, run_folder
 from tfstudy.training import DivergenceError, Seq2Seq, fit
+from tfstudy.twin import adopt, find_twin
 from tfstudy.vocab import PAD, SPECIAL
 
 
@@ -116,8 +117,14 @@ def run(
         say(describe(prepared, path))
         for name, content in prepared.task.files().items():
             record.keep(name, content)
+        begun = (record.checkpoints / "last.ckpt").exists() or options.fresh
+        twin = None if begun else find_twin(record, config, prepared.identity, device.type, options.devices)
+        if twin:
+            say(f"trained already, with another way of decoding or evaluating: {twin}")
+            adopt(record, twin)
         result = {
             "preset": options.preset,
+            "trained_in": twin.name if twin else None,  # the run whose weights these are, if it is another
             "task": config.task,
             "split": config.data.split,
             "arch": config.arch,

@@ -158,7 +158,7 @@ def footer(table: Iterable[Row]) -> list[str]:
     reads = {times for r in results for times in r["test_reads"].values()}
     overlaps = sum(n for r in results for n in r["overlap"].values())
     sizes = {f"{r['arch']} ({r['preset']}) {r['parameters']:,}" for r in results}
-    hours = sum(r["train_seconds"] + r["evaluate_seconds"] for r in results) / 3600
+    hours = sum(r["train_seconds"] * (not r.get("trained_in")) + r["evaluate_seconds"] for r in results) / 3600
     return [
         "- per cent on test; mean ± standard deviation over seeds; the spread of a published figure is its paper's",
         f"- {len(results)} runs on {several(r['device'] for r in results)}; "
