@@ -98,7 +98,7 @@ class Task(ABC):
 
     def by_length(self) -> tuple[str, ...]:
         """The held-out splits that accuracy by length is read off: they differ from train in nothing but length."""
-        return self.splits().held_out
+        return ()
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """The tokens of sources and of targets that a model has: those of the train split."""

@@ -103,17 +103,22 @@ class Sieve:
                 yield row
 
 
-def by_length(held_out: Mapping[str, Sequence[Row]], longest: int, longer: Iterable[Row]) -> dict[str, list[Row]]:
+def by_length(
+    held_out: Mapping[str, Sequence[Row]], longest: int, longer: Iterable[Row], kept: Sequence[Row]
+) -> dict[str, list[Row]]:
     """`validation` and `test` up to `longest`, and test splits of what is longer in `test` and `longer`.
 
-    Other splits stay as they are, and all do if `longest` is 0. A split of which nothing is left is left out.
+    Of these none is there twice, and none has a target that is among those `kept` for training. Other splits stay as
+    they are, and all do if `longest` is 0. A split of which nothing is left is left out.
     """
     splits = {name: list(rows) for name, rows in held_out.items()}
     if not longest:
         return splits
     if taken := sorted(splits.keys() & LONGER.keys()):
         raise UserError(f"data.longest makes a split '{taken[0]}', but the corpus has one already")
-    longer = [*splits.get("test", ()), *longer]
+    trained = {row.pair.target for row in kept}
+    different = {row.pair: row for row in [*splits.get("test", ()), *longer] if row.pair.target not in trained}
+    longer = list(different.values())
     for name in splits.keys() & {"validation", "test"}:
         splits[name] = [row for row in splits[name] if row.length <= longest]
     for name, (above, most) in LONGER.items():

@@ -175,6 +175,7 @@ class Scan(Task):
         )
         sides = self._read(config) if config.root or config.hub else self._generate(config)
         stays, validation = carve(sides["train"], config.validation, config.seed)
+        self._split = config.split
         self._examples = {"train": stays, "validation": validation, "test": sides["test"]}
 
     @classmethod
@@ -183,6 +184,9 @@ class Scan(Task):
 
     def splits(self) -> Splits:
         return Splits("train", "validation" if self._examples["validation"] else None, ("test",))
+
+    def by_length(self) -> tuple[str, ...]:
+        return self.splits().held_out if self._split.startswith(("simple", "length")) else ()
 
     def examples(self, split: str) -> Sequence[Example]:
         return self._examples[one_of("split", split, self.splits().all)]

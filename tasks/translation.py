@@ -246,7 +246,7 @@ def _embedded(config: Translation.Config) -> Text:
     if len(kept) < wanted:
         raise UserError(f"data.longest must leave {wanted:,} training pairs, but {config.longest} leaves {len(kept):,}")
     longer = rows("test", range(DRAWN["test"], 6 * DRAWN["test"])) if config.longest else ()
-    return Text(kept, by_length(held_out, config.longest, longer), {"left_out": sieve.left_out})
+    return Text(kept, by_length(held_out, config.longest, longer, kept), {"left_out": sieve.left_out})
 
 
 def _corpus(config: Translation.Config) -> Text:
@@ -275,4 +275,4 @@ def _corpus(config: Translation.Config) -> Text:
         "left_out": sieve.left_out,
         "overlap_of_corpus": overlaps(map(row_of, corpus.splits["train"]), held_out),
     }
-    return Text(kept, by_length(held_out, config.longest, sieve.longer), notes)
+    return Text(kept, by_length(held_out, config.longest, sieve.longer, kept), notes)

@@ -481,17 +481,26 @@ def test_longer_sources_are_tests_by_how_much_longer_they_are():
         return [row_of(Sentences(" ".join("x" * n), f"{n}")) for n in lengths]
 
     held_out = {"validation": of(1, 4, 5), "test": of(2, 4, 5, 6, 7, 8), "test2017": of(1, 9)}
-    found = by_length(held_out, 4, of(6, 16, 17, 10))
+    found = by_length(held_out, 4, [*of(6), *of(16, 17, 10)], [])
     assert {name: [row.length for row in split] for name, split in found.items()} == {
         "validation": [1, 4], "test": [2, 4], "test2017": [1, 9],
-        "test_1_5x": [5, 6, 6], "test_2x": [7, 8], "test_4x": [16, 10],
+        "test_1_5x": [5, 6], "test_2x": [7, 8], "test_4x": [16, 10],
     }  # fmt: skip
-    assert by_length(held_out, 0, of(9)) == held_out
-    assert set(by_length({"test": of(5)}, 4, [])) == {"test_1_5x"}
+    assert by_length(held_out, 0, of(9), []) == held_out
+    assert set(by_length({"test": of(5)}, 4, [], [])) == {"test_1_5x"}
     with pytest.raises(UserError, match=r"data\.longest must be less than the words of the longest source, but is 8"):
-        by_length(held_out, 8, [])
+        by_length(held_out, 8, [], [])
     with pytest.raises(UserError, match=r"data\.longest makes a split 'test_2x', but the corpus has one already"):
-        by_length({"test_2x": of(5)}, 4, [])
+        by_length({"test_2x": of(5)}, 4, [], [])
+
+
+def test_no_longer_test_pair_has_a_target_that_is_trained_on():
+    def row(source, target):
+        return row_of(Sentences(source, target))
+
+    longer = [row("a b c", "one"), row("a b d", "two"), row("a b d", "two")]
+    found = by_length({"test": [row("x", "y")]}, 2, longer, [row("a", "one")])
+    assert [r.pair.target for r in found["test_1_5x"]] == ["two"]
 
 
 def test_a_sieve_keeps_long_sources_apart():

@@ -58,7 +58,7 @@ def test_the_default_presets_have_parameters_within_five_per_cent_of_each_other(
     from tfstudy.data import TaskData
     from tfstudy.models.base import parameter_count
 
-    few = {"data": FEW.get(task, {})}
+    few = {"data": FEW.get(task, {}) if task != "translation" else {}}  # fewer pairs have fewer subwords
     sizes = []
     for arch in ARCHS:
         config = resolve(merge(preset(task, arch), few, {"task": task, "arch": arch}))

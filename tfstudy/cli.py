@@ -199,7 +199,9 @@ def predict(
 def evaluate(
     run: Run,
     split: Annotated[list[str] | None, typer.Option(help="Only this split; may be given again.")] = None,
-    extend: Annotated[bool, typer.Option("--extend", help="Fresh, ever longer examples until none is right.")] = False,
+    extend: Annotated[
+        bool, typer.Option("--extend", help="Fresh, ever longer examples until none is right, or --most.")
+    ] = False,
     most: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: the longest length to try.")] = 500,
     results: Results = RESULTS,
 ) -> None:
@@ -208,6 +210,8 @@ def evaluate(
     from tfstudy.record import find_run
     from tfstudy.report.summary import reach, show
 
+    if extend and split:
+        raise typer.BadParameter("--extend draws fresh examples, so no --split goes with it")
     if extend:
         for line in reach(experiment.extend(find_run(results, run), most)):
             print(line)

@@ -150,8 +150,8 @@ def over_lengths(slices: Mapping[str, Any]) -> dict[str, Any]:
 def lengths(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """How far accuracy reaches: exact match at every length, with L90 and L50, and the longest length seen.
 
-    L90 is the longest length up to which exact match is at least 90 % at every length with `ENOUGH` examples; None if
-    it is not even at the shortest.
+    L90 is the longest length up to which exact match is at least 90 % at every length; None if it is not even at the
+    shortest. Lengths with fewer than `ENOUGH` examples don't count, unless no length has as many.
     """
     right: Counter[int] = Counter()
     seen: Counter[int] = Counter()
@@ -159,7 +159,7 @@ def lengths(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         for value, part in summary.get("slices", {}).get("length", {}).items():
             seen[int(value)] += part["n"]
             right[int(value)] += round(part["metrics"]["exact_match"] * part["n"])
-    counted = [length for length in sorted(seen) if seen[length] >= ENOUGH]
+    counted = [length for length in sorted(seen) if seen[length] >= min(ENOUGH, max(seen.values()))]
     if not counted:
         return {}
 

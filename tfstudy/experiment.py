@@ -225,6 +225,9 @@ def reach(task: Task, summaries: Mapping[str, Any]) -> dict[str, Any]:
     return evaluation.lengths(summaries[name] for name in task.by_length() if name in summaries)
 
 
+GAP = 5  # lengths in a row that a task may lack
+
+
 def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[str, Any]:
     """A finished run on fresh examples of ever longer lengths, until nothing is right at three of them in a row.
 
@@ -234,11 +237,18 @@ def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[st
     prepared = load(path)
     task, data, config = prepared.task, prepared.data, prepared.config
     length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
-    if not task.at_length(length):
+    if not any(task.at_length(length + more) for more in range(GAP)):
         raise UserError(f"--extend: {config.task} can't draw examples of a length, such as {length}")
     summaries: list[dict[str, Any]] = []
     missed = 0
-    while length <= most and missed < 3 and (examples := task.at_length(length)):
+    while length <= most and missed < 3:
+        examples = task.at_length(length)
+        if not examples:  # an experiment may lack some, such as even ones
+            length += 1
+            continue
+        if 0 < config.decode.max_length < max(len(e.target) for e in examples):
+            say(f"length {length} has targets of more than decode.max_length={config.decode.max_length} tokens")
+            break
         longest = max(max(len(e.source), len(e.target) + evaluation.MARGIN) for e in examples) + 1
         if prepared.model.longest is not None and longest > prepared.model.longest:
             say(f"length {length} needs {longest} positions, of which the model has {prepared.model.longest}")

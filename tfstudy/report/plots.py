@@ -1,5 +1,6 @@
 """Pictures of a study's records."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,29 +28,31 @@ def by_split(study: Path, out: Path) -> None:
     table, _ = rows(study)
     points = pd.DataFrame(
         [
-            {"split": row.place, "architecture": label(row.arch, row.name), "exact match": value, "arch": row.arch}
+            {"split": place(row, table), "architecture": label(row.arch, row.name), "exact match": value}
             for row in table
             for value in row.values("exact_match")
         ]
     )
+    if points.empty:
+        raise UserError(f"no finished run under {study} has a test split")
     splits = list(dict.fromkeys(points["split"]))
-    order = [*COLOURS, *sorted(set(points["arch"]) - COLOURS.keys())]
+    order = [*COLOURS, *sorted({row.arch for row in table} - COLOURS.keys())]
     names = sorted(set(points["architecture"]), key=lambda name: (order.index(name.split()[0]), name))
     sns.set_theme(style="whitegrid", context="paper")
     grid, axes = plt.subplots(figsize=(8, 0.9 * len(splits) + 1.2), layout="constrained")
     palette = {name: COLOURS.get(name.split()[0], "#555555") for name in names}
     markers = ["o", "D", "s", "^", "v"]
     step = 0.8 / len(names)
-    for place, name in enumerate(names):
+    for number, name in enumerate(names):
         own = points[points["architecture"] == name]
-        height = [splits.index(s) + (place - (len(names) - 1) / 2) * step for s in own["split"]]
-        style = markers[sum(n.split()[0] == name.split()[0] for n in names[:place]) % len(markers)]
+        height = [splits.index(s) + (number - (len(names) - 1) / 2) * step for s in own["split"]]
+        style = markers[sum(n.split()[0] == name.split()[0] for n in names[:number]) % len(markers)]
         axes.scatter(
             own["exact match"], height, color=palette[name], marker=style, label=name, s=28, zorder=3, alpha=0.85
         )
-        for split in set(own["split"]):
-            level = splits.index(split) + (place - (len(names) - 1) / 2) * step
-            for value in quoted(table[0].task, split, name.split()[0]):
+        for row in table:
+            level = splits.index(place(row, table)) + (number - (len(names) - 1) / 2) * step
+            for value in quoted(row) if label(row.arch, row.name) == name else ():
                 axes.plot([value, value], [level - step / 3, level + step / 3], color="black", lw=1.3, zorder=2)
     axes.plot([], [], color="black", lw=1.3, label="published (same kind)")
     axes.set(xlabel="exact match on test (%)", ylabel="", xlim=(-3, 103), yticks=range(len(splits)), yticklabels=splits)
@@ -81,7 +84,7 @@ def by_length(study: Path, out: Path) -> None:
             for row in found
             for result in row.results
             for length, part in result.get("lengths", {}).get("exact_match", {}).items()
-            if part["n"] >= ENOUGH
+            if part["n"] >= min(ENOUGH, max(p["n"] for p in result["lengths"]["exact_match"].values()))
         ]
     )  # fmt: skip
     if points.empty:
@@ -129,8 +132,13 @@ def label(arch: str, name: str) -> str:
     return arch if name == "default" else f"{arch} {name}"
 
 
-def quoted(task: str, split: str, arch: str) -> list[float]:
+def place(row: Row, table: Sequence[Row]) -> str:
+    """The row's experiment and test split, with its task if the study has several."""
+    return f"{row.task} {row.place}" if len({other.task for other in table}) > 1 else row.place
+
+
+def quoted(row: Row) -> list[float]:
     """Published exact match of this kind of architecture, those that are plain numbers."""
-    figures = published(task, split, "exact match")
-    values = [row["value"] for row in figures if row["arch"] in ARCHITECTURES.get(arch, (arch,))]
+    figures = published(row.task, row.split, "exact match", row.test)
+    values = [figure["value"] for figure in figures if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,))]
     return [float(value) for value in values if value.replace(".", "", 1).isdigit()]
