@@ -195,7 +195,6 @@ class TaskData(LightningDataModule):
         self.encoded = {name: self.encode(task.examples(name)) for name in names}
         self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
         self._parts = parts
-        self.longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Examples as tensors, by this module's vocabularies."""

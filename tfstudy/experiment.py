@@ -20,7 +20,7 @@ from tfstudy.models.base import Model, parameter_count
 from tfstudy.record import Record, open_record, read_result, run_folder
 from tfstudy.training import DivergenceError, Seq2Seq, fit
 from tfstudy.twin import adopt, find_twin
-from tfstudy.vocab import PAD, SPECIAL
+from tfstudy.vocab import PAD, SPECIAL, Vocab
 
 
 class Prepared(NamedTuple):
@@ -44,28 +44,36 @@ class Outcome(NamedTuple):
 def prepare(config: RunConfig) -> Prepared:
     """Task, data, model with initial weights and identity of a config."""
     task = tasks.find(config.task)(config.data)
+    check(config, task)
     train = config.train
     data = TaskData(
         task, train.batch_size, train.batch_tokens, train.batching, config.seed, 1 if train.compile else train.parts
     )
     torch.manual_seed(config.seed)
-    architecture = models.find(config.arch)
-    if getattr(config.model, "share_embeddings", False) and data.source_vocab.tokens != data.target_vocab.tokens:
+    model = models.find(config.arch)(config.model, len(data.source_vocab), len(data.target_vocab))
+    return Prepared(config, task, data, model, identify(config, fingerprint(task), versions(config)))
+
+
+def check(config: RunConfig, task: Task) -> None:
+    """`UserError` for what each section allows but this model with these data does not."""
+    source, target = task.vocabulary()
+    if getattr(config.model, "share_embeddings", False) and source != target:
         raise UserError(f"model.share_embeddings needs one vocabulary, but {config.task} has two")
-    model = architecture(config.model, len(data.source_vocab), len(data.target_vocab))
     longest_gold = evaluation.longest_target(task)
     if 0 < config.decode.max_length < longest_gold:
         raise UserError(
             f"decode.max_length must be 0 or at least {longest_gold}, the longest gold target, "
             f"but is {config.decode.max_length}"
         )
-    most = max(data.longest_source + 1, evaluation.generation_limit(task, config.decode) + 1)
-    if model.longest is not None and most > model.longest:
-        raise UserError(f"model.longest must be at least {most} for these data, but is {model.longest}")
-    if config.eval.checkpoint == "best" and (task.splits().validation is None or train.steps % train.check_every):
+    with torch.device("meta"):
+        longest = models.find(config.arch)(config.model, len(Vocab(source)), len(Vocab(target))).longest
+    longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
+    most = max(longest_source + 1, evaluation.generation_limit(task, config.decode) + 1)
+    if longest is not None and most > longest:
+        raise UserError(f"model.longest must be at least {most} for these data, but is {longest}")
+    unchecked = task.splits().validation is None or config.train.steps % config.train.check_every
+    if config.eval.checkpoint == "best" and unchecked:
         raise UserError("eval.checkpoint 'best' needs a validation split, and steps that are a multiple of check_every")
-    content = fingerprint(task)
-    return Prepared(config, task, data, model, identify(config, content, versions(config)))
 
 
 def versions(config: RunConfig) -> dict[str, int]:
@@ -86,6 +94,7 @@ class Options(NamedTuple):
     resume: bool = False
     devices: int = 1
     accelerator: str = "auto"
+    loggers: tuple[str, ...] = ()  # beside the metrics file: see `tfstudy.loggers`
 
 
 OPTIONS = Options()

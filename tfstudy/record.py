@@ -23,6 +23,10 @@ FORMAT = 1  # of result.json
 HEADER = "step,metric,value"  # of metrics.csv
 
 
+class BusyError(UserError):
+    """Another process holds the run."""
+
+
 class Record:
     """One run's folder, held by this process alone while it is open (see `open_record`)."""
 
@@ -50,6 +54,7 @@ class Record:
         """Writes `result.json`, after which the run is finished."""
         text = json.dumps({"format": FORMAT, "run": self.run, **result}, indent=1, allow_nan=False)
         write_whole(self.path / "result.json", text.encode())
+        (self.path / "failed.json").unlink(missing_ok=True)
 
     def add_environment(self, environment: Mapping[str, Any]) -> None:
         """Adds this process to `env.json`, which lists all that worked on the run."""
@@ -126,7 +131,7 @@ def _hold(lock: Any, path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         lock.seek(0)
-        raise UserError(
+        raise BusyError(
             f"{path} is being run by another process ({lock.read().strip()}); wait for it or end it"
         ) from None
     lock.truncate(0)
@@ -152,6 +157,35 @@ def _claim(record: Record, config: RunConfig) -> None:
             f"{path} was edited after the run began, so its results would not be those of its config; "
             "put it back, or give --fresh to set the folder aside and begin anew"
         )
+
+
+def held(path: Path) -> bool:
+    """Whether a living process has the run open."""
+    try:
+        with (path / ".lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def note_failure(path: Path, reason: str, attempts: int) -> None:
+    """Leaves in `failed.json` why a run was given up, with the last lines of its log; a finished run has none."""
+    path.mkdir(parents=True, exist_ok=True)
+    note = {"reason": reason, "attempts": attempts, "log": last_lines(path)}
+    write_whole(path / "failed.json", json.dumps(note, indent=1).encode())
+
+
+def last_lines(path: Path, count: int = 20) -> list[str]:
+    """The end of a run's `train.log`."""
+    try:
+        with (path / "train.log").open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 200 * count))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
 
 
 def set_aside(path: Path) -> Path:

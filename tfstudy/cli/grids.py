@@ -1,0 +1,87 @@
+"""The commands that make many runs."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfstudy.cli.options import RESULTS, Results, app, root_of
+
+if TYPE_CHECKING:
+    from tfstudy.launchers import Engine, Job
+
+GridName = Annotated[str | None, typer.Argument(metavar="[GRID]", help="One of configs/grids/, or a YAML file.")]
+Values = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE,...", help="An axis, or one value.")]
+
+
+@app.command()
+def grid(
+    name: GridName = None,
+    task: Annotated[str | None, typer.Option(help="Tasks, set apart by commas; likewise below.")] = None,
+    split: Annotated[str | None, typer.Option(help="What is held out: data.split.")] = None,
+    arch: Annotated[str | None, typer.Option(help="Architectures.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Settings by name.")] = None,
+    seed: Annotated[str | None, typer.Option(help="Such as 0-4 or 0,3.")] = None,
+    set_: Values = None,
+    tier: Annotated[str, typer.Option(help="A size of the grid that its file tells: smoke, quick, full.")] = "",
+    smoke: Annotated[bool, typer.Option("--smoke", help="Every part in seconds; kept out of the results.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only tell the runs, which are done, and how long.")
+    ] = False,
+    fail_fast: Annotated[
+        bool, typer.Option("--fail-fast/--keep-going", help="End all when a run has failed for good.")
+    ] = False,
+    per_device: Annotated[str, typer.Option(help="Runs at once on a device, or auto.")] = "auto",
+    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which a run counts as hung; 0: none.")] = 0.0,
+    devices: Annotated[int, typer.Option(min=1, help="Processors that one run trains on.")] = 1,
+    accelerator: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th run, from the I-th (1 to N).")] = "",
+    study: Annotated[str, typer.Option(help="The folder within the results; else the grid's name.")] = "",
+    results: Results = RESULTS,
+) -> None:
+    """Make every run of a grid that is not done. Stopped and started again, it goes on."""
+    from tfstudy import grid as grids
+    from tfstudy.launchers import Settings, queue
+    from tfstudy.launchers.job import Job
+    from tfstudy.launchers.local import local
+    from tfstudy.report.progress import foretell
+
+    told = grids.tier(grids.read(name) if name else {}, tier)
+    flags = {"task": task, "data.split": split, "arch": arch, "preset": preset}
+    axes = {key: text.split(",") for key, text in flags.items() if text}
+    told = grids.put_over(told, axes | grids.assigned(set_ or []), seed)
+    smoke = smoke or bool(told.get("smoke"))
+    root, study = root_of(results, smoke), study or (Path(name).stem if name else "runs")
+    engine, threads = local(Settings(per_device, devices, accelerator, timeout))
+    common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads)
+    planned = grids.plan(grids.expand(told, smoke), root, study)
+    jobs = queue.sharded(queue.jobs(planned, root, study, common), shard)
+    done, todo = queue.divide(jobs)
+    seconds = queue.estimates(jobs, root)
+    if dry_run:
+        for line in foretell(jobs, done, seconds, engine.at_once):
+            print(line)
+        return
+    raise typer.Exit(make(queue.longest_first(todo, seconds), done, seconds, engine, fail_fast))
+
+
+def make(
+    todo: "Sequence[Job]", done: "Sequence[Job]", seconds: dict[str, float], engine: "Engine", fail_fast: bool
+) -> int:
+    """Makes the jobs and tells how it went; the command's exit code."""
+    from tfstudy.launchers.supervisor import supervise
+    from tfstudy.report.progress import Progress
+
+    print(f"{len(todo)} runs to make, {len(done)} done already; {engine.describe()}", flush=True)
+    try:
+        summary = supervise(todo, engine, Progress(todo, seconds), fail_fast)
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on where it was", file=sys.stderr)
+        return 130
+    for path, reason in summary.failed.items():
+        print(f"failed: {path}: {reason}", file=sys.stderr)
+    if summary.left:
+        print(f"not made, since a run failed: {len(summary.left)}", file=sys.stderr)
+    return 1 if summary.failed else 0

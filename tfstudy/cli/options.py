@@ -1,0 +1,63 @@
+"""What the commands share: the app, their options, and how a user's words become a config."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tfstudy.config import RunConfig
+
+app = typer.Typer(
+    help="Experiments on inductive bias and generalisation in sequence models.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task, such as scan.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or the start of its hash.")]
+Arch = Annotated[str | None, typer.Option(help="The architecture: transformer (default), lstm, cnn, ...")]
+Split = Annotated[str | None, typer.Option(help="What is held out: data.split.")]
+Preset = Annotated[str, typer.Option(help="Settings by name: default, or those of a paper.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file with sections of the config.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One value, e.g. model.dim=128.")]
+Seed = Annotated[int | None, typer.Option(help="Decides initialisation, dropout and order.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Every part in seconds; kept out of the results.")]
+Results = Annotated[Path, typer.Option(help="The folder of all results.")]
+RESULTS = Path("results")
+
+
+def config_of(
+    task: str, arch: str | None, preset: str, file: Path | None, assignments: list[str] | None, flags: dict[str, Any]
+) -> "RunConfig":
+    """Defaults < preset < file < --set < named flags; `flags` holds `split`, `seed` and `smoke`."""
+    import tasks
+    from tfstudy import models
+    from tfstudy.config import SMOKE, merge, overrides, read_yaml, resolve
+    from tfstudy.config import preset as preset_of
+
+    given = merge(read_yaml(file) if file else {}, overrides(assignments or []))
+    arch = arch or str(given.get("arch", "transformer"))
+    tasks.find(task), models.find(arch)
+    named: dict[str, Any] = {"task": task, "arch": arch}
+    if flags["split"] is not None:
+        named["data"] = {"split": flags["split"]}
+    if flags["seed"] is not None:
+        named["seed"] = flags["seed"]
+    return resolve(merge(preset_of(task, arch, preset), SMOKE if flags["smoke"] else {}, given, named))
+
+
+def root_of(results: Path, smoke: bool) -> Path:
+    """The folder of all results; smoke runs have one of their own beside it."""
+    return (
+        (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-smoke")
+        if smoke
+        else results
+    )
+
+
+def reason(error: OSError) -> str:
+    """What went wrong, and with which file."""
+    return (error.strerror or str(error)) + (f": {error.filename}" if error.filename else "")

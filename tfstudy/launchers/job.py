@@ -1,0 +1,111 @@
+"""One run as a launcher's process makes it. As a program, `python -m tfstudy.launchers.job JOB` with a job as JSON."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ALIVE = "TFSTUDY_LAUNCHER"  # the number of a pipe that ends with the launcher
+DONE, FAILED, REFUSED, MEMORY, BUSY = 0, 1, 2, 71, 75  # exit codes
+
+
+class Job(NamedTuple):
+    """A run to be made: plain values, so that it travels to any machine that sees the same folders."""
+
+    path: str  # the run's folder
+    config: dict[str, Any]  # resolved
+    root: str
+    study: str
+    preset: str = "default"
+    devices: int = 1
+    accelerator: str = "auto"
+    threads: int = 1  # of the CPU, for each device
+    loggers: tuple[str, ...] = ()
+    fresh: bool = False
+
+    @property
+    def name(self) -> str:
+        """The folder within the study: `scan-length/lstm/s0-1a2b3c4d`."""
+        return "/".join(Path(self.path).parts[-3:])
+
+
+def perform(job: Job) -> int:
+    """Makes the run in this process, which it takes over: its output goes to the run's log. Returns an exit code."""
+    from tfstudy.record import BusyError, held
+
+    path = Path(job.path)
+    first = not int(os.environ.get("LOCAL_RANK", 0))
+    if first:
+        if held(path):
+            return BUSY
+        _redirect(path)
+    try:
+        return _run(job)
+    except BusyError:
+        return BUSY
+
+
+def end_with(gone: Callable[[], object]) -> None:
+    """Ends this process and all that it started once `gone` returns: no run outlives its launcher."""
+
+    def end() -> None:
+        gone()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+def _redirect(path: Path) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    log = os.open(path / "train.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    sys.stdout.flush()
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+
+
+def _run(job: Job) -> int:
+    import torch
+
+    from tasks.base import UserError
+    from tfstudy.config import resolve
+    from tfstudy.experiment import Options, run
+    from tfstudy.record import BusyError
+
+    torch.set_num_threads(job.threads)
+    options = Options(job.preset, job.fresh, devices=job.devices, accelerator=job.accelerator, loggers=job.loggers)
+    try:
+        outcome = run(resolve(job.config), Path(job.root), job.study, options, say=_say)
+    except BusyError:
+        raise
+    except UserError as error:
+        _say(f"error: {error}")
+        return REFUSED
+    except Exception as error:
+        traceback.print_exc()
+        sys.stderr.flush()
+        return MEMORY if _out_of_memory(error) else FAILED
+    if outcome and outcome.path != Path(job.path):
+        _say(f"error: the data or the code changed after the grid was planned: this run is {outcome.path.name} now")
+        return REFUSED
+    return DONE
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
+
+
+if __name__ == "__main__":
+    if launcher := os.environ.pop(ALIVE, ""):
+        end_with(lambda: os.read(int(launcher), 1))
+    sys.exit(perform(Job(**json.loads(sys.argv[1]))))

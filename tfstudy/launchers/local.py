@@ -1,0 +1,192 @@
+"""The processes of this machine: one a run, one device's slot a process.
+
+Processes are forked from a server that has torch and Lightning imported already, which saves seconds a run. They end
+with this process, however it ends.
+"""
+
+import contextlib
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+from typing import Any, NamedTuple
+
+from tasks.base import UserError, one_of
+from tfstudy.launchers import End, Engine, Settings
+from tfstudy.launchers.job import ALIVE, Job, end_with, perform
+
+LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
+GRACE = 5.0  # seconds between asking a process to end and ending it
+PRELOAD = ("tfstudy.experiment", "tfstudy.report.summary", "torch._dynamo", "lightning.pytorch.strategies")
+
+
+def local(settings: Settings) -> tuple["Local", int]:
+    """This machine's engine, and the threads that a process of it has; `UserError` for devices that are not there.
+
+    On a CPU `auto` is one process a core: models of this size gain little by a second thread, and a run has as many
+    threads whatever runs beside it, so that its sums are rounded alike.
+    """
+    import torch
+
+    one_of("--accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
+    cores, there = len(os.sched_getaffinity(0)), torch.cuda.device_count()
+    if settings.accelerator == "cuda" and not there:
+        raise UserError("--accelerator cuda: torch sees no CUDA device here")
+    cuda = settings.accelerator != "cpu" and there > 0
+    if cuda and settings.devices > there:
+        raise UserError(f"--devices must be at most {there} here, but is {settings.devices}")
+    count = _per_device(settings.per_device, 1 if cuda else max(1, cores // settings.devices))
+    devices = [str(number) for number in range(there)] if cuda else ["cpu"]
+    return Local(devices, count, settings.timeout), max(1, cores // (count * len(devices) * settings.devices))
+
+
+def _per_device(text: str, auto: int) -> int:
+    if text == "auto":
+        return auto
+    if not text.isdigit() or not 1 <= int(text) <= 64:
+        raise UserError(f"--per-device must be auto or a number from 1 to 64, but is '{text}'")
+    return int(text)
+
+
+class Slot(NamedTuple):
+    """A share of a device."""
+
+    device: str  # "cpu", or the number of a CUDA device
+    share: int
+
+
+class Process(NamedTuple):
+    """A job at work."""
+
+    job: Job
+    slots: tuple[Slot, ...]
+    handle: Any  # multiprocessing's or subprocess's
+    began: float
+
+
+class Local(Engine):
+    """Up to `per_device` processes on each of the devices; a job that takes longer than `timeout` seconds is ended."""
+
+    def __init__(self, devices: Sequence[str], per_device: int, timeout: float = 0.0) -> None:
+        self._slots = [Slot(device, share) for share in range(per_device) for device in devices]
+        self._per_device, self._timeout = per_device, timeout
+        self._processes: list[Process] = []
+        self._alive = os.pipe()  # nothing is written: its end tells a program that this process is gone
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(list(PRELOAD))
+
+    @property
+    def at_once(self) -> int:
+        return len(self._slots)
+
+    def describe(self) -> str:
+        devices = list(dict.fromkeys(slot.device for slot in self._slots))
+        names = "cpu" if devices == ["cpu"] else f"cuda {', '.join(devices)}"
+        return f"{names}, {self._per_device} runs on each at once"
+
+    def room(self, job: Job, alone: bool) -> bool:
+        return bool(self._choose(job, alone))
+
+    def start(self, job: Job, alone: bool) -> None:
+        slots = self._choose(job, alone)
+        devices = list(dict.fromkeys(slot.device for slot in slots))
+        start = self._fork if job.devices == 1 else self._spawn
+        self._processes.append(Process(job, slots, start(job, devices), time.monotonic()))
+
+    def wait(self, seconds: float) -> Sequence[End]:
+        forked = [p.handle.sentinel for p in self._processes if not isinstance(p.handle, subprocess.Popen)]
+        if len(forked) < len(self._processes):  # a program has no sentinel
+            seconds = min(seconds, 0.05)
+        if forked:
+            wait(forked, seconds)
+        else:
+            time.sleep(seconds)
+        ends = []
+        for process in list(self._processes):
+            code, reason = _exit_code(process.handle), ""
+            if code is None and self._timeout and time.monotonic() - process.began > self._timeout:
+                code, reason = _end([process]), f"took longer than the timeout of {self._timeout:g} s"
+            if code is not None:
+                _kill(process.handle.pid, signal.SIGKILL)  # what a process left in its group
+                self._processes.remove(process)
+                ends.append(End(process.job, code, reason))
+        return ends
+
+    def stop(self) -> None:
+        _end(self._processes)
+        self._processes.clear()
+        for end in self._alive:
+            os.close(end)
+
+    def _choose(self, job: Job, alone: bool) -> tuple[Slot, ...]:
+        """The slots that the job would get: whole devices if it wants several, or to be alone."""
+        taken = {slot for process in self._processes for slot in process.slots}
+        free = [slot for slot in self._slots if slot not in taken]
+        by_device: dict[str, list[Slot]] = {}
+        for slot in free:
+            by_device.setdefault(slot.device, []).append(slot)
+        idle = [slots for slots in by_device.values() if len(slots) == self._per_device]
+        if alone or job.devices > 1:
+            on_cpu = [slots for slots in idle if slots[0].device == "cpu"]
+            whole = on_cpu or (idle[: job.devices] if len(idle) >= job.devices else [])
+            return tuple(slot for slots in whole for slot in slots)
+        return (max(by_device.values(), key=len)[0],) if free else ()
+
+    def _fork(self, job: Job, devices: Sequence[str]) -> Any:
+        process = self._context.Process(target=_child, args=(job, _visible(devices)))
+        process.start()
+        return process
+
+    def _spawn(self, job: Job, devices: Sequence[str]) -> "subprocess.Popen[bytes]":
+        """A program of its own: Lightning starts the processes of the other devices by its command line."""
+        kept = {key: value for key, value in os.environ.items() if key not in LEAKED}
+        words = [sys.executable, "-m", "tfstudy.launchers.job", json.dumps(job._asdict())]
+        return subprocess.Popen(
+            words,
+            env=kept | _visible(devices) | {ALIVE: str(self._alive[0])},
+            pass_fds=[self._alive[0]],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+
+def _visible(devices: Sequence[str]) -> dict[str, str]:
+    return {} if "cpu" in devices else {"CUDA_VISIBLE_DEVICES": ",".join(devices)}
+
+
+def _child(job: Job, environment: dict[str, str]) -> None:
+    os.setsid()
+    os.environ.update(environment)
+    parent = multiprocessing.parent_process()
+    assert parent
+    end_with(lambda: wait([parent.sentinel]))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sys.exit(perform(job))
+
+
+def _exit_code(handle: Any) -> int | None:
+    code: int | None = handle.poll() if isinstance(handle, subprocess.Popen) else handle.exitcode
+    return code
+
+
+def _kill(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def _end(processes: Sequence[Process]) -> int:
+    """Ends the processes and their groups: asked first, then made to. Returns minus the signal."""
+    for process in processes:
+        _kill(process.handle.pid, signal.SIGTERM)
+    last = time.monotonic() + GRACE
+    while time.monotonic() < last and any(_exit_code(p.handle) is None for p in processes):
+        time.sleep(0.02)
+    for process in processes:
+        _kill(process.handle.pid, signal.SIGKILL)
+        process.handle.wait() if isinstance(process.handle, subprocess.Popen) else process.handle.join()
+    return -signal.SIGKILL

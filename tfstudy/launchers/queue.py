@@ -1,0 +1,80 @@
+"""From a planned grid to the jobs that are to be made, the longest first."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tasks.base import UserError
+from tfstudy.grid import Cell
+from tfstudy.launchers.job import Job
+from tfstudy.record import FORMAT
+
+SAMPLE = 5  # finished runs that an estimate is made from
+
+
+def jobs(planned: Sequence[tuple[Cell, Path]], root: Path, study: str, common: Job) -> list[Job]:
+    """One job a run; `common` says how all are made."""
+    return [
+        common._replace(
+            path=str(path), config=cell.config.model_dump(mode="json"), root=str(root), study=study, preset=cell.preset
+        )
+        for cell, path in planned
+    ]
+
+
+def sharded(jobs: Sequence[Job], shard: str) -> list[Job]:
+    """Part I of N, given as `I/N`: every N-th job. All parts together are all jobs, each once."""
+    if not shard:
+        return list(jobs)
+    found = re.fullmatch(r"(\d+)/(\d+)", shard)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise UserError(f"--shard must be I/N with 1 <= I <= N, such as 1/4, but is '{shard}'")
+    return list(jobs)[int(found[1]) - 1 :: int(found[2])]
+
+
+def divide(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
+    """Those that have their result, and those that are to be made."""
+    done: list[Job] = []
+    todo: list[Job] = []
+    for job in jobs:
+        (done if (Path(job.path) / "result.json").exists() else todo).append(job)
+    return done, todo
+
+
+def estimates(jobs: Sequence[Job], root: Path) -> dict[str, float]:
+    """Seconds that jobs will take, by path, judged by finished runs of the same architecture on the same data.
+
+    Without one, by those on other splits of the task; a job without either is left out.
+    """
+    known: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    out = {}
+    for job in jobs:
+        experiment, arch = Path(job.path).parts[-3:-1]
+        for pattern in (experiment, f"{job.config['task']}-*"):
+            if (pattern, arch) not in known:
+                known[pattern, arch] = _costs(root, pattern, arch)
+            if costs := known[pattern, arch]:
+                train, rest = (median(cost) for cost in zip(*costs, strict=True))
+                out[job.path] = train * job.config["train"]["steps"] + rest
+                break
+    return out
+
+
+def longest_first(jobs: Sequence[Job], seconds: dict[str, float]) -> list[Job]:
+    """So that no long run is left for the end; those of unknown length come first. The order is otherwise kept."""
+    return sorted(jobs, key=lambda job: -seconds.get(job.path, float("inf")))
+
+
+def _costs(root: Path, experiment: str, arch: str) -> list[tuple[float, float]]:
+    """Seconds a step of training, and seconds of the rest, of some finished runs."""
+    found: list[tuple[float, float]] = []
+    for path in root.glob(f"*/{experiment}/{arch}/s*/result.json"):
+        result: dict[str, Any] = json.loads(path.read_text())
+        if result.get("format") == FORMAT and result["status"] == "finished" and result["step"]:
+            found.append((result["train_seconds"] / result["step"], result.get("evaluate_seconds", 0.0)))
+        if len(found) == SAMPLE:
+            break
+    return found
