@@ -11,7 +11,7 @@ import torch
 
 import tasks
 from tasks.base import Example, Task, UserError, fingerprint, one_of, overlap
-from tfstudy import evaluation, models, training
+from tfstudy import evaluation, loggers, models, training
 from tfstudy.callbacks import Checkpoints, MetricsFile, Watch, load_checkpoint, model_weights
 from tfstudy.config import Identity, RunConfig, identify, read_yaml, resolve
 from tfstudy.data import TaskData
@@ -94,7 +94,9 @@ class Options(NamedTuple):
     resume: bool = False
     devices: int = 1
     accelerator: str = "auto"
+    folder: Path | None = None  # where the run was planned to be, if it was
     loggers: tuple[str, ...] = ()  # beside the metrics file: see `tfstudy.loggers`
+    tuning: bool = False  # a trial of `tfstudy.tune`: no test split is scored
 
 
 OPTIONS = Options()
@@ -111,8 +113,12 @@ def run(
     device = device_of(options)
     if options.fresh and options.resume:
         raise UserError("--fresh and --resume exclude each other")
+    loggers.check(options.loggers)
     prepared = prepare(config)
+    held_out = scored_splits(prepared.task, options)
     path = run_folder(root, study, config, prepared.identity)
+    if options.folder and path != options.folder:
+        raise UserError(f"the data or the code changed after the run was planned: {options.folder} is {path.name} now")
     if options.resume and not (path / "config.yaml").exists():
         raise UserError(f"--resume: no run of this config was begun ({path})")
     if int(os.environ.get("LOCAL_RANK", 0)):
@@ -120,6 +126,8 @@ def run(
         return None
     with open_record(path, config, prepared.identity, options.fresh) as record:
         if record.finished:
+            if bool(record.result.get("tuning")) != options.tuning:
+                raise UserError(f"{path} is {'no' if options.tuning else 'a'} trial of tuning; use another --results")
             say(f"already done, nothing to do (--fresh redoes it): {path}")
             return Outcome(path, record.result, False)
         record.add_environment(environment(prepared.identity, device))
@@ -144,6 +152,7 @@ def run(
             "device": device.type,
             "devices": options.devices,
             "smoke": config.smoke,
+            "tuning": options.tuning,
             "parameters": parameter_count(prepared.model),
             "train_examples": len(prepared.task.examples(prepared.task.splits().train)),
             "overlap": overlap(prepared.task),
@@ -153,11 +162,19 @@ def run(
         }
         if result["status"] == "finished":
             began = time.monotonic()
-            result["splits"] = score(prepared, record, device, "run")
+            result["splits"] = score(prepared, record, device, "run", held_out)
             result["lengths"] = reach(prepared.task, result["splits"])
             result["evaluate_seconds"] = round(time.monotonic() - began, 2)
         record.finish(result | {"test_reads": record.test_reads()})
         return Outcome(path, record.result, True)
+
+
+def scored_splits(task: Task, options: Options) -> tuple[str, ...]:
+    """The splits that a run is scored on: all that are held out, or in tuning the validation split alone."""
+    splits = task.splits()
+    if options.tuning and not splits.validation:
+        raise UserError("tuning needs a validation split, but this experiment has none")
+    return splits.held_out[:1] if options.tuning else splits.held_out
 
 
 def device_of(options: Options) -> torch.device:
@@ -183,7 +200,8 @@ def train(
     if checkpoint:
         say(f"resuming after step {step} of {config.train.steps}")
         record.log(f"resumed after step {step}")
-    if not int(os.environ.get("LOCAL_RANK", 0)):
+    rank = int(os.environ.get("LOCAL_RANK", 0))
+    if not rank:
         record.rewind(step)
     try:
         if step < config.train.steps:
@@ -191,7 +209,7 @@ def train(
                 module,
                 prepared.data,
                 callbacks=[watch, Checkpoints(record.checkpoints, record.run)],
-                loggers=[MetricsFile(record.metrics)],
+                loggers=[MetricsFile(record.metrics), *loggers.build(options.loggers, record, config, step, rank)],
                 resume=checkpoint,
                 devices=options.devices,
                 accelerator=device_of(options).type,
@@ -213,12 +231,10 @@ def train(
     }
 
 
-def score(
-    prepared: Prepared, record: Record, device: torch.device, why: str, chosen: Sequence[str] = ()
-) -> dict[str, Any]:
+def score(prepared: Prepared, record: Record, device: torch.device, why: str, chosen: Sequence[str]) -> dict[str, Any]:
     """Evaluates held-out splits, counts the reading of each test split, and keeps a run's own predictions."""
     config, splits, out = prepared.config, prepared.task.splits(), {}
-    for split in chosen or splits.held_out:
+    for split in chosen:
         role = "validation" if split == splits.validation else "test"
         if role == "test":
             record.count_read(split, why)

@@ -20,6 +20,7 @@ A grid is a mapping such as a file of `configs/grids/`:
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -81,8 +82,6 @@ def expand(grid: Tree, smoke: bool = False) -> list[Cell]:
     cells: dict[str, Cell] = {}
     problems: dict[str, list[str]] = {}
     points = [p for p in _points(grid) if not any(agrees(p, _mapping("exclude", e)) for e in grid.get("exclude") or ())]
-    if len(points) * len(seeds(grid.get("seeds", 0))) > MOST:
-        raise UserError(f"a grid has at most {MOST:,} runs")
     for point in points:
         try:
             cell = _cell(point, smoke)
@@ -136,6 +135,7 @@ def seeds(given: Any) -> list[int]:
         if not found:
             raise UserError(f"seeds must be such as 0-4 or 0,1,5, but are '{given}'")
         first = int(found[1])
+        _few(int(found[2] or first) - first)
         out += range(first, int(found[2] or first) + 1)
     if not out:
         raise UserError(f"seeds must be such as 0-4 or 0,1,5, but are '{given}'")
@@ -157,6 +157,7 @@ def values(key: str, given: Any) -> list[Any]:
         raise UserError(f"axis '{key}' must have 0 < from <= to on a log scale, but is '{given}'")
     if "count" in given:
         count = int(given["count"])
+        _few(count)
         if count < 2:
             raise UserError(f"axis '{key}' must have a count of at least 2, but is '{given}'")
         shares = [i / (count - 1) for i in range(count)]
@@ -166,6 +167,7 @@ def values(key: str, given: Any) -> list[Any]:
     step = given.get("step", 1)
     if step <= 0 or log:
         raise UserError(f"axis '{key}' must have a step above 0, or a count on a log scale, but is '{given}'")
+    _few(int((high - low) / step))
     return [low + i * step for i in range(int((high - low) / step + 1e-9) + 1)]
 
 
@@ -231,7 +233,9 @@ def _points(grid: Tree) -> Iterator[Point]:
 
 
 def _product(axes: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for chosen in itertools.product(*(values(key, given) for key, given in axes.items())):
+    lists = [values(key, given) for key, given in axes.items()]
+    _few(math.prod(map(len, lists)))
+    for chosen in itertools.product(*lists):
         yield {k: v for key, value in zip(axes, chosen, strict=True) for k, v in flat({key: value}).items()}
 
 
@@ -259,6 +263,11 @@ def _told(problem: str, where: Sequence[str], runs: int) -> str:
 
 def _more(count: int) -> str:
     return f" and {count} more" if count else ""
+
+
+def _few(count: int) -> None:
+    if count > MOST:
+        raise UserError(f"a grid has at most {MOST:,} runs, but {count:,} are asked for")
 
 
 def _mapping(name: str, given: Any) -> Tree:

@@ -78,9 +78,16 @@ def _run(job: Job) -> int:
     from tfstudy.record import BusyError
 
     torch.set_num_threads(job.threads)
-    options = Options(job.preset, job.fresh, devices=job.devices, accelerator=job.accelerator, loggers=job.loggers)
+    options = Options(
+        job.preset,
+        job.fresh,
+        devices=job.devices,
+        accelerator=job.accelerator,
+        loggers=job.loggers,
+        folder=Path(job.path),
+    )
     try:
-        outcome = run(resolve(job.config), Path(job.root), job.study, options, say=_say)
+        run(resolve(job.config), Path(job.root), job.study, options, say=_say)
     except BusyError:
         raise
     except UserError as error:
@@ -90,9 +97,6 @@ def _run(job: Job) -> int:
         traceback.print_exc()
         sys.stderr.flush()
         return MEMORY if _out_of_memory(error) else FAILED
-    if outcome and outcome.path != Path(job.path):
-        _say(f"error: the data or the code changed after the grid was planned: this run is {outcome.path.name} now")
-        return REFUSED
     return DONE
 
 

@@ -1,0 +1,272 @@
+"""What runs next and what is tried again, on an engine that does as it is told; then real processes of this machine."""
+
+import fcntl
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tasks.base import UserError
+from tfstudy import grid
+from tfstudy.launchers import End, Engine, Settings, queue, supervisor
+from tfstudy.launchers.job import BUSY, DONE, FAILED, MEMORY, REFUSED, Job
+from tfstudy.launchers.local import Local, local
+from tfstudy.launchers.supervisor import supervise
+from tfstudy.record import held
+
+
+class Told(Engine):
+    """An engine of `room` slots on one device, whose jobs end at once with the codes that are told for their names."""
+
+    def __init__(self, codes: dict[str, list[int]], slots: int = 2) -> None:
+        self.codes, self.slots = codes, slots
+        self.now: list[Job] = []
+        self.log: list[tuple[str, bool, int]] = []  # name, alone, how many ran with it
+        self.stopped = False
+
+    @property
+    def at_once(self):
+        return self.slots
+
+    def room(self, job, alone):
+        return not self.now if alone else len(self.now) < self.slots
+
+    def start(self, job, alone):
+        self.log.append((Path(job.path).name, alone, len(self.now)))
+        self.now.append(job)
+
+    def wait(self, seconds):
+        ended, self.now = self.now, []
+        codes = [self.codes.get(Path(job.path).name, []) for job in ended]
+        ends = [End(job, code.pop(0) if code else DONE) for job, code in zip(ended, codes, strict=True)]
+        for end in ends:
+            if end.code == DONE:
+                Path(end.job.path, "result.json").write_text("{}")
+        return ends
+
+    def stop(self):
+        self.stopped = True
+
+
+@pytest.fixture
+def some(tmp_path):
+    for name in "abcd":
+        (tmp_path / name).mkdir()
+    return [Job(str(tmp_path / name), {}, "", "") for name in "abcd"]
+
+
+def names(jobs):
+    return [Path(job.path).name for job in jobs]
+
+
+def test_all_jobs_are_made_in_order_and_the_engine_is_stopped(some):
+    engine = Told({})
+    summary = supervise(some, engine)
+    assert names(summary.done) == list("abcd")
+    assert [name for name, *_ in engine.log] == list("abcd")
+    assert engine.stopped
+    assert not summary.failed
+
+
+@pytest.mark.parametrize("code", [FAILED, MEMORY, -9])
+def test_what_fails_is_tried_once_more_alone_and_last(some, code):
+    engine = Told({"a": [code]})
+    summary = supervise(some, engine)
+    assert sorted(names(summary.done)) == list("abcd")
+    assert engine.log[-1] == ("a", True, 0)
+
+
+def test_what_fails_twice_is_given_up_with_the_end_of_its_log(some):
+    Path(some[1].path, "train.log").write_text("step 1\nTraceback\nValueError: no\n")
+    summary = supervise(some, Told({"b": [FAILED, -11]}))
+    assert names(summary.done) == list("acd")
+    assert summary.failed == {some[1].path: "ended by signal 11"}
+    note = json.loads(Path(some[1].path, "failed.json").read_text())
+    assert note == {"reason": "ended by signal 11", "attempts": 2, "log": ["step 1", "Traceback", "ValueError: no"]}
+
+
+def test_a_mistake_of_the_user_is_not_tried_again(some):
+    engine = Told({"a": [REFUSED]})
+    assert supervise(some, engine).failed == {some[0].path: "refused: see its log"}
+    assert len(engine.log) == 4
+
+
+def test_a_process_that_ends_well_without_a_result_has_failed(some):
+    class Empty(Told):
+        def wait(self, seconds):
+            ended, self.now = self.now, []
+            return [End(job, DONE) for job in ended]
+
+    assert set(supervise(some, Empty({})).failed.values()) == {"it ended without a result"}
+
+
+def test_fail_fast_leaves_the_rest(some):
+    summary = supervise(some, Told({"a": [REFUSED]}, slots=1), fail_fast=True)
+    assert summary.done == []
+    assert names(summary.left) == list("bcd")
+
+
+def test_a_failure_that_can_not_be_noted_does_not_end_the_grid(some, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(supervisor, "note_failure", full)
+    events = []
+    summary = supervise(some, Told({"a": [FAILED, FAILED]}), events.append)
+    assert names(summary.done) == list("bcd")
+    assert any(event and "No space left on device" in event.reason for event in events)
+
+
+def test_a_run_that_another_process_makes_is_waited_for(some, monkeypatch):
+    monkeypatch.setattr(supervisor, "ELSEWHERE", 0.05)
+    lock = Path(some[0].path, ".lock").open("a")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    threading.Timer(0.3, lambda: (Path(some[0].path, "result.json").write_text("{}"), lock.close())).start()
+    engine = Told({"a": [BUSY]})
+    assert sorted(names(supervise(some, engine).done)) == list("abcd")
+    assert len(engine.log) == 4, "it was not made again"
+
+
+def test_a_run_whose_other_process_died_is_made_here(some, monkeypatch):
+    monkeypatch.setattr(supervisor, "ELSEWHERE", 0.05)
+    engine = Told({"a": [BUSY, BUSY, BUSY]})
+    assert sorted(names(supervise(some, engine).done)) == list("abcd")
+    assert [name for name, *_ in engine.log].count("a") == 4, "busy is no failure"
+
+
+def test_shards_are_all_jobs_each_once(some):
+    assert names(queue.sharded(some, "1/3")) == ["a", "d"]
+    assert sorted(names(job for i in (1, 2, 3) for job in queue.sharded(some, f"{i}/3"))) == list("abcd")
+    for wrong in ("0/3", "4/3", "1", "a/b", "1/0"):
+        with pytest.raises(UserError, match="--shard must be I/N"):
+            queue.sharded(some, wrong)
+
+
+def test_the_longest_are_made_first_and_the_unknown_before_them(some):
+    seconds = {some[0].path: 1.0, some[1].path: 9.0, some[3].path: 3.0}
+    assert names(queue.longest_first(some, seconds)) == ["c", "b", "d", "a"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "65", "1.5"])
+def test_runs_at_once_must_be_a_number(text):
+    with pytest.raises(UserError, match=f"--per-device must be auto or a number from 1 to 64, but is '{text}'"):
+        local(Settings(text, accelerator="cpu"))
+
+
+# Real processes
+
+
+COPYING = {
+    "base": {
+        "task": "copying",
+        "data": {"examples": 200},
+        "model": {"dim": 16},
+        "train": {"steps": 60, "check_every": 10, "log_every": 10, "batch_size": 8, "warmup": 5},
+        "eval": {"limit": 20},
+    },
+    "axes": {"arch": ["lstm"]},
+}
+
+
+def planned(root: Path, told: dict = COPYING, **common) -> list[Job]:
+    cells = grid.plan(grid.expand(told), root, "study")
+    return queue.jobs(cells, root, "study", Job("", {}, "", "", accelerator="cpu")._replace(**common))
+
+
+def numbers(root: Path) -> dict[str, object]:
+    """What a grid found: every run's scores, learning curve and predictions."""
+    return {
+        path.parent.name: (
+            json.loads(path.read_text())["splits"],
+            path.with_name("metrics.csv").read_bytes(),
+            [(p.name, p.read_bytes()) for p in sorted(path.parent.glob("predictions/*"))],
+        )
+        for path in root.glob("*/*/*/s*/result.json")
+    }
+
+
+def process_of(path: Path) -> int:
+    """The process that holds a run, as its lock says; 0 if none does."""
+    try:
+        return int((path / ".lock").read_text().split()[1]) if held(path) else 0
+    except (OSError, IndexError):
+        return 0
+
+
+def seen(root: Path, wanted: int, then) -> threading.Thread:
+    """Calls `then` with the process of the first run that has validated `wanted` times, once there is one."""
+
+    def look():
+        for _ in range(6000):
+            for path in root.glob("*/*/*/s*"):
+                log = path / "train.log"
+                if log.exists() and log.read_text().count("validation_loss") >= wanted and process_of(path):
+                    return then(process_of(path))
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("undisturbed")
+    jobs = planned(root, {**COPYING, "seeds": "0-2"})
+    summary = supervise(jobs, Local(["cpu"], 2))
+    assert len(summary.done) == 3
+    return numbers(root)
+
+
+def test_a_killed_run_is_resumed_to_the_same_result(tmp_path, undisturbed):
+    jobs = planned(tmp_path, {**COPYING, "seeds": "0-2"})
+    killer = seen(tmp_path, 2, lambda process: os.kill(process, signal.SIGKILL))
+    events = []
+    summary = supervise(jobs, Local(["cpu"], 2), events.append)
+    killer.join()
+    assert len(summary.done) == 3
+    assert [event.reason for event in events if event and event.state == "retrying"] == ["ended by signal 9"]
+    assert numbers(tmp_path) == undisturbed
+    assert any("resuming after step" in path.read_text() for path in tmp_path.glob("*/*/*/*/train.log"))
+
+
+def test_a_run_that_hangs_is_ended_and_resumed(tmp_path, undisturbed):
+    jobs = planned(tmp_path, {**COPYING, "seeds": "0-2"})
+    stopper = seen(tmp_path, 2, lambda process: os.kill(process, signal.SIGSTOP))
+    events = []
+    began = time.monotonic()
+    summary = supervise(jobs, Local(["cpu"], 2, timeout=20.0), events.append)
+    stopper.join()
+    assert len(summary.done) == 3
+    assert [e.reason for e in events if e and e.state == "retrying"] == ["took longer than the timeout of 20 s"]
+    assert time.monotonic() - began > 20
+    assert numbers(tmp_path) == undisturbed
+
+
+def test_nothing_is_left_when_the_launcher_is_interrupted(tmp_path):
+    jobs = planned(tmp_path, {**COPYING, "base": {**COPYING["base"], "train": {"steps": 100_000}}, "seeds": "0-1"})
+    processes = []
+
+    def interrupt(process):
+        processes.extend(process_of(Path(job.path)) for job in jobs)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    stopper = seen(tmp_path, 0, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        supervise(jobs, Local(["cpu"], 2))
+    stopper.join()
+    assert any(processes)
+    assert not any(held(Path(job.path)) for job in jobs)
+    assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
+
+
+def test_a_run_that_the_data_or_the_code_left_behind_is_refused(tmp_path):
+    [job] = planned(tmp_path)
+    [wrong] = [job._replace(path=job.path[:-8] + "0" * 8)]
+    summary = supervise([wrong], Local(["cpu"], 1))
+    assert summary.failed == {wrong.path: "refused: see its log"}
+    assert "the data or the code changed after the run was planned" in Path(wrong.path, "train.log").read_text()
