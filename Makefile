@@ -37,7 +37,7 @@ slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
 
 bench: $(STAMP)
-	for script in training decoding trainer parts dropout generation startup; do \
+	for script in training decoding trainer parts dropout generation grid startup; do \
 	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 tasks-first: $(STAMP)

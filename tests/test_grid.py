@@ -1,5 +1,7 @@
 """A grid's expansion is a pure function: which runs it has, in which order, and what is wrong with it."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,7 +137,7 @@ def test_bad_grids_are_refused(told, message):
 
 
 def test_a_grid_that_is_not_there_names_those_that_are():
-    with pytest.raises(UserError, match="grid must be one of .*scan.*, but is 'scam'; did you mean 'scan'"):
+    with pytest.raises(UserError, match=r"grid must be one of .*scan.*, but is 'scam'; did you mean 'scan'"):
         grid.read("scam")
 
 
@@ -162,7 +164,7 @@ def test_ranges_hold_both_ends_and_nothing_beyond(low, more, step):
 @given(st.floats(1e-5, 1.0), st.floats(1.5, 1e4), st.integers(2, 9))
 def test_a_log_range_has_equal_ratios(low, factor, count):
     found = values("x", {"from": low, "to": low * factor, "count": count, "scale": "log"})
-    ratios = [after / before for before, after in zip(found, found[1:], strict=False)]
+    ratios = [after / before for before, after in itertools.pairwise(found)]
     assert len(found) == count
     assert found[0] == pytest.approx(low, rel=1e-5)
     assert ratios == pytest.approx([factor ** (1 / (count - 1))] * (count - 1), rel=1e-4)

@@ -123,11 +123,11 @@ def test_a_failure_that_can_not_be_noted_does_not_end_the_grid(some, monkeypatch
 
 def test_a_run_that_another_process_makes_is_waited_for(some, monkeypatch):
     monkeypatch.setattr(supervisor, "ELSEWHERE", 0.05)
-    lock = Path(some[0].path, ".lock").open("a")
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    threading.Timer(0.3, lambda: (Path(some[0].path, "result.json").write_text("{}"), lock.close())).start()
     engine = Told({"a": [BUSY]})
-    assert sorted(names(supervise(some, engine).done)) == list("abcd")
+    with Path(some[0].path, ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        threading.Timer(0.3, Path(some[0].path, "result.json").write_text, ["{}"]).start()
+        assert sorted(names(supervise(some, engine).done)) == list("abcd")
     assert len(engine.log) == 4, "it was not made again"
 
 
@@ -205,7 +205,8 @@ def seen(root: Path, wanted: int, then) -> threading.Thread:
             for path in root.glob("*/*/*/s*"):
                 log = path / "train.log"
                 if log.exists() and log.read_text().count("validation_loss") >= wanted and process_of(path):
-                    return then(process_of(path))
+                    then(process_of(path))
+                    return
             time.sleep(0.005)
 
     thread = threading.Thread(target=look, daemon=True)
