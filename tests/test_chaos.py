@@ -15,7 +15,7 @@ from test_launchers import COPYING, numbers, planned, process_of
 
 from tfstudy.launchers.local import Local
 from tfstudy.launchers.supervisor import supervise
-from tfstudy.record import held
+from tfstudy.runs import held
 
 pytestmark = pytest.mark.slow
 TOLD = {**COPYING, "axes": {"arch": ["lstm", "cnn", "transformer"]}, "seeds": "0-2"}

@@ -16,7 +16,7 @@ from tfstudy.launchers import End, Engine, Settings, queue, supervisor
 from tfstudy.launchers.job import BUSY, DONE, FAILED, MEMORY, REFUSED, Job
 from tfstudy.launchers.local import Local, local
 from tfstudy.launchers.supervisor import supervise
-from tfstudy.record import held
+from tfstudy.runs import held
 
 
 class Told(Engine):
@@ -155,6 +155,22 @@ def test_the_longest_are_made_first_and_the_unknown_before_them(some):
 def test_runs_at_once_must_be_a_number(text):
     with pytest.raises(UserError, match=f"--per-device must be auto or a number from 1 to 64, but is '{text}'"):
         local(Settings(text, accelerator="cpu"))
+
+
+def test_a_run_that_another_study_has_finished_is_taken_over(tmp_path):
+    there, here = tmp_path / "first/t-s/lstm/s0-11111111", tmp_path / "second/t-s/lstm/s0-11111111"
+    (there / "checkpoints").mkdir(parents=True)
+    for name in ("result.json", "checkpoints/last.ckpt", "metrics.csv", ".lock"):
+        (there / name).write_text(name)
+    jobs = [Job(str(here), {}, str(tmp_path), "second"), Job(str(here)[:-1] + "2", {}, str(tmp_path), "second")]
+    assert queue.take_over(jobs) == jobs[:1]
+    assert (here / "metrics.csv").read_text() == "metrics.csv"
+    assert not (here / ".lock").exists()
+    assert os.path.samefile(here / "checkpoints/last.ckpt", there / "checkpoints/last.ckpt")
+    assert "taken over from" in (here / "train.log").read_text()
+    assert queue.divide(jobs) == (jobs[:1], jobs[1:])
+    assert queue.take_over(jobs) == []
+    assert [path.name for path in here.parent.iterdir()] == [here.name]
 
 
 # Real processes

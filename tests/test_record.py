@@ -16,7 +16,8 @@ from test_resume import assert_same, at_row, command, folder, killed
 import tasks
 from tasks.base import UserError
 from tfstudy.callbacks import MetricsFile
-from tfstudy.record import Record, find_run, find_runs, read_result, set_aside, write_whole
+from tfstudy.record import Record, set_aside
+from tfstudy.runs import find_run, find_runs, read_result, write_whole
 
 
 @pytest.fixture(autouse=True)

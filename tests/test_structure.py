@@ -15,14 +15,17 @@ ROOT = Path(tfstudy.__file__).parent.parent
 # fmt: off
 FLOORS = (
     ("tasks",),
-    ("tfstudy.vocab", "tfstudy.data", "tfstudy.models"),
+    ("tfstudy.vocab", "tfstudy.data", "tfstudy.models", "tfstudy.runs", "tfstudy.states"),
     ("tfstudy.decoding", "tfstudy.config"),
     (
         "tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.callbacks", "tfstudy.environment",
-        "tfstudy.twin",
+        "tfstudy.twin", "tfstudy.loggers",
     ),
     ("tfstudy.experiment",),
-    ("tfstudy.grid", "tfstudy.launchers", "tfstudy.report"),
+    (
+        "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
+        "tfstudy.tuned",
+    ),
     ("tfstudy.cli",),
     ("tfstudy.__main__",),
 )

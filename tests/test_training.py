@@ -21,7 +21,8 @@ from tfstudy.callbacks import model_weights
 from tfstudy.config import TrainConfig, merge, overrides, preset, resolve
 from tfstudy.data import TaskData
 from tfstudy.decoding import greedy
-from tfstudy.record import Record, find_runs, read_result
+from tfstudy.record import Record
+from tfstudy.runs import find_runs, read_result
 from tfstudy.training import DivergenceError, Seq2Seq, fit, own_words, rate, summed_loss
 from tfstudy.vocab import BOS, PAD
 

@@ -215,11 +215,13 @@ def presets(task: str) -> dict[str, Tree]:
 
 
 def preset(task: str, arch: str, name: str = "default") -> Tree:
-    """The sections of a preset for (task, arch); `default` may be missing, another may not."""
-    known = {key: tree for key, tree in presets(task).items() if arch in tree}
+    """The sections of a preset for (task, arch), of the task's or as FILE:NAME; `default` alone may be missing."""
+    file, _, key = name.rpartition(":")
+    every = read_yaml(Path(file)) if file else presets(task)
+    known = {k: tree for k, tree in every.items() if isinstance(tree, dict) and isinstance(tree.get(arch), dict)}
     if name == "default" and name not in known:
         return {}
-    tree: Tree = known[one_of(f"preset of ({task}, {arch})", name, known)][arch]
+    tree: Tree = known[one_of(f"preset of ({task}, {arch})" + f" in {file}" * bool(file), key, known)][arch]
     return {key: value for key, value in tree.items() if key != "about"}
 
 

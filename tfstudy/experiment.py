@@ -17,7 +17,8 @@ from tfstudy.config import Identity, RunConfig, identify, read_yaml, resolve
 from tfstudy.data import TaskData
 from tfstudy.environment import environment, quiet
 from tfstudy.models.base import Model, parameter_count
-from tfstudy.record import Record, open_record, read_result, run_folder
+from tfstudy.record import Record, open_record, run_folder
+from tfstudy.runs import read_result
 from tfstudy.training import DivergenceError, Seq2Seq, fit
 from tfstudy.twin import adopt, find_twin
 from tfstudy.vocab import PAD, SPECIAL, Vocab
@@ -261,6 +262,8 @@ def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[st
     """
     prepared = load(path)
     task, data, config = prepared.task, prepared.data, prepared.config
+    if read_result(path).get("tuning"):
+        raise UserError(f"--extend: {path} is a trial of tuning, which sees no more than the validation split")
     length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
     if not any(task.at_length(length + more) for more in range(GAP)):
         raise UserError(f"--extend: {config.task} can't draw examples of a length, such as {length}")
@@ -331,7 +334,7 @@ def predict(path: Path, source: str) -> str:
 def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:
     """The result of a finished run with these splits (all, if none is named) decoded and scored anew."""
     prepared = load(path)
-    names = prepared.task.splits().held_out
+    names = scored_splits(prepared.task, Options(tuning=bool(read_result(path).get("tuning"))))
     chosen = [one_of("--split", name, names) for name in splits] or list(names)
     with open_record(path, prepared.config, prepared.identity) as record:
         return record.result | {"splits": score(prepared, record, device_of(OPTIONS), "evaluate", chosen)}

@@ -1,4 +1,4 @@
-"""Run folders: the only code that writes or reads them.
+"""Run folders: the only code that writes them. `tfstudy.runs` and `tfstudy.states` read them.
 
 A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`. It is finished when `result.json` is there,
 which is written last. Files appear whole (written aside, then renamed) or grow by whole lines.
@@ -9,6 +9,7 @@ import fcntl
 import gzip
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,10 @@ import yaml
 
 from tasks.base import UserError
 from tfstudy.config import Identity, RunConfig, resolve, to_yaml, without_places
+from tfstudy.runs import FORMAT, read_result, write_whole
 
-FORMAT = 1  # of result.json
 HEADER = "step,metric,value"  # of metrics.csv
+CHANCES = 5  # to lock a run
 
 
 class BusyError(UserError):
@@ -127,13 +129,18 @@ def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool =
 
 
 def _hold(lock: Any, path: Path) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.seek(0)
-        raise BusyError(
-            f"{path} is being run by another process ({lock.read().strip()}); wait for it or end it"
-        ) from None
+    for chance in reversed(range(CHANCES)):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if chance:  # whoever only looks whether the run is held (`runs.held`) is gone in a moment
+                time.sleep(0.02)
+                continue
+            lock.seek(0)
+            raise BusyError(
+                f"{path} is being run by another process ({lock.read().strip()}); wait for it or end it"
+            ) from None
     lock.truncate(0)
     lock.write(f"process {os.getpid()} on {os.uname().nodename}")
     lock.flush()
@@ -159,35 +166,6 @@ def _claim(record: Record, config: RunConfig) -> None:
         )
 
 
-def held(path: Path) -> bool:
-    """Whether a living process has the run open."""
-    try:
-        with (path / ".lock").open("a") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
-
-
-def note_failure(path: Path, reason: str, attempts: int) -> None:
-    """Leaves in `failed.json` why a run was given up, with the last lines of its log; a finished run has none."""
-    path.mkdir(parents=True, exist_ok=True)
-    note = {"reason": reason, "attempts": attempts, "log": last_lines(path)}
-    write_whole(path / "failed.json", json.dumps(note, indent=1).encode())
-
-
-def last_lines(path: Path, count: int = 20) -> list[str]:
-    """The end of a run's `train.log`."""
-    try:
-        with (path / "train.log").open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - 200 * count))
-            return file.read().decode(errors="replace").splitlines()[-count:]
-    except OSError:
-        return []
-
-
 def set_aside(path: Path) -> Path:
     """Moves what a run folder holds into a folder `<name>.old-<n>` beside it, and says where."""
     number = 1
@@ -199,68 +177,3 @@ def set_aside(path: Path) -> Path:
         if item.name != ".lock":
             item.rename(aside / item.name)
     return aside
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file such that it is there whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def read_result(path: Path) -> dict[str, Any]:
-    """The `result.json` of a finished run; `UserError` if there is none, or none that can be read."""
-    try:
-        result: dict[str, Any] = json.loads((path / "result.json").read_text())
-    except FileNotFoundError:
-        raise UserError(f"{path} is not a finished run: it has no result.json") from None
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path / 'result.json'} can't be read: {error}") from None
-    if not isinstance(result, dict):
-        raise UserError(f"{path / 'result.json'} can't be read: it holds no result")
-    if result.get("format") != FORMAT:
-        raise UserError(f"{path / 'result.json'} has format {result.get('format')}, but this version reads {FORMAT}")
-    return result
-
-
-def find_runs(root: Path) -> Iterator[Path]:
-    """Every run folder under `root`, finished or not, without those set aside."""
-    for path in sorted(root.glob("**/config.yaml")):
-        if ".old-" not in path.parent.name:
-            yield path.parent
-
-
-def find_run(root: Path, text: str) -> Path:
-    """The run whose folder is `text`, or the one under `root` whose hash starts with it."""
-    if (Path(text) / "config.yaml").exists():
-        return Path(text)
-    found = [path for path in find_runs(root) if path.name.rpartition("-")[2].startswith(text)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise UserError(f"'{text}' is the start of {len(found)} runs: {', '.join(map(str, found))}")
-    raise UserError(
-        f"no run '{text}': it must be a run's folder or the start of a hash under {root} (`tfstudy list runs`)"
-    )
-
-
-def describe_run(path: Path) -> str:
-    """One line on a run: how far it is and where it is."""
-    if not (path / "result.json").exists():
-        return f"{'unfinished':34}{path}"
-    try:
-        result = read_result(path)
-    except UserError as error:
-        return f"{'unreadable':34}{path}  ({error})"
-    tests = [part for part in result.get("splits", {}).values() if part["role"] == "test" and part["n"]]
-    metrics = tests[0]["metrics"] if tests else {}
-    main = next(iter(metrics), "")
-    text = f"{main} {100 * metrics[main]:.1f} %" if main else ""
-    return f"{result['status']:12}{text:22}{path}"

@@ -21,7 +21,7 @@ from torchmetrics.classification import MulticlassAccuracy
 from tfstudy.config import TrainConfig
 from tfstudy.data import DROPOUT, Batch, Part, TaskData, mix
 from tfstudy.models.base import Model, dropout_seed
-from tfstudy.record import write_whole
+from tfstudy.runs import write_whole
 from tfstudy.vocab import BOS, PAD
 
 VERSION = 1  # raise it when the same config gives other weights

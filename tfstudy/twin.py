@@ -9,7 +9,8 @@ import torch
 from tasks.base import UserError
 from tfstudy.callbacks import load_checkpoint
 from tfstudy.config import Identity, RunConfig, Tree, identify, read_yaml, resolve, without_places
-from tfstudy.record import Record, read_result, write_whole
+from tfstudy.record import Record
+from tfstudy.runs import read_result, write_whole
 
 
 def training_part(config: RunConfig) -> Tree:

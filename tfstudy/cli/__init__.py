@@ -2,10 +2,10 @@
 
 import sys
 
-from tfstudy.cli import grids, lists, reports, runs
+from tfstudy.cli import grids, lists, reports, runs, tuning, watching
 from tfstudy.cli.options import app, config_of, reason
 
-__all__ = ["app", "config_of", "grids", "lists", "main", "reports", "runs"]
+__all__ = ["app", "config_of", "grids", "lists", "main", "reports", "runs", "tuning", "watching"]
 
 
 def main(arguments: list[str] | None = None) -> None:

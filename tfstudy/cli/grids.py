@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, app, root_of
+from tfstudy.cli.options import RESULTS, LoggerNames, Results, app, root_of
 
 if TYPE_CHECKING:
     from tfstudy.launchers import Engine, Job
@@ -38,24 +38,37 @@ def grid(
     devices: Annotated[int, typer.Option(min=1, help="Processors that one run trains on.")] = 1,
     accelerator: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     shard: Annotated[str, typer.Option(metavar="I/N", help="Only every N-th run, from the I-th (1 to N).")] = "",
+    logger: LoggerNames = "",
     study: Annotated[str, typer.Option(help="The folder within the results; else the grid's name.")] = "",
+    launcher: Annotated[str, typer.Option(help="Where runs are made: local, ray or slurm.")] = "local",
+    ray_address: Annotated[
+        str, typer.Option("--ray.address", envvar="RAY_ADDRESS", help="A Ray cluster's; else one is started here.")
+    ] = "",
+    slurm_partition: Annotated[str, typer.Option("--slurm.partition", help="Where Slurm queues the jobs.")] = "",
+    slurm_time: Annotated[int, typer.Option("--slurm.time", min=1, help="Minutes that a job may take.")] = 240,
+    slurm_gres: Annotated[str, typer.Option("--slurm.gres", help="What a job gets, such as gpu:1 or shard:1.")] = "",
+    slurm_cpus: Annotated[int, typer.Option("--slurm.cpus", min=0, help="A job's; 0: one for each device.")] = 0,
+    slurm_at_once: Annotated[int, typer.Option("--slurm.at-once", min=1, help="Jobs at the same time.")] = 50,
     results: Results = RESULTS,
 ) -> None:
     """Make every run of a grid that is not done. Stopped and started again, it goes on."""
     from tfstudy import grid as grids
-    from tfstudy.launchers import Settings, queue
+    from tfstudy import loggers
+    from tfstudy.launchers import Request, Settings, queue
+    from tfstudy.launchers import engine as engine_of
     from tfstudy.launchers.job import Job
-    from tfstudy.launchers.local import local
     from tfstudy.report.progress import foretell
 
+    kept = loggers.chosen(logger)
     told = grids.tier(grids.read(name) if name else {}, tier)
     flags = {"task": task, "data.split": split, "arch": arch, "preset": preset}
     axes = {key: text.split(",") for key, text in flags.items() if text}
     told = grids.put_over(told, axes | grids.assigned(set_ or []), seed)
     smoke = smoke or bool(told.get("smoke"))
     root, study = root_of(results, smoke), study or (Path(name).stem if name else "runs")
-    engine, threads = local(Settings(per_device, devices, accelerator, timeout))
-    common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads)
+    request = Request(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
+    engine, threads = engine_of(launcher, Settings(per_device, devices, accelerator, timeout, ray_address, request))
+    common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads, loggers=kept)
     planned = grids.plan(grids.expand(told, smoke), root, study)
     jobs = queue.sharded(queue.jobs(planned, root, study, common), shard)
     done, todo = queue.divide(jobs)
@@ -64,6 +77,10 @@ def grid(
         for line in foretell(jobs, done, seconds, engine.at_once):
             print(line)
         return
+    queue.keep_plan(jobs)
+    if taken := queue.take_over(todo):
+        print(f"{len(taken)} runs taken over from other studies of {root}", flush=True)
+        done, todo = queue.divide(jobs)
     raise typer.Exit(make(queue.longest_first(todo, seconds), done, seconds, engine, fail_fast))
 
 
@@ -76,7 +93,8 @@ def make(
 
     print(f"{len(todo)} runs to make, {len(done)} done already; {engine.describe()}", flush=True)
     try:
-        summary = supervise(todo, engine, Progress(todo, seconds), fail_fast)
+        with Progress(todo, seconds, engine) as progress:
+            summary = supervise(todo, engine, progress, fail_fast)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on where it was", file=sys.stderr)
         return 130

@@ -63,7 +63,7 @@ def _presets(task: str, _: Path) -> list[str]:
 
 
 def _runs(_: str, results: Path) -> list[str]:
-    from tfstudy.record import describe_run, find_runs
+    from tfstudy.runs import describe_run, find_runs
 
     return [describe_run(path) for path in find_runs(results)]
 

@@ -20,11 +20,14 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task, such as s
 Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or the start of its hash.")]
 Arch = Annotated[str | None, typer.Option(help="The architecture: transformer (default), lstm, cnn, ...")]
 Split = Annotated[str | None, typer.Option(help="What is held out: data.split.")]
-Preset = Annotated[str, typer.Option(help="Settings by name: default, or those of a paper.")]
+Preset = Annotated[str, typer.Option(help="Settings by name: default, a paper's, or FILE:NAME.")]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file with sections of the config.")]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One value, e.g. model.dim=128.")]
 Seed = Annotated[int | None, typer.Option(help="Decides initialisation, dropout and order.")]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Every part in seconds; kept out of the results.")]
+LoggerNames = Annotated[
+    str, typer.Option("--logger", metavar="NAME,...", help="Beside metrics.csv: tensorboard, wandb, mlflow.")
+]
 Results = Annotated[Path, typer.Option(help="The folder of all results.")]
 RESULTS = Path("results")
 
@@ -51,11 +54,12 @@ def config_of(
 
 def root_of(results: Path, smoke: bool) -> Path:
     """The folder of all results; smoke runs have one of their own beside it."""
-    return (
-        (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-smoke")
-        if smoke
-        else results
-    )
+    return beside(results, "smoke") if smoke else results
+
+
+def beside(results: Path, kind: str) -> Path:
+    """The folder of runs of this kind: `results-smoke` beside `results`."""
+    return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-{kind}")
 
 
 def reason(error: OSError) -> str:

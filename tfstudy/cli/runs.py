@@ -9,6 +9,7 @@ from tfstudy.cli.options import (
     RESULTS,
     Arch,
     ConfigFile,
+    LoggerNames,
     Preset,
     Results,
     Run,
@@ -40,16 +41,17 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Only go on with a run that was begun.")] = False,
     devices: Annotated[int, typer.Option(min=1, help="Processors to train on (DDP if more than one).")] = 1,
     accelerator: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    logger: LoggerNames = "",
     study: Annotated[str, typer.Option(help="The folder within the results.")] = "runs",
     results: Results = RESULTS,
 ) -> None:
     """Train and evaluate one model. Goes on where it was stopped; does nothing if it is done."""
-    from tfstudy import experiment
+    from tfstudy import experiment, loggers
     from tfstudy.report.summary import show
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
     root = root_of(results, resolved.smoke)
-    options = experiment.Options(preset, fresh, resume, devices, accelerator)
+    options = experiment.Options(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
     try:
         outcome = experiment.run(resolved, root, study, options)
     except KeyboardInterrupt:
@@ -61,7 +63,7 @@ def run(
     if outcome:
         show(outcome.result)
         print(outcome.path)
-        raise typer.Exit(outcome.result["status"] != "finished")
+        raise typer.Exit(int(outcome.result["status"] != "finished"))
 
 
 @app.command()
@@ -91,8 +93,8 @@ def result(
     results: Results = RESULTS,
 ) -> None:
     """Print a finished run's numbers from its record, sliced by a tag if wanted."""
-    from tfstudy.record import find_run, read_result
     from tfstudy.report.summary import show
+    from tfstudy.runs import find_run, read_result
 
     show(read_result(find_run(results, run)), by)
 
@@ -105,7 +107,7 @@ def predict(
 ) -> None:
     """Decode one source with a finished run."""
     from tfstudy import experiment
-    from tfstudy.record import find_run
+    from tfstudy.runs import find_run
 
     print(experiment.predict(find_run(results, run), source))
 
@@ -122,8 +124,8 @@ def evaluate(
 ) -> None:
     """Decode and score a finished run's splits again; a test split's reading is counted."""
     from tfstudy import experiment
-    from tfstudy.record import find_run
     from tfstudy.report.summary import reach, show
+    from tfstudy.runs import find_run
 
     if extend and split:
         raise typer.BadParameter("--extend draws fresh examples, so no --split goes with it")

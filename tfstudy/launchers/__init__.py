@@ -7,18 +7,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tasks.base import one_of
 from tfstudy.launchers.job import Job
 
-__all__ = ["End", "Engine", "Job", "Settings"]
+__all__ = ["End", "Engine", "Job", "Request", "Settings", "engine"]
+
+LAUNCHERS = ("local", "ray", "slurm")
+
+
+class Request(NamedTuple):
+    """What a job asks of Slurm; empty or 0 is the cluster's default."""
+
+    partition: str = ""
+    minutes: int = 240
+    gres: str = ""  # such as gpu:1, or shard:1 for a share of a GPU
+    cpus: int = 0
+    at_once: int = 50  # jobs
 
 
 class Settings(NamedTuple):
-    """How a machine's devices are shared."""
+    """How devices are shared: this machine's, or a cluster's."""
 
     per_device: str = "auto"
     devices: int = 1  # of one run
     accelerator: str = "auto"
     timeout: float = 0.0  # seconds; 0 is none
+    ray_address: str = ""  # of a Ray cluster; empty is one that is started here
+    slurm: Request = Request()
 
 
 class End(NamedTuple):
@@ -56,3 +71,22 @@ class Engine(ABC):
     def describe(self) -> str:
         """One line on the devices and how they are shared."""
         return type(self).__name__.lower()
+
+
+def engine(name: str, settings: Settings) -> tuple[Engine, int]:
+    """The engine of that name, and the threads that a process of a run has.
+
+    `UserError` if there is none of that name, if what it needs is not installed, or if it has no device for a run.
+    """
+    one_of("--launcher", name, LAUNCHERS)
+    if name == "ray":
+        from tfstudy.launchers.ray import ray
+
+        return ray(settings)
+    if name == "slurm":
+        from tfstudy.launchers.slurm import slurm
+
+        return slurm(settings)
+    from tfstudy.launchers.local import local
+
+    return local(settings)

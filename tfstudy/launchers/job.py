@@ -1,5 +1,7 @@
 """One run as a launcher's process makes it. As a program, `python -m tfstudy.launchers.job JOB` with a job as JSON."""
 
+import contextlib
+import errno
 import json
 import os
 import signal
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ALIVE = "TFSTUDY_LAUNCHER"  # the number of a pipe that ends with the launcher
-DONE, FAILED, REFUSED, MEMORY, BUSY = 0, 1, 2, 71, 75  # exit codes
+DONE, FAILED, REFUSED, MEMORY, DISK, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
 
 
 class Job(NamedTuple):
@@ -27,6 +29,7 @@ class Job(NamedTuple):
     threads: int = 1  # of the CPU, for each device
     loggers: tuple[str, ...] = ()
     fresh: bool = False
+    tuning: bool = False
 
     @property
     def name(self) -> str:
@@ -36,7 +39,8 @@ class Job(NamedTuple):
 
 def perform(job: Job) -> int:
     """Makes the run in this process, which it takes over: its output goes to the run's log. Returns an exit code."""
-    from tfstudy.record import BusyError, held
+    from tfstudy.record import BusyError
+    from tfstudy.runs import held
 
     path = Path(job.path)
     first = not int(os.environ.get("LOCAL_RANK", 0))
@@ -83,8 +87,9 @@ def _run(job: Job) -> int:
         job.fresh,
         devices=job.devices,
         accelerator=job.accelerator,
-        loggers=job.loggers,
+        loggers=tuple(job.loggers),
         folder=Path(job.path),
+        tuning=job.tuning,
     )
     try:
         run(resolve(job.config), Path(job.root), job.study, options, say=_say)
@@ -94,9 +99,11 @@ def _run(job: Job) -> int:
         _say(f"error: {error}")
         return REFUSED
     except Exception as error:
-        traceback.print_exc()
-        sys.stderr.flush()
-        return MEMORY if _out_of_memory(error) else FAILED
+        with contextlib.suppress(OSError):  # the log's disk may be full
+            traceback.print_exc()
+            sys.stderr.flush()
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return DISK if full else MEMORY if _out_of_memory(error) else FAILED
     return DONE
 
 

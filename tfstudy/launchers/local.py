@@ -14,11 +14,13 @@ import sys
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.base import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
-from tfstudy.launchers.job import ALIVE, Job, end_with, perform
+from tfstudy.launchers.cuda import MOST, Service, Sharing
+from tfstudy.launchers.job import ALIVE, MEMORY, Job, end_with, perform
 
 LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
 GRACE = 5.0  # seconds between asking a process to end and ending it
@@ -40,9 +42,13 @@ def local(settings: Settings) -> tuple["Local", int]:
     cuda = settings.accelerator != "cpu" and there > 0
     if cuda and settings.devices > there:
         raise UserError(f"--devices must be at most {there} here, but is {settings.devices}")
-    count = _per_device(settings.per_device, 1 if cuda else max(1, cores // settings.devices))
-    devices = [str(number) for number in range(there)] if cuda else ["cpu"]
-    return Local(devices, count, settings.timeout), max(1, cores // (count * len(devices) * settings.devices))
+    sharing = cuda and settings.per_device == "auto" and settings.devices == 1
+    most = MOST if sharing else 1
+    count = _per_device(settings.per_device, most if cuda else max(1, cores // settings.devices))
+    named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    devices = (named.split(",") if named else list(map(str, range(there)))) if cuda else ["cpu"]
+    threads = max(1, cores // (count * len(devices) * settings.devices))
+    return Local(devices, count, settings.timeout, sharing), threads
 
 
 def _per_device(text: str, auto: int) -> int:
@@ -70,13 +76,18 @@ class Process(NamedTuple):
 
 
 class Local(Engine):
-    """Up to `per_device` processes on each of the devices; a job that takes longer than `timeout` seconds is ended."""
+    """Up to `per_device` processes on each of the devices; a job that takes longer than `timeout` seconds is ended.
 
-    def __init__(self, devices: Sequence[str], per_device: int, timeout: float = 0.0) -> None:
+    With `sharing` it is found out how many of them a CUDA device takes with a gain (`cuda.Packer`).
+    """
+
+    def __init__(self, devices: Sequence[str], per_device: int, timeout: float = 0.0, sharing: bool = False) -> None:
         self._slots = [Slot(device, share) for share in range(per_device) for device in devices]
         self._per_device, self._timeout = per_device, timeout
         self._processes: list[Process] = []
         self._alive = os.pipe()  # nothing is written: its end tells a program that this process is gone
+        self._sharing = Sharing(devices) if sharing else None
+        self._service = Service() if per_device > 1 and "cpu" not in devices else None
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(PRELOAD))
 
@@ -87,7 +98,12 @@ class Local(Engine):
     def describe(self) -> str:
         devices = list(dict.fromkeys(slot.device for slot in self._slots))
         names = "cpu" if devices == ["cpu"] else f"cuda {', '.join(devices)}"
-        return f"{names}, {self._per_device} runs on each at once"
+        if self._sharing:
+            count = "as many runs on each at once as fit and pay"
+        else:
+            count = f"{self._per_device} run{'s' * (self._per_device > 1)} on each at once"
+        service = ", by NVIDIA's multi-process service" if self._service and self._service.environment else ""
+        return f"{names}, {count}{service}"
 
     def room(self, job: Job, alone: bool) -> bool:
         return bool(self._choose(job, alone))
@@ -106,6 +122,7 @@ class Local(Engine):
             wait(forked, seconds)
         else:
             time.sleep(seconds)
+        self._look()
         ends = []
         for process in list(self._processes):
             code, reason = _exit_code(process.handle), ""
@@ -114,6 +131,8 @@ class Local(Engine):
             if code is not None:
                 _kill(process.handle.pid, signal.SIGKILL)  # what a process left in its group
                 self._processes.remove(process)
+                if code == MEMORY and self._sharing:
+                    self._sharing.overfull(process.slots[0].device)
                 ends.append(End(process.job, code, reason))
         return ends
 
@@ -122,6 +141,16 @@ class Local(Engine):
         self._processes.clear()
         for end in self._alive:
             os.close(end)
+        if self._service:
+            self._service.stop()
+
+    def _look(self) -> None:
+        if self._sharing:
+            running: dict[str, dict[Path, int]] = {}
+            for process in self._processes:
+                steps = process.job.config["train"]["steps"]
+                running.setdefault(process.slots[0].device, {})[Path(process.job.path)] = steps
+            self._sharing.look(running)
 
     def _choose(self, job: Job, alone: bool) -> tuple[Slot, ...]:
         """The slots that the job would get: whole devices if it wants several, or to be alone."""
@@ -130,15 +159,22 @@ class Local(Engine):
         by_device: dict[str, list[Slot]] = {}
         for slot in free:
             by_device.setdefault(slot.device, []).append(slot)
+        if self._sharing:
+            open_ = {d: self._sharing.limit(d) - sum(slot.device == d for slot in taken) for d in by_device}
+            by_device = {d: slots for d, slots in by_device.items() if open_[d] > 0}
         idle = [slots for slots in by_device.values() if len(slots) == self._per_device]
         if alone or job.devices > 1:
             on_cpu = [slots for slots in idle if slots[0].device == "cpu"]
             whole = on_cpu or (idle[: job.devices] if len(idle) >= job.devices else [])
             return tuple(slot for slots in whole for slot in slots)
-        return (max(by_device.values(), key=len)[0],) if free else ()
+        return (max(by_device.values(), key=len)[0],) if by_device else ()
+
+    def _environment(self, devices: Sequence[str]) -> dict[str, str]:
+        visible = {} if "cpu" in devices else {"CUDA_VISIBLE_DEVICES": ",".join(devices)}
+        return visible | (self._service.environment if self._service else {})
 
     def _fork(self, job: Job, devices: Sequence[str]) -> Any:
-        process = self._context.Process(target=_child, args=(job, _visible(devices)))
+        process = self._context.Process(target=_child, args=(job, self._environment(devices)))
         process.start()
         return process
 
@@ -148,15 +184,11 @@ class Local(Engine):
         words = [sys.executable, "-m", "tfstudy.launchers.job", json.dumps(job._asdict())]
         return subprocess.Popen(
             words,
-            env=kept | _visible(devices) | {ALIVE: str(self._alive[0])},
+            env=kept | self._environment(devices) | {ALIVE: str(self._alive[0])},
             pass_fds=[self._alive[0]],
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
-
-
-def _visible(devices: Sequence[str]) -> dict[str, str]:
-    return {} if "cpu" in devices else {"CUDA_VISIBLE_DEVICES": ",".join(devices)}
 
 
 def _child(job: Job, environment: dict[str, str]) -> None:

@@ -1,16 +1,20 @@
 """From a planned grid to the jobs that are to be made, the longest first."""
 
+import contextlib
+import hashlib
 import json
+import os
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from tasks.base import UserError
 from tfstudy.grid import Cell
 from tfstudy.launchers.job import Job
-from tfstudy.record import FORMAT
+from tfstudy.runs import held, read_result, write_whole
+from tfstudy.states import PLANS
 
 SAMPLE = 5  # finished runs that an estimate is made from
 
@@ -44,6 +48,53 @@ def divide(jobs: Sequence[Job]) -> tuple[list[Job], list[Job]]:
     return done, todo
 
 
+def take_over(jobs: Sequence[Job]) -> list[Job]:
+    """Copies runs that another study of the same results has finished, and says which: they are not made twice.
+
+    A run's name tells its whole identity, so the other study's is the same run. Checkpoints are linked, not copied.
+    """
+    return [job for job in jobs if _taken(job)]
+
+
+def _taken(job: Job) -> bool:
+    path = Path(job.path)
+    if path.exists():  # begun here
+        return False
+    found = sorted(Path(job.root).glob(f"*/{job.name}/result.json"))
+    if not found or held(found[0].parent):
+        return False
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    shutil.copytree(found[0].parent, aside, copy_function=_copy, ignore=shutil.ignore_patterns(".*"))
+    with (aside / "train.log").open("a") as log:
+        log.write(f"taken over from {found[0].parent}\n")
+    try:
+        aside.rename(path)
+    except OSError:  # another process of this grid was faster
+        shutil.rmtree(aside)
+    return True
+
+
+def _copy(source: str, target: str) -> None:
+    if source.endswith(".ckpt"):  # these are replaced, never written into
+        with contextlib.suppress(OSError):  # no links there, or another disk
+            os.link(source, target)
+            return
+    shutil.copy2(source, target)
+
+
+def keep_plan(jobs: Sequence[Job]) -> None:
+    """Leaves in the study's folder which runs a grid is to make, so that `tfstudy.states` knows those not yet begun.
+
+    The plan of the same configs is written over: after a change of code they are runs of other names.
+    """
+    if not jobs:
+        return
+    digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
+    path = Path(jobs[0].root) / jobs[0].study / PLANS / f"{digest}.json"
+    with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
+        write_whole(path, json.dumps({"runs": {job.name: job.preset for job in jobs}}, indent=0).encode())
+
+
 def estimates(jobs: Sequence[Job], root: Path) -> dict[str, float]:
     """Seconds that jobs will take, by path, judged by finished runs of the same architecture on the same data.
 
@@ -72,8 +123,11 @@ def _costs(root: Path, experiment: str, arch: str) -> list[tuple[float, float]]:
     """Seconds a step of training, and seconds of the rest, of some finished runs."""
     found: list[tuple[float, float]] = []
     for path in root.glob(f"*/{experiment}/{arch}/s*/result.json"):
-        result: dict[str, Any] = json.loads(path.read_text())
-        if result.get("format") == FORMAT and result["status"] == "finished" and result["step"]:
+        try:
+            result = read_result(path.parent)
+        except UserError:  # a damaged result, or one of another version
+            continue
+        if result["status"] == "finished" and result["step"]:
             found.append((result["train_seconds"] / result["step"], result.get("evaluate_seconds", 0.0)))
         if len(found) == SAMPLE:
             break

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfstudy.launchers import End, Engine
-from tfstudy.launchers.job import BUSY, DONE, MEMORY, REFUSED, Job
-from tfstudy.record import held, note_failure
+from tfstudy.launchers.job import BUSY, DISK, DONE, MEMORY, REFUSED, Job
+from tfstudy.runs import held, note_failure
 
 ATTEMPTS = 2
 ELSEWHERE = 2.0  # seconds between two looks at runs that another process makes
@@ -126,10 +126,12 @@ def why(end: End) -> str:
     """In words, how a process failed."""
     if end.reason:
         return end.reason
-    if end.code == MEMORY:
-        return "out of memory"
-    if end.code == DONE:
-        return "it ended without a result"
-    if end.code == REFUSED:
-        return "refused: see its log"
+    known = {
+        MEMORY: "out of memory",
+        DISK: "no space left on the disk",
+        DONE: "it ended without a result",
+        REFUSED: "refused: see its log",
+    }
+    if end.code in known:
+        return known[end.code]
     return f"ended by signal {-end.code}" if end.code < 0 else f"exit code {end.code}"

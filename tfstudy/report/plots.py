@@ -91,7 +91,7 @@ def by_length(study: Path, out: Path) -> None:
         raise UserError(f"no run under {study} says its accuracy by length")
     experiments = list(dict.fromkeys(points["experiment"]))
     names = sorted(set(points["architecture"]))
-    columns = min(3, len(experiments))
+    columns = 2 if len(experiments) == 4 else min(3, len(experiments))
     sns.set_theme(style="whitegrid", context="paper")
     grid = sns.relplot(
         points, x="length", y="exact match", hue="architecture", style="architecture", kind="line", col="experiment",

@@ -1,67 +1,160 @@
-"""What a person sees of a grid while it runs."""
+"""What a person sees of a grid while it runs: a table on a terminal, a line for every run that ends elsewhere."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import mean
+from types import TracebackType
 
-from tfstudy.launchers.job import Job
-from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, OTHERS, RETRYING, RUNNING, Event
-from tfstudy.record import read_result
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tasks.base import UserError
+from tfstudy.launchers import Engine, Job
+from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, OTHERS, RETRYING, RUNNING, WAITING, Event
+from tfstudy.report.devices import Devices
+from tfstudy.report.status import HOUR, duration
+from tfstudy.runs import headline, read_result
+from tfstudy.states import last_step
+
+EVERY = 0.5  # seconds between two drawings
+BELOW = 8  # lines of the table that are not runs at work
 
 
 class Progress:
-    """Tells every run that ended, how many are left, and about how long that takes."""
+    """Tells every run that ended, how many are left, and about how long that takes.
 
-    def __init__(self, jobs: Sequence[Job], seconds: Mapping[str, float], say: Callable[[str], None] = print) -> None:
-        self._seconds, self._say = dict(seconds), say
-        self._left = {job.path for job in jobs}
-        self._total, self._ended = len(jobs), 0
-        self._began = time.monotonic()
+    To be entered, so that the terminal is as it was however the grid ends.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        seconds: Mapping[str, float],
+        engine: Engine,
+        say: Callable[[str], None] = print,
+        console: Console | None = None,
+    ) -> None:
+        self._seconds, self._engine, self._say = dict(seconds), engine, say
+        self._left = {job.path: job for job in jobs}
+        self._running: dict[str, float] = {}  # path to when it began
+        self._took: dict[str, float] = {}  # path to seconds, of those that finished
+        self._ends: deque[float] = deque()  # of the last hour
+        self._last: deque[str] = deque(maxlen=3)
+        self._total, self._failed = len(jobs), 0
+        self._began, self._drawn = time.monotonic(), float("-inf")
+        self._console, self._devices = console or Console(), Devices()
+        self._live: Live | None = None
+
+    def __enter__(self) -> "Progress":
+        if self._console.is_terminal and not self._console.is_dumb_terminal:
+            self._live = Live(console=self._console, auto_refresh=False)
+            self._live.start()
+            self._console.show_cursor(True)  # a killed process could not show it again
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self._devices.stop()
+        if self._live:
+            self._live.update(Group(*self._summary()), refresh=True)
+            self._live.stop()
+            self._live = None
 
     def __call__(self, event: Event | None) -> None:
-        if event is None or event.state == RUNNING:
-            return
-        if event.state in (FINISHED, GIVEN_UP):
-            self._left.discard(event.job.path)
-            self._ended += 1
-        self._say(f"[{self._ended}/{self._total}] {self._line(event)}")
+        if event:
+            self._count(event)
+            if event.state not in (RUNNING, WAITING):
+                self._tell(event)
+        if self._live and time.monotonic() - self._drawn > EVERY:
+            self._live.update(Group(*self._summary(), *self._at_work()), refresh=True)
+            self._drawn = time.monotonic()
 
-    def _line(self, event: Event) -> str:
-        took = f" in {event.seconds:.1f} s" if event.seconds else ""
+    def _count(self, event: Event) -> None:
+        path = event.job.path
+        if event.state == RUNNING:
+            self._running[path] = time.monotonic()
+            return
+        self._running.pop(path, None)
+        if event.state in (FINISHED, GIVEN_UP):
+            self._left.pop(path, None)
+            self._failed += event.state == GIVEN_UP
         if event.state == FINISHED:
-            return f"{event.job.name}: {headline(read_result(Path(event.job.path)))}{took}{self._eta()}"
+            self._ends.append(time.monotonic())
+            if event.seconds:
+                self._took[path] = event.seconds
+
+    def _tell(self, event: Event) -> None:
+        line = f"[{self._total - len(self._left)}/{self._total}] {self._line(event)}"
+        if not self._live:
+            self._say(line + (self._eta() if event.state == FINISHED else ""))
+        elif event.state == FINISHED:
+            self._last.append(line)
+        else:  # stays on the screen, above the table
+            self._live.console.print(Text(line))
+
+    @staticmethod
+    def _line(event: Event) -> str:
+        took = f" in {duration(event.seconds)}" if event.seconds else ""
+        if event.state == FINISHED:
+            return f"{event.job.name}: {_outcome(event.job)}{took}"
         words = {GIVEN_UP: "failed", RETRYING: "to be tried again", OTHERS: "made by another process"}
         reason = f": {event.reason}" if event.reason else ""
         return f"{event.job.name} {words.get(event.state, event.state)}{reason}{took}"
 
     def _eta(self) -> str:
-        if not self._left:
-            return ""
-        elapsed = time.monotonic() - self._began
-        return f"; about {duration(elapsed / self._ended * len(self._left))} left"
+        seconds = self.seconds_left()
+        return f"; about {duration(seconds)} left" if seconds is not None and self._left else ""
+
+    def seconds_left(self) -> float | None:
+        """Until all have ended: what they are expected to take, corrected by what those that finished took; None if
+        nothing is known.
+        """
+        both = [(self._seconds[path], took) for path, took in self._took.items() if path in self._seconds]
+        off = sum(took for _, took in both) / sum(told for told, _ in both) if both else 1.0
+        usual = mean(self._took.values()) if self._took else mean(self._seconds.values()) if self._seconds else None
+        if usual is None:
+            return None
+        now = time.monotonic()
+        rest = [
+            max(
+                0.0,
+                (self._seconds[path] * off if path in self._seconds else usual) - now + self._running.get(path, now),
+            )
+            for path in self._left
+        ]
+        return max(max(rest), sum(rest) / max(1, self._engine.at_once)) if rest else 0.0
+
+    def _summary(self) -> list[Text | Table]:
+        now = time.monotonic()
+        while self._ends and now - self._ends[0] > HOUR:
+            self._ends.popleft()
+        hours = min(now - self._began, HOUR) / HOUR
+        pace = f"; {len(self._ends) / hours:,.0f} runs an hour" if self._ends and hours else ""
+        done = self._total - len(self._left) - self._failed
+        counts = f"{done} done, {self._failed} failed, {len(self._left)} left of {self._total}{self._eta()}{pace}"
+        return [Text(line, no_wrap=True, overflow="ellipsis") for line in (*self._last, counts)]
+
+    def _at_work(self) -> list[Text | Table]:
+        """The runs at work, as many as there is room for, and the devices."""
+        table = Table(box=None, pad_edge=False, show_header=False)
+        room = max(1, self._console.height - BELOW)
+        now = time.monotonic()
+        for path, began in list(self._running.items())[:room]:
+            job = self._left[path]
+            steps = job.config.get("train", {}).get("steps", 0)
+            table.add_row(job.name, f"step {last_step(Path(path)):,} of {steps:,}", duration(now - began))
+        more = f"and {len(self._running) - room} more; " if len(self._running) > room else ""
+        return [table, Text(f"{more}{self._devices.line()}", no_wrap=True, overflow="ellipsis")]
 
 
-def headline(result: Mapping[str, Any]) -> str:
-    """How a run came out, in some words: the first metric of its first test split."""
-    if result["status"] != "finished":
-        return str(result["status"])
-    tests = [part for part in result.get("splits", {}).values() if part["role"] == "test" and part["n"]]
-    metrics = tests[0]["metrics"] if tests else {}
-    main = next(iter(metrics), "")
-    return f"{main.replace('_', ' ')} {100 * metrics[main]:.1f} %" if main else "finished"
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 20 min` or `2 d 4 h`."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if minutes < 90:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
+def _outcome(job: Job) -> str:
+    try:
+        return headline(read_result(Path(job.path)))
+    except UserError as error:
+        return str(error)
 
 
 def foretell(jobs: Sequence[Job], done: Sequence[Job], seconds: Mapping[str, float], at_once: int) -> list[str]:

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 from tasks.base import UserError
 from tfstudy.config import read_yaml
-from tfstudy.record import Record, find_runs, read_result
+from tfstudy.record import Record
 from tfstudy.report.summary import published, reached
+from tfstudy.runs import find_runs, read_result
 
 ARCHITECTURES = {  # names in papers of the kinds of network that ours are
     "transformer": ("Transformer", "Rel. Universal Transformer"),
@@ -62,14 +63,19 @@ def rows(study: Path) -> tuple[list[Row], list[str]]:
         if result["smoke"]:
             left_out.append(f"{path} is a smoke run")
             continue
+        if result.get("tuning"):
+            left_out.append(f"{path} is a trial of tuning")
+            continue
         key = (result["task"], result["split"], result["arch"], result["preset"] or "default", result["experiment"])
         others = groups.setdefault(key, [])
-        configs.setdefault(key, flat(read_yaml(path / "config.yaml")))
+        if key not in configs:
+            configs[key] = flat(read_yaml(path / "config.yaml"))
         if any(other["seed"] == result["seed"] for other in others):
             raise UserError(f"{path} is there twice: another folder of the study has the same experiment and seed")
         others.append(result | {"test_reads": Record(path, result["run"]).test_reads()})
     if not groups:
-        raise UserError(f"no finished run under {study}")
+        others_too = f"; left out: {left_out[0]}{', ...' * (len(left_out) > 1)}" if left_out else ""
+        raise UserError(f"no finished run under {study}{others_too}")
     found = []
     for group, results in groups.items():
         alike = [configs[other] for other in groups if other[:-1] == group[:-1]]

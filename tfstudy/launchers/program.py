@@ -1,0 +1,90 @@
+"""A job as a program of its own, begun by whatever process a cluster gives to it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from typing import IO
+
+from tfstudy.launchers.job import ALIVE, DONE, FAILED, Job
+from tfstudy.launchers.local import LEAKED
+
+FOREIGN = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # what Lightning takes for its own launcher
+
+
+def make(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
+    """Makes the job from this working folder: its exit code, or minus the signal that ended it, and what is known of
+    why. After `timeout` seconds it is ended, 0 being none; it never outlives this process, however that ends.
+    """
+    with tempfile.TemporaryFile() as said, _alive() as alive:  # what is said before the run's log is open
+        try:
+            process = _begin(job, folder, alive, said)
+        except OSError as error:
+            return FAILED, f"can't be started on {os.uname().nodename}: {error}"
+        reason = ""
+        try:
+            code = process.wait(timeout or None)
+        except subprocess.TimeoutExpired:
+            code, reason = -signal.SIGKILL, f"took longer than the timeout of {timeout:g} s"
+        finally:
+            _end(process)
+        return code, reason or (_last_line(said) if code != DONE else "")
+
+
+def cleaned(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what makes Lightning believe that a cluster starts its processes.
+
+    In a Slurm job of one task a run on two devices would else train on half of the data, and not say so.
+    """
+    return {
+        key: value for key, value in environment.items() if key not in LEAKED and not key.startswith((*FOREIGN, ALIVE))
+    }
+
+
+def _begin(job: Job, folder: str, alive: int, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        # -W: its package has imported the module already, of which Python warns
+        [
+            sys.executable,
+            "-W",
+            "ignore::RuntimeWarning:runpy",
+            "-m",
+            "tfstudy.launchers.job",
+            json.dumps(job._asdict()),
+        ],
+        cwd=folder,
+        env=cleaned(os.environ) | {ALIVE: str(alive)},
+        pass_fds=[alive],
+        stdin=subprocess.DEVNULL,
+        stdout=said,
+        stderr=said,
+        start_new_session=True,
+    )
+
+
+@contextlib.contextmanager
+def _alive() -> Iterator[int]:
+    """The reading end of a pipe that ends with this process."""
+    ends = os.pipe()
+    try:
+        yield ends[0]
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Ends the program, and what it left in its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_line(said: IO[bytes]) -> str:
+    said.seek(0)
+    lines = said.read().decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
