@@ -13,11 +13,24 @@ list() {
     echo "parentheses --split completion --arch $arch"
     echo "copying --arch $arch"
   done
+  echo "arithmetic --arch cnn --set data.format=reversed --set train.steps=6000"
   for arch in lstm transformer; do
     echo "translation --arch $arch --split corpus --set data.root=$MULTI30K --set data.source=en --set data.target=de --set data.pairs=5000"
-    for pairs in 500 2000 5000; do echo "translation --arch $arch --set data.pairs=$pairs"; done
+  done
+  for pairs in 2000 5000; do
+    echo "translation --arch lstm --set data.pairs=$pairs --set data.subwords=2000 --set train.steps=2500"
+    echo "translation --arch transformer --set data.pairs=$pairs"
+  done
+  echo "translation --arch transformer --set data.pairs=500 --set train.steps=1600"
+  for dropout in 0.3 0.5; do
+    echo "translation --arch lstm --set data.pairs=500 --set train.steps=2500 --set model.dropout=$dropout"
   done
 }
 
 list | xargs -P 2 -I{} sh -c 'tfstudy run {} --study tasks-first || exit 255'
+# the same weights, decoded greedily
+for arch in lstm transformer; do
+  tfstudy run translation --arch $arch --split corpus --set data.root="$MULTI30K" --set data.source=en --set data.target=de \
+    --set data.pairs=5000 --set decode.method=greedy --set decode.length_penalty=0 --study tasks-first
+done
 tfstudy table tasks-first
