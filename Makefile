@@ -3,13 +3,14 @@ PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/installed
 
-.PHONY: help scan test check slow bench scan-first tasks-first clean
+.PHONY: help scan test check slow engines bench scan-first tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (some minutes on a laptop's CPU)"
 	@echo "make test        the fast tests"
 	@echo "make check       ruff, mypy and the fast tests, as in CI"
 	@echo "make slow        the tests that take minutes"
+	@echo "make engines     grids on a Ray and a Slurm of two nodes, which are set up here and removed (minutes; Slurm: Debian, root)"
 	@echo "make bench       every benchmark, as ratios against a baseline"
 	@echo "make scan-first  the runs of results/scan-first; SCAN=DIR names a copy of the SCAN repository (an hour)"
 	@echo "make tasks-first the runs of results/tasks-first; MULTI30K=DIR names a copy of the corpus (an hour)"
@@ -35,6 +36,10 @@ check: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
+
+engines: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'
+	$(BIN)/python -m pytest -q -rs -m slow tests/test_clusters.py
 
 bench: $(STAMP)
 	for script in training decoding trainer parts dropout generation grid startup; do \

@@ -105,12 +105,13 @@ def planning() -> dict[str, float]:
 
 
 def neighbours(study: Path) -> tuple[int, float]:
-    """How many runs lie in the fullest folder, and how long a run that begins there looks for one to share weights."""
+    """How many runs of its seed lie in the fullest folder, and how long one that begins there looks for a twin."""
     fullest = max(study.glob("[!.]*/*"), key=lambda path: len(os.listdir(path)))
     path = next(find_runs(fullest))
     config: RunConfig = resolve(read_config(path))
     identity = identify(config, fingerprint(tasks.find(config.task)(config.data)), experiment.versions(config))
-    return len(os.listdir(fullest)), seconds(partial(find_twin, Record(path, ""), config, identity, "cpu", 1))
+    alike = len(list(fullest.glob(f"s{config.seed}-*")))
+    return alike, seconds(partial(find_twin, Record(path, ""), config, identity, "cpu", 1))
 
 
 def measure(count: int) -> None:

@@ -30,7 +30,7 @@ SETTINGS = {
     "train.batch_size": 8,
     "eval.limit": 24,
 }
-RUNS = 6
+RUNS = 4
 
 
 def installed(module: str) -> bool:

@@ -287,3 +287,30 @@ def test_a_run_that_the_data_or_the_code_left_behind_is_refused(tmp_path):
     summary = supervise([wrong], Local(["cpu"], 1))
     assert summary.failed == {wrong.path: "refused: see its log"}
     assert "the data or the code changed after the run was planned" in Path(wrong.path, "train.log").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["transformer", "lstm", "cnn"])
+def test_a_run_on_two_devices_of_a_grid_is_the_run_on_one(tmp_path, arch):
+    """In batches of 7, of which one process has 4 rows and the other 3; gloo adds up their gradients."""
+    train = {**COPYING["base"]["train"], "batch_size": 7, "steps": 30}
+    told = {
+        "base": {**COPYING["base"], "train": train, "model": {"dropout": 0.0}},
+        "axes": {"arch": [arch]},
+    }
+    found = {}
+    for devices in (1, 2):
+        jobs = planned(tmp_path / str(devices), told, devices=devices)
+        assert supervise(jobs, Local(["cpu"], 1)).failed == {}
+        found[devices] = Path(jobs[0].path)
+    assert found[1].name == found[2].name, "devices are no part of the identity"
+    one, two = ([row.split(",") for row in (path / "metrics.csv").read_text().split()[1:]] for path in found.values())
+    assert [row[:2] for row in one] == [row[:2] for row in two]
+    assert [float(row[2]) for row in two] == pytest.approx([float(row[2]) for row in one], rel=1e-4, abs=1e-5)
+    one, two = (json.loads((path / "result.json").read_text()) for path in found.values())
+    assert two["devices"] == 2
+    assert two["train_tokens"] == one["train_tokens"], "no example twice or lost"
+    assert two["splits"].keys() == one["splits"].keys()
+    for name, split in one["splits"].items():
+        assert two["splits"][name]["n"] == split["n"]
+        assert two["splits"][name]["metrics"] == pytest.approx(split["metrics"], abs=0.05), "some ties are close"

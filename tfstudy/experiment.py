@@ -172,10 +172,9 @@ def run(
 
 def scored_splits(task: Task, options: Options) -> tuple[str, ...]:
     """The splits that a run is scored on: all that are held out, or in tuning the validation split alone."""
-    splits = task.splits()
-    if options.tuning and not splits.validation:
+    if options.tuning and not task.splits().validation:
         raise UserError("tuning needs a validation split, but this experiment has none")
-    return splits.held_out[:1] if options.tuning else splits.held_out
+    return task.splits().held_out[: 1 if options.tuning else None]
 
 
 def device_of(options: Options) -> torch.device:

@@ -83,7 +83,7 @@ def parse(text: str) -> tuple[str, Range | Choice]:
     key, _, given = (part.strip() for part in text.partition("="))
     tree = overrides([f"x={given}"])["x"] if given.startswith("[") else None
     if key and isinstance(tree, list) and tree and not any(isinstance(value, list | dict) for value in tree):
-        return key, Choice(tuple(dict.fromkeys(tree)))
+        return key, Choice(tuple(dict.fromkeys(map(_plain, tree))))
     ends, _, scale = given.partition(":")
     low, dots, high = ends.partition("..")
     if not key or not dots or scale not in ("", "log"):
@@ -95,6 +95,14 @@ def parse(text: str) -> tuple[str, Range | Choice]:
     if (scale or key.rpartition(".")[2] == WIDTH) and numbers[0] <= 0:
         raise UserError(f"--search {key}: the low end must be above 0, but is '{given}'")
     return key, Range(numbers[0], numbers[1], bool(scale), whole)
+
+
+def _plain(value: Any) -> Any:
+    """A number where YAML sees a word, such as 1e-3."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _number(text: str, where: str) -> int | float:
@@ -109,8 +117,12 @@ def _number(text: str, where: str) -> int | float:
 
 def own(texts: Sequence[str], arch: str, archs: Sequence[str]) -> list[str]:
     """What is said for all architectures, then what is said for this one, without its name."""
-    named = [text.partition(".") for text in texts]
-    return [text for text in texts if text.partition(".")[0] not in archs] + [t[2] for t in named if t[0] == arch]
+    named = {text: text.partition(".")[0] for text in texts}
+    for text in texts:
+        if named[text] in models.names() and named[text] not in archs:
+            raise UserError(f"'{text}' is of an architecture that --arch does not name")
+    ours = [text.partition(".")[2] for text in texts if named[text] == arch]
+    return [text for text in texts if named[text] not in archs] + ours
 
 
 def space_of(given: Sequence[str], base: Tree, match: bool) -> Space:

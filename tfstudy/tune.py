@@ -6,12 +6,13 @@ No trial reads a test split, and `result.json` says that it is one (`"tuning": t
 import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import tasks
 from tasks.base import UserError
-from tfstudy import grid, models
+from tfstudy import experiment, grid, models
 from tfstudy.config import RunConfig, Tree, merge, overrides, resolve
 from tfstudy.config import preset as preset_of
 from tfstudy.runs import read_result
@@ -98,15 +99,23 @@ def search_of(words: Words) -> Search:
         models.find(arch)
     bases = _each(words.archs, lambda arch: _base(words, arch))
     configs = _each(words.archs, lambda arch: resolve(bases[arch]))
-    steps = {arch: config.train.steps for arch, config in configs.items()}
-    if len(set(steps.values())) > 1:
-        told = ", ".join(f"{n} ({arch})" for arch, n in steps.items())
-        raise UserError(f"train.steps must be the same for every architecture, but is {told}; say it by --budget")
+    for key in ("train.steps", "data", "eval"):
+        _equal(key, configs)
     match = words.parameters > 0
     spaces = _each(words.archs, lambda arch: space_of(own(words.searches, arch, words.archs), bases[arch], match))
     sampler(words.method, {}, words.seed)
-    source, target = tasks.find(words.task)(configs[words.archs[0]].data).vocabulary()
+    task = tasks.find(words.task)(configs[words.archs[0]].data)
+    experiment.scored_splits(task, experiment.Options(tuning=True))  # refuses one without a validation split
+    source, target = task.vocabulary()
     return Search(words, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
+
+
+def _equal(key: str, configs: Mapping[str, RunConfig]) -> None:
+    """`UserError` if the architectures do not share this part of the config."""
+    values = {arch: attrgetter(key)(config) for arch, config in configs.items()}
+    if any(value != next(iter(values.values())) for value in values.values()):
+        told = "; ".join(f"{value} ({arch})" for arch, value in values.items())
+        raise UserError(f"{key} must be the same for every architecture, but is {told}: say it by --budget or --set")
 
 
 def _base(words: Words, arch: str) -> Tree:

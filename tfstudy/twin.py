@@ -23,7 +23,7 @@ def find_twin(record: Record, config: RunConfig, identity: Identity, device: str
 
     It must have been made with the same data and versions of the code as are here now, which its hash proves.
     """
-    for path in sorted(record.path.parent.glob("s*-????????")):
+    for path in sorted(record.path.parent.glob(f"s{config.seed}-????????")):
         try:
             other, result = resolve(read_yaml(path / "config.yaml")), read_result(path)
         except UserError:

@@ -13,7 +13,6 @@ list() {
     echo "parentheses --split completion --arch $arch"
     echo "copying --arch $arch"
   done
-  echo "arithmetic --arch cnn --set data.format=reversed --set train.steps=6000"
   for arch in lstm transformer; do
     echo "translation --arch $arch --split corpus --set data.root=$MULTI30K --set data.source=en --set data.target=de --set data.pairs=5000"
   done

@@ -27,7 +27,9 @@ LOOK, ASK = 1.0, 5.0  # seconds between two looks at the folder, and at Slurm's 
 MISSED = 3  # times that Slurm is asked, after which a job that it doesn't know and that left nothing is gone
 TAKEN = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED")  # states of jobs that end by no fault of theirs
 ENDED = (*TAKEN, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY")
-STOPPED = (-signal.SIGTERM, -signal.SIGUSR2)  # by which Slurm ends what is in a job
+STOPPED = (-signal.SIGTERM, -signal.SIGUSR2)  # by which Slurm ends all that is in a job
+LATE = 2.0  # seconds that a signal may come later to one process of a job than to another
+PATIENCE = 600.0  # seconds that Slurm gets to end a job that it has told to end
 
 
 class Work(NamedTuple):
@@ -38,10 +40,14 @@ class Work(NamedTuple):
     timeout: float
 
     def __call__(self) -> tuple[int, str]:
+        told: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
         code, reason = make(*self)
-        if code in STOPPED:
-            time.sleep(2)  # for the same signal to reach this process, where submitit answers it
-            os._exit(128 - code)  # without a result, which would count as a failure of the run
+        if code != DONE:
+            time.sleep(LATE)  # submitit answers another signal that says that time is up, and this goes no further
+        if told or code in STOPPED:
+            time.sleep(PATIENCE)  # Slurm runs it again, or not; a result would count as the run's failure
+            os._exit(128 + signal.SIGTERM)
         return code, reason
 
     def checkpoint(self) -> Any:

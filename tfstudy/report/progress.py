@@ -21,6 +21,7 @@ from tfstudy.runs import headline, read_result
 from tfstudy.states import last_step
 
 EVERY = 0.5  # seconds between two drawings
+MANY = 1000  # runs, of which each is looked at to tell how long all take
 BELOW = 8  # lines of the table that are not runs at work
 
 
@@ -41,7 +42,13 @@ class Progress:
         self._seconds, self._engine, self._say = dict(seconds), engine, say
         self._left = {job.path: job for job in jobs}
         self._running: dict[str, float] = {}  # path to when it began
-        self._took: dict[str, float] = {}  # path to seconds, of those that finished
+        self._finished, self._took = 0, 0.0  # those that finished here, and their seconds
+        self._told = self._took_of_told = (
+            0.0  # of those among them that an estimate was known of: it, and their seconds
+        )
+        told = [seconds[job.path] for job in jobs if job.path in seconds]
+        self._known, self._unknown = sum(told), len(jobs) - len(told)  # of those left
+        self._usual = mean(told) if told else None
         self._ends: deque[float] = deque()  # of the last hour
         self._last: deque[str] = deque(maxlen=3)
         self._total, self._failed = len(jobs), 0
@@ -78,13 +85,22 @@ class Progress:
             self._running[path] = time.monotonic()
             return
         self._running.pop(path, None)
-        if event.state in (FINISHED, GIVEN_UP):
-            self._left.pop(path, None)
+        if event.state in (FINISHED, GIVEN_UP) and path in self._left:
+            del self._left[path]
             self._failed += event.state == GIVEN_UP
+            self._known -= self._seconds.get(path, 0.0)
+            self._unknown -= path not in self._seconds
         if event.state == FINISHED:
             self._ends.append(time.monotonic())
-            if event.seconds:
-                self._took[path] = event.seconds
+            self._learn(path, event.seconds)
+
+    def _learn(self, path: str, seconds: float) -> None:
+        """Takes in how long a run took; 0 seconds is one that another process made."""
+        self._finished += seconds > 0
+        self._took += seconds
+        if seconds and path in self._seconds:
+            self._told += self._seconds[path]
+            self._took_of_told += seconds
 
     def _tell(self, event: Event) -> None:
         line = f"[{self._total - len(self._left)}/{self._total}] {self._line(event)}"
@@ -106,26 +122,26 @@ class Progress:
 
     def _eta(self) -> str:
         seconds = self.seconds_left()
-        return f"; about {duration(seconds)} left" if seconds is not None and self._left else ""
+        return f"; about {duration(seconds)} left" if seconds is not None and seconds >= 1 else ""
 
     def seconds_left(self) -> float | None:
         """Until all have ended: what they are expected to take, corrected by what those that finished took; None if
         nothing is known.
         """
-        both = [(self._seconds[path], took) for path, took in self._took.items() if path in self._seconds]
-        off = sum(took for _, took in both) / sum(told for told, _ in both) if both else 1.0
-        usual = mean(self._took.values()) if self._took else mean(self._seconds.values()) if self._seconds else None
+        off = self._took_of_told / self._told if self._told else 1.0
+        usual = self._took / self._finished if self._finished else self._usual
         if usual is None:
             return None
-        now = time.monotonic()
-        rest = [
-            max(
-                0.0,
-                (self._seconds[path] * off if path in self._seconds else usual) - now + self._running.get(path, now),
-            )
-            for path in self._left
-        ]
-        return max(max(rest), sum(rest) / max(1, self._engine.at_once)) if rest else 0.0
+
+        def rest(path: str) -> float:
+            cost = self._seconds[path] * off if path in self._seconds else usual
+            return max(0.0, cost - (now - self._running[path] if path in self._running else 0.0))
+
+        now, at_once = time.monotonic(), max(1, self._engine.at_once)
+        if len(self._left) > max(MANY, 4 * at_once):  # then no single run decides
+            return (self._known * off + self._unknown * usual) / at_once
+        each = [rest(path) for path in self._left]
+        return max(max(each), sum(each) / at_once) if each else 0.0
 
     def _summary(self) -> list[Text | Table]:
         now = time.monotonic()
