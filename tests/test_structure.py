@@ -21,7 +21,7 @@ FLOORS = (
         "tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.callbacks", "tfstudy.environment",
         "tfstudy.twin", "tfstudy.loggers",
     ),
-    ("tfstudy.experiment",),
+    ("tfstudy.experiment", "tfstudy.finished",),
     (
         "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
         "tfstudy.tuned",

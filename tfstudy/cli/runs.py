@@ -106,10 +106,10 @@ def predict(
     results: Results = RESULTS,
 ) -> None:
     """Decode one source with a finished run."""
-    from tfstudy import experiment
+    from tfstudy import finished
     from tfstudy.runs import find_run
 
-    print(experiment.predict(find_run(results, run), source))
+    print(finished.predict(find_run(results, run), source))
 
 
 @app.command()
@@ -123,14 +123,14 @@ def evaluate(
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run's splits again; a test split's reading is counted."""
-    from tfstudy import experiment
+    from tfstudy import finished
     from tfstudy.report.summary import reach, show
     from tfstudy.runs import find_run
 
     if extend and split:
         raise typer.BadParameter("--extend draws fresh examples, so no --split goes with it")
     if extend:
-        for line in reach(experiment.extend(find_run(results, run), most)):
+        for line in reach(finished.extend(find_run(results, run), most)):
             print(line)
         return
-    show(experiment.evaluate_again(find_run(results, run), split or []))
+    show(finished.evaluate_again(find_run(results, run), split or []))
