@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A Slurm of two nodes on this machine, in one folder: `slurm.sh up DIR` and `slurm.sh down DIR`; needs root and Debian.
 #
-# The packages are unpacked in DIR and nothing is installed: an `srun` on everyone's PATH makes Lightning warn in ordinary
+# The packages are unpacked in DIR and nothing is installed: an `srun` on the PATH makes Lightning warn in ordinary
 # runs. With DIR/bin on PATH, sbatch and the others work. `down` ends every process that runs from DIR and removes it.
 set -euo pipefail
 action=${1:?up or down} dir=${2:?a folder}
@@ -71,7 +71,15 @@ started() {
   exit 1
 }
 
-processes() { # all whose program or working folder is in DIR, and those that one of these has started
+cancelled() { # all jobs, with the processes that Slurm looks after; a lost node's are gone already
+  timeout 10 "$dir/bin/scancel" --state=pending,running --user="$(id -un)" 2> /dev/null || return 0
+  for _ in $(seq 75); do
+    [ -z "$(timeout 10 "$dir/bin/squeue" --noheader --states=running,completing 2> /dev/null)" ] && return
+    sleep 0.2
+  done
+}
+
+processes() { # all whose program is in DIR
   for process in /proc/[0-9]*; do
     case "$(readlink "$process/exe" || true)" in "$dir"/*) basename "$process" ;; esac
   done
@@ -82,7 +90,7 @@ case $action in
     unpacked && configured && started
     ;;
   down)
-    [ -x "$dir/bin/scancel" ] && timeout 10 "$dir/bin/scancel" --state=pending,running --user="$(id -un)" 2> /dev/null || true
+    if [ -x "$dir/bin/scancel" ]; then cancelled; fi
     for signal in TERM KILL; do
       for process in $(processes); do kill -"$signal" "$process" 2> /dev/null || true; done
       for _ in $(seq 25); do [ -z "$(processes)" ] && break || sleep 0.2; done
