@@ -34,7 +34,8 @@ def in_turn(cells: list[grid.Cell], root: Path) -> None:
 
 def as_grid(cells: list[grid.Cell], root: Path, at_once: int) -> None:
     """Every run in a process of its own, planning and the start of the server counted in."""
-    summary = supervise(jobs(cells, root), Local(["cpu"], at_once))
+    engine = Local(["cpu"], at_once)
+    summary = supervise(jobs(cells, root), engine)
     assert len(summary.done) == len(cells), summary.failed
 
 

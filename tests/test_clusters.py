@@ -122,7 +122,7 @@ def within(process: int, ancestor: int) -> bool:
 
 def is_run(process: int, results: Path) -> bool:
     words = words_of(process)
-    return "tfstudy.launchers.job" in words and str(results) in words[-2]
+    return "tfstudy.launchers" in words and str(results) in words[-2]
 
 
 def midway(results: Path, told: Callable[[int], bool] = lambda _: True, seconds: float = 300) -> tuple[int, Path]:

@@ -425,8 +425,12 @@ def metrics(path: Path) -> dict[tuple[str, str], float]:
 
 
 @pytest.mark.slow
-def test_two_devices_train_as_one_does():
-    one, two = shell("one"), shell("two", "--devices", "2")
+def test_two_devices_train_as_one_does(monkeypatch):
+    one = shell("one")
+    task = {"NTASKS": "1", "JOB_ID": "7", "JOB_NAME": "grid", "PROCID": "0", "LOCALID": "0", "NODELIST": "n1"}
+    for name, value in task.items():  # as in a job of Slurm: its single task must not pass for the single device
+        monkeypatch.setenv(f"SLURM_{name}", value)
+    two = shell("two", "--devices", "2")
     assert one.name == two.name, "devices are no part of the identity"
     a, b = metrics(one), metrics(two)
     assert a.keys() == b.keys()

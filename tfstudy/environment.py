@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import warnings
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,16 @@ def syntax_trees() -> dict[str, str]:
         if name.startswith(("tasks.", "tfstudy.models.")) or name.removeprefix("tfstudy.") in DECIDE
     ]
     files = {module.__name__: Path(str(inspect.getsourcefile(module))) for module in modules}
-    trees = {name: ast.dump(ast.parse(file.read_text(encoding="utf-8"))) for name, file in files.items()}
-    return {name: hashlib.sha256(tree.encode()).hexdigest()[:16] for name, tree in trees.items()}
+    return {name: _syntax_tree(file) for name, file in files.items()}
 
 
+@cache
+def _syntax_tree(file: Path) -> str:
+    tree = ast.dump(ast.parse(file.read_text(encoding="utf-8")))
+    return hashlib.sha256(tree.encode()).hexdigest()[:16]
+
+
+@cache
 def commit() -> str:
     """The checkout's commit, with `+` if tracked files differ from it; empty outside a checkout."""
     here = Path(__file__).parent

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.plugins.io import TorchCheckpointIO
@@ -286,7 +287,8 @@ def fit(
         log_every_n_steps=config.log_every,
         logger=list(loggers),
         callbacks=list(callbacks),
-        plugins=[WholeFile()],
+        # by name: in a job of Slurm with one task Lightning would take two devices for one process and half of the data
+        plugins=[WholeFile(), LightningEnvironment()],
         num_sanity_val_steps=0,
         limit_val_batches=None if data.task.splits().validation else 0,
         use_distributed_sampler=False,
@@ -294,6 +296,8 @@ def fit(
         enable_progress_bar=False,
         enable_model_summary=False,
     )
+    if trainer.world_size != devices:
+        raise RuntimeError(f"{devices} devices were asked for, but training would be on {trainer.world_size}")
     interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
     try:
         trainer.fit(module, data)

@@ -67,7 +67,9 @@ def grid(
     smoke = smoke or bool(told.get("smoke"))
     root, study = root_of(results, smoke), study or (Path(name).stem if name else "runs")
     request = Request(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
-    engine, threads = engine_of(launcher, Settings(per_device, devices, accelerator, timeout, ray_address, request))
+    settings = Settings(per_device, devices, accelerator, timeout, ray_address, request)
+    # a dry run starts no cluster: it reckons with this machine
+    engine, threads = engine_of("local" if dry_run and launcher == "ray" else launcher, settings)
     common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads, loggers=kept)
     planned = grids.plan(grids.expand(told, smoke), root, study)
     jobs = queue.sharded(queue.jobs(planned, root, study, common), shard)

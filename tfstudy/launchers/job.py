@@ -1,8 +1,7 @@
-"""One run as a launcher's process makes it. As a program, `python -m tfstudy.launchers.job JOB` with a job as JSON."""
+"""One run as a launcher's process makes it."""
 
 import contextlib
 import errno
-import json
 import os
 import signal
 import sys
@@ -114,9 +113,3 @@ def _say(text: str) -> None:
 def _out_of_memory(error: BaseException) -> bool:
     text = str(error).lower()
     return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text
-
-
-if __name__ == "__main__":
-    if launcher := os.environ.pop(ALIVE, ""):
-        end_with(lambda: os.read(int(launcher), 1))
-    sys.exit(perform(Job(**json.loads(sys.argv[1]))))

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
+from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,6 @@ from tfstudy.launchers.job import ALIVE, MEMORY, Job, end_with, perform
 
 LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
 GRACE = 5.0  # seconds between asking a process to end and ending it
-PRELOAD = ("tfstudy.experiment", "tfstudy.report.summary", "torch._dynamo", "lightning.pytorch.strategies")
 
 
 def local(settings: Settings) -> tuple["Local", int]:
@@ -44,14 +44,15 @@ def local(settings: Settings) -> tuple["Local", int]:
         raise UserError(f"--devices must be at most {there} here, but is {settings.devices}")
     sharing = cuda and settings.per_device == "auto" and settings.devices == 1
     most = MOST if sharing else 1
-    count = _per_device(settings.per_device, most if cuda else max(1, cores // settings.devices))
+    count = runs_at_once(settings.per_device, most if cuda else max(1, cores // settings.devices))
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     devices = (named.split(",") if named else list(map(str, range(there)))) if cuda else ["cpu"]
     threads = max(1, cores // (count * len(devices) * settings.devices))
     return Local(devices, count, settings.timeout, sharing), threads
 
 
-def _per_device(text: str, auto: int) -> int:
+def runs_at_once(text: str, auto: int) -> int:
+    """`--per-device` as a number, which `auto` stands for; `UserError` if it is none."""
     if text == "auto":
         return auto
     if not text.isdigit() or not 1 <= int(text) <= 64:
@@ -89,7 +90,8 @@ class Local(Engine):
         self._sharing = Sharing(devices) if sharing else None
         self._service = Service() if per_device > 1 and "cpu" not in devices else None
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(list(PRELOAD))
+        self._context.set_forkserver_preload(["tfstudy.launchers.warm"])
+        ensure_running()  # it imports while the grid is planned
 
     @property
     def at_once(self) -> int:
@@ -181,7 +183,7 @@ class Local(Engine):
     def _spawn(self, job: Job, devices: Sequence[str]) -> "subprocess.Popen[bytes]":
         """A program of its own: Lightning starts the processes of the other devices by its command line."""
         kept = {key: value for key, value in os.environ.items() if key not in LEAKED}
-        words = [sys.executable, "-m", "tfstudy.launchers.job", json.dumps(job._asdict())]
+        words = [sys.executable, "-m", "tfstudy.launchers", json.dumps(job._asdict())]
         return subprocess.Popen(
             words,
             env=kept | self._environment(devices) | {ALIVE: str(self._alive[0])},

@@ -47,15 +47,7 @@ def cleaned(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _begin(job: Job, folder: str, alive: int, said: IO[bytes]) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        # -W: its package has imported the module already, of which Python warns
-        [
-            sys.executable,
-            "-W",
-            "ignore::RuntimeWarning:runpy",
-            "-m",
-            "tfstudy.launchers.job",
-            json.dumps(job._asdict()),
-        ],
+        [sys.executable, "-m", "tfstudy.launchers", json.dumps(job._asdict())],
         cwd=folder,
         env=cleaned(os.environ) | {ALIVE: str(alive)},
         pass_fds=[alive],

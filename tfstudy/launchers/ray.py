@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tasks.base import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
 from tfstudy.launchers.job import FAILED, MEMORY, Job
-from tfstudy.launchers.local import GRACE, _per_device
+from tfstudy.launchers.local import GRACE, runs_at_once
 from tfstudy.launchers.program import make
 
 LOSSES = 10  # times that a job is begun again since its node was lost, before that counts as its failure
@@ -73,7 +73,7 @@ def share(nodes: Sequence[Needs], settings: Settings) -> Plan:
         kind = "GPUs" if cuda else "CPUs"
         raise UserError(f"--devices {devices}: no node of the Ray cluster has as many {kind}; the most is {most}")
     least = min(fit, key=lambda node: (node.cpus, node.gpus))
-    count = _per_device(settings.per_device, 1 if cuda else max(1, int(least.cpus) // devices))
+    count = runs_at_once(settings.per_device, 1 if cuda else max(1, int(least.cpus) // devices))
     at_once = count * int(least.gpus) // devices if cuda else count
     threads = max(1, int(least.cpus) // (max(1, at_once) * devices))
     cpus = min(threads * devices, int(least.cpus))
