@@ -24,14 +24,14 @@ FLOORS = (
     ("tfstudy.experiment", "tfstudy.finished",),
     (
         "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
-        "tfstudy.tuned",
+        "tfstudy.tuned", "tfstudy.stats",
     ),
     ("tfstudy.cli",),
     ("tfstudy.__main__",),
 )
 # fmt: on
 FILES = sorted([*(ROOT / "tasks").rglob("*.py"), *(ROOT / "tfstudy").rglob("*.py")])
-HEAVY = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "sacrebleu", "tokenizers", "seaborn"}
+HEAVY = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "sacrebleu", "tokenizers", "seaborn", "scipy"}
 
 
 def module_of(path: Path) -> str:

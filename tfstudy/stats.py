@@ -1,0 +1,240 @@
+"""Intervals, tests and groups over seeds: a seed's run is the unit, and its figure one number.
+
+Differences are paired by seed where what a seed decides is shared, else Welch's. Below 8 pairs a t test takes the
+differences for normal; from 8 on a permutation test needs no more than that signs (or labels) could have been swapped.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALPHA = 0.05
+POWER = 0.8
+EXACT = 16  # pairs up to which all 2^n signs are tried; above, drawn ones
+DRAWS = 20_000
+MOST = 1000  # seeds; more are not proposed
+Values = Sequence[float] | NDArray[np.float64]
+
+
+class Interval(NamedTuple):
+    """A mean and its interval; both ends are nan with one value."""
+
+    mean: float
+    low: float
+    high: float
+    n: int
+    method: str  # "t" or "bootstrap"
+
+
+class Difference(NamedTuple):
+    """How much more the first has than the second."""
+
+    mean: float
+    low: float
+    high: float
+    p: float  # two-sided; nan if it can't be tested
+    n: int  # pairs, or values of both
+    effect: float  # Hedges' g: the difference in standard deviations, of the differences if paired; nan if they are 0
+    method: str  # "paired t", "sign permutation", "Welch", "label permutation"
+    note: str = ""  # what limits the verdict
+
+
+class Fit(NamedTuple):
+    """y = intercept + slope log10(x), and the slope's interval."""
+
+    intercept: float
+    slope: float
+    low: float
+    high: float
+    r2: float
+
+
+def interval(values: Values, level: float = 0.95) -> Interval:
+    """Of the mean over seeds: Student's, and from 10 values on the bias-corrected bootstrap (Efron 1987, BCa).
+
+    Equal values have an interval of no width: what is not known of them is within the runs (`tasks.scoring.wilson`).
+    """
+    from scipy import stats
+
+    x = _finite(values)
+    n, mean = len(x), float(x.mean()) if len(x) else math.nan
+    if n < 2:
+        return Interval(mean, math.nan, math.nan, n, "t")
+    if n >= 10 and np.ptp(x) > 0:
+        found = stats.bootstrap((x,), np.mean, confidence_level=level, n_resamples=9999, rng=np.random.default_rng(0))
+        ends = found.confidence_interval
+        return Interval(mean, float(ends.low), float(ends.high), n, "bootstrap")
+    half = float(stats.t.ppf((1 + level) / 2, n - 1) * x.std(ddof=1) / math.sqrt(n))
+    return Interval(mean, mean - half, mean + half, n, "t")
+
+
+def compare(first: Mapping[int, float], second: Mapping[int, float], paired: bool, level: float = 0.95) -> Difference:
+    """The difference of two sets of figures by seed; paired, it is over the seeds that both have."""
+    if not paired:
+        return _unpaired(_finite(list(first.values())), _finite(list(second.values())), level)
+    shared = sorted(first.keys() & second.keys())
+    return _paired(_finite([first[seed] - second[seed] for seed in shared]), level)
+
+
+def _paired(x: NDArray[np.float64], level: float) -> Difference:
+    from scipy import stats
+
+    n = len(x)
+    method = "paired t" if n < 8 else "sign permutation"
+    if n < 2:
+        return Difference(float(x.mean()) if n else math.nan, *3 * (math.nan,), n, math.nan, method, _few(n))
+    mean, spread = float(x.mean()), float(x.std(ddof=1))
+    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * spread / math.sqrt(n)
+    least = 2.0 ** (1 - n)
+    note = f"{n} pairs: a test without assumptions can't go below p = {least:.2g}" if least > ALPHA else ""
+    if n >= 8 or not spread:  # differences without spread would have any t
+        p = sign_permutation(x)
+        method = "sign permutation"
+    else:
+        p = float(stats.ttest_1samp(x, 0.0).pvalue)
+    effect = mean / spread * _correction(n - 1) if spread else math.nan
+    return Difference(mean, mean - half, mean + half, p, n, effect, method, note)
+
+
+def _unpaired(x: NDArray[np.float64], y: NDArray[np.float64], level: float) -> Difference:
+    from scipy import stats
+
+    n = len(x) + len(y)
+    mean = float(x.mean() - y.mean()) if len(x) and len(y) else math.nan
+    if min(len(x), len(y)) < 2:
+        return Difference(mean, *3 * (math.nan,), n, math.nan, "Welch", _few(min(len(x), len(y))))
+    pooled = math.sqrt((x.var(ddof=1) * (len(x) - 1) + y.var(ddof=1) * (len(y) - 1)) / (n - 2))
+    effect = mean / pooled * _correction(n - 2) if pooled else math.nan
+    labels = min(len(x), len(y)) >= 8 or not pooled
+    if pooled:
+        found = stats.ttest_ind(x, y, equal_var=False)
+        ends = found.confidence_interval(level)
+        low, high, p = float(ends.low), float(ends.high), float(found.pvalue)
+    else:
+        low = high = mean
+    if labels:
+        p = label_permutation(x, y)
+    least = 2 / math.comb(n, len(x)) if len(x) == len(y) else 1 / math.comb(n, len(x))
+    note = f"{len(x)} and {len(y)} values: a test without assumptions can't go below p = {least:.2g}"
+    method = "label permutation" if labels else "Welch"
+    return Difference(mean, low, high, p, n, effect, method, note if least > ALPHA else "")
+
+
+def sign_permutation(differences: Values) -> float:
+    """How often random signs give as large a sum, two-sided (Fisher 1935, The Design of Experiments, section 21)."""
+    x = _finite(differences)
+    n = len(x)
+    if n <= EXACT:
+        signs = 1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
+        return float(np.mean(_as_large(signs @ x, x.sum(), x)))
+    signs = np.random.default_rng(0).choice(np.array([1.0, -1.0]), (DRAWS, n))
+    return float((1 + _as_large(signs @ x, x.sum(), x).sum()) / (1 + DRAWS))
+
+
+def label_permutation(first: Values, second: Values) -> float:
+    """How often random labels give as large a difference of means, two-sided (Pitman 1937)."""
+    x, y = _finite(first), _finite(second)
+    both, k, n = np.concatenate([x, y]), len(x), len(x) + len(y)
+    if exact := math.comb(n, k) <= DRAWS:
+        chosen = np.array(list(combinations(range(n), k)))
+    else:
+        chosen = np.random.default_rng(0).random((DRAWS, n)).argsort(1)[:, :k]
+    # a sum decides a difference of means; signs are taken from the mean of all labellings, where the difference is 0
+    sums, centre = both[chosen].sum(1), both.sum() * k / n
+    as_large = _as_large(sums - centre, x.sum() - centre, both)
+    return float(as_large.mean()) if exact else float((1 + as_large.sum()) / (1 + DRAWS))
+
+
+def _as_large(sums: NDArray[np.float64], seen: float, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    tolerance = 1e-9 * max(1.0, float(np.abs(x).sum()))  # sums in another order are rounded otherwise
+    return np.abs(sums) >= abs(seen) - tolerance
+
+
+def holm(p: Values) -> list[float]:
+    """P values corrected for as many tests (Holm 1979); a nan stays one and is not counted."""
+    tested = sorted((value, index) for index, value in enumerate(p) if not math.isnan(value))
+    out = [math.nan] * len(p)
+    highest = 0.0
+    for rank, (value, index) in enumerate(tested):
+        highest = max(highest, min(1.0, (len(tested) - rank) * value))
+        out[index] = highest
+    return out
+
+
+def letters(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Groups as letters: two names share one exactly if they do not differ significantly (Piepho 2004, insert-absorb).
+
+    Names are taken in their order, best first, so that `a` is the top group.
+    """
+    columns: list[set[str]] = [set(names)]
+    for one, other in differ:
+        split = []
+        for column in columns:
+            both = {one, other} <= column
+            split += [column - {one}, column - {other}] if both else [column]
+        columns = [c for i, c in enumerate(split) if not any(c < d or (c == d and j < i) for j, d in enumerate(split))]
+    columns.sort(key=lambda column: [names.index(name) for name in sorted(column, key=names.index)])
+    return {name: "".join(chr(97 + i) for i, column in enumerate(columns) if name in column) for name in names}
+
+
+def seeds_needed(found: Difference, alpha: float = ALPHA, power: float = POWER) -> int | None:
+    """Seeds of each, in all, with which a true difference of this size would be found with that probability.
+
+    None if the difference is none or has no spread, or if more than 1,000 would be needed. What is measured now is
+    taken for the truth, so with few seeds this is a guess within a factor of some.
+    """
+    if math.isnan(found.effect) or not found.effect:
+        return None
+    paired = found.method in ("paired t", "sign permutation")
+    sizes = range(2, MOST + 1)
+    return next((n for n in sizes if power_of_t(abs(found.effect), n, paired, alpha) >= power), None)
+
+
+def power_of_t(effect: float, n: int, paired: bool, alpha: float = ALPHA) -> float:
+    """Of a two-sided t test with n pairs, or n values each: how often it finds this effect (Cohen 1988, chapter 2)."""
+    from scipy import stats
+
+    degrees = n - 1 if paired else 2 * n - 2
+    centre = effect * math.sqrt(n if paired else n / 2)
+    critical = stats.t.ppf(1 - alpha / 2, degrees)
+    return float(stats.nct.sf(critical, degrees, centre) + stats.nct.cdf(-critical, degrees, centre))
+
+
+def reach(lengths: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
+    """The median of L90 or L50 over seeds, and whether it is only known to be at least that.
+
+    A length is censored if accuracy held up to the longest one tested. The lower median is taken, so that it is known
+    unless a half of the seeds are censored below it.
+    """
+    ordered = sorted(lengths)
+    return ordered[(len(ordered) - 1) // 2]
+
+
+def log_fit(x: Values, y: Values, level: float = 0.95) -> Fit:
+    """Least squares of y on log10(x), with Student's interval of the slope; nan ends with fewer than 3 points."""
+    from scipy import stats
+
+    found = stats.linregress(np.log10(np.asarray(x, float)), np.asarray(y, float))
+    half = float(stats.t.ppf((1 + level) / 2, len(x) - 2) * found.stderr) if len(x) > 2 else math.nan
+    slope = float(found.slope)
+    return Fit(float(found.intercept), slope, slope - half, slope + half, float(found.rvalue) ** 2)
+
+
+def _correction(degrees: int) -> float:
+    """Hedges' (1981) correction of an effect for its bias."""
+    return 1 - 3 / (4 * degrees - 1)
+
+
+def _few(n: int) -> str:
+    return f"{n} seed{'s' * (n != 1)}: no test without 2"
+
+
+def _finite(values: Values) -> NDArray[np.float64]:
+    x = np.asarray(values, dtype=float)
+    if not np.isfinite(x).all():
+        raise ValueError(f"figures must be finite, but are {list(values)}")
+    return x
