@@ -203,3 +203,38 @@ def test_what_only_data_and_model_together_forbid_is_told_for_all_runs_at_once(t
     with pytest.raises(UserError) as error:
         plan(expand({**SORTING, **wrong}), tmp_path, "study")
     assert len(str(error.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"axes": ["a"]}, "'axes' must be"),
+        ({"per": {}}, ""),
+        ({"per": {"when": {}}}, "'per' must be a list"),
+        ({"tiers": ["quick"]}, "'tiers' must be"),
+        ({"tiers": {"quick": 3}}, "'tiers.quick' must be"),
+        ({"exclude": ["lstm"]}, "'exclude' must be"),
+        ({"exclude": [{"modle.dim": 3}]}, "modle.dim"),
+        ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
+    ],
+)
+def test_a_part_of_a_wrong_kind_or_name_is_refused(part, said):
+    told = {**SORTING, "axes": {"arch": ["lstm", "cnn"]}, **part}
+    if not said:
+        assert len(expand(told)) == 2
+        return
+    with pytest.raises(UserError) as error:
+        expand(told)
+    assert said in str(error.value)
+
+
+def test_seeds_can_be_left_out_by_name():
+    told = {**SORTING, "axes": {"arch": ["lstm", "cnn"]}, "seeds": "0-2", "exclude": [{"arch": "cnn", "seed": 1}]}
+    assert [(cell.config.arch, cell.config.seed) for cell in expand(told)] == [
+        *(("lstm", seed) for seed in (0, 1, 2)),
+        *(("cnn", seed) for seed in (0, 2)),
+    ]
+
+
+def test_steps_of_a_range_are_the_numbers_that_one_would_write():
+    assert values("x", {"from": 0.1, "to": 0.3, "step": 0.1}) == [0.1, 0.2, 0.3]

@@ -1,6 +1,8 @@
 """`tfstudy grid` as a user types it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,3 +95,32 @@ def test_bad_input_is_one_message_and_leaves_nothing(words, message, capsys):
     assert message in err
     assert "Traceback" not in err
     assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--study", "a/b"], "'a/b'"),
+        (["--study", ".."], "'..'"),
+        (["--slurm.partition", "gpu"], "go with --launcher slurm"),
+        (["--set", "seed=x"], "'x'"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused_before_anything_is_written(words, said, capsys):
+    assert tfstudy("grid", "--task", "copying", *SMALL, *words) == 2
+    assert said in capsys.readouterr().err
+    assert not list(Path().iterdir())
+
+
+def test_seeds_can_be_set_like_any_axis(capsys):
+    assert tfstudy("grid", "--task", "copying", *SMALL, "--set", "seed=3,5", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "s3-" in out
+    assert "s5-" in out
+
+
+def test_a_broken_file_of_another_task_stops_no_process(tmp_path):
+    (tmp_path / "broken.py").write_text("raise ValueError('half written')\n")
+    words = f"import tasks; tasks.__path__.append({str(tmp_path)!r}); assert 'broken' in tasks.names()"
+    words += "; import tfstudy.launchers.warm"
+    subprocess.run([sys.executable, "-c", words], check=True, cwd=Path(__file__).parents[1])

@@ -86,6 +86,9 @@ def test_the_service_is_started_told_to_runs_and_ended(program, tmp_path):
     log = tmp_path / "log"
     program("nvidia-cuda-mps-control", f'echo "$@:$(test "$1" = -d || cat):$CUDA_MPS_PIPE_DIRECTORY" >> {log}')
     service = Service()
+    assert not log.exists(), "nothing runs before the first run does"
+    service.start()
+    service.start()
     folder = service.environment["CUDA_MPS_PIPE_DIRECTORY"]
     assert Path(folder).is_dir()
     service.stop()
@@ -95,7 +98,9 @@ def test_the_service_is_started_told_to_runs_and_ended(program, tmp_path):
 
 def test_a_service_that_does_not_start_is_done_without(program):
     program("nvidia-cuda-mps-control", "exit 1")
-    assert Service().environment == {}
+    service = Service()
+    service.start()
+    assert (service.environment, service.there) == ({}, False)
 
 
 def job(path: Path, step: int) -> Job:
@@ -124,6 +129,24 @@ def test_an_engine_lets_as_many_runs_on_a_device_as_pay(program, tmp_path, monke
     [end] = engine.wait(0)
     assert end.code == MEMORY
     assert engine._sharing.limit("0") == 1
+    engine._processes.clear()
+    engine.stop()
+
+
+@pytest.mark.parametrize(
+    ("devices", "per_device", "width", "at_once"),
+    [(["cpu"], 2, 1, 2), (["cpu"], 4, 2, 4), (list("0123"), 2, 1, 8), (list("01234567"), 1, 4, 2)],
+)
+def test_as_many_run_at_once_as_are_told(tmp_path, monkeypatch, devices, per_device, width, at_once):
+    engine = Local(devices, per_device, width=width)
+    monkeypatch.setattr(engine, "_fork", lambda *_: Alive())
+    monkeypatch.setattr(engine, "_spawn", lambda *_: Alive())
+    for i in range(20):
+        some = job(tmp_path / str(i), 0)._replace(devices=width)
+        if not engine.room(some, False):
+            break
+        engine.start(some, False)
+    assert len(engine._processes) == engine.at_once == at_once
     engine._processes.clear()
     engine.stop()
 

@@ -54,17 +54,37 @@ def read(name: str) -> Tree:
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
         path = configs() / "grids" / f"{one_of('grid', name, names())}.yaml"
-    return read_yaml(path)
+    return shaped(read_yaml(path))
+
+
+def shaped(grid: Tree) -> Tree:
+    """The grid, if its parts are of the kinds that they must be; else `UserError`."""
+    for key in grid:
+        one_of("a grid's key", str(key), KEYS)
+    for key in ("base", "axes", "tiers"):
+        _mapping(key, grid.get(key) or {})
+    for key in ("per", "exclude"):
+        if not isinstance(grid.get(key) or [], list):
+            raise UserError(f"'{key}' must be a list, but is '{grid[key]}'")
+        for part in grid.get(key) or []:
+            _mapping(key, part)
+    for part in grid.get("per") or []:
+        for key in part:
+            one_of("a key of 'per'", str(key), ("when", "base", "axes"))
+            _mapping(key, part[key] or {})
+    for name, part in (grid.get("tiers") or {}).items():
+        _mapping(f"tiers.{name}", part or {})
+    return grid
 
 
 def tier(grid: Tree, name: str) -> Tree:
     """The grid with one of its tiers over it."""
     tiers = grid.get("tiers") or {}
     own = {key: value for key, value in grid.items() if key != "tiers"}
-    return merge(own, tiers[one_of("--tier", name, tiers)] or {}) if name else own
+    return shaped(merge(own, tiers[one_of("--tier", name, tiers)] or {})) if name else own
 
 
-def put_over(grid: Tree, axes: Mapping[str, Sequence[Any]], given_seeds: str | None = None) -> Tree:
+def put_over(grid: Tree, axes: Mapping[str, Sequence[Any]], given_seeds: Any = None) -> Tree:
     """The grid with these axes and seeds in the place of its own."""
     own = {key: value for key, value in (grid.get("axes") or {}).items() if key not in axes}
     per = [
@@ -77,12 +97,17 @@ def put_over(grid: Tree, axes: Mapping[str, Sequence[Any]], given_seeds: str | N
 
 def expand(grid: Tree, smoke: bool = False) -> list[Cell]:
     """Its runs, each once, in the order of the axes with seeds innermost; `UserError` with every run's mistakes."""
-    for key in grid:
-        one_of("a grid's key", str(key), KEYS)
     cells: dict[str, Cell] = {}
     problems: dict[str, list[str]] = {}
-    points = [p for p in _points(grid) if not any(agrees(p, _mapping("exclude", e)) for e in grid.get("exclude") or ())]
+    points = list(_points(shaped(grid)))
+    known = dict.fromkeys(["seed", *(key for point in points for key in point)])
+    for part in [*(grid.get("exclude") or []), *(part.get("when") or {} for part in grid.get("per") or [])]:
+        for key in flat(part):
+            one_of("what 'exclude' and 'when' go by", key, known)
+    excluded = grid.get("exclude") or []
     for point in points:
+        if any(agrees(point, part) for part in excluded):
+            continue
         try:
             cell = _cell(point, smoke)
         except UserError as error:
@@ -90,6 +115,8 @@ def expand(grid: Tree, smoke: bool = False) -> list[Cell]:
                 problems.setdefault(line, []).append(_name(point, grid))
             continue
         for seed in seeds(grid["seeds"]) if "seeds" in grid else [cell.config.seed]:
+            if any(agrees({**point, "seed": seed}, part) for part in excluded):
+                continue
             config = cell.config.model_copy(update={"seed": seed})
             cells[config.model_dump_json()] = Cell(config, cell.preset)
     if problems:
@@ -168,7 +195,8 @@ def values(key: str, given: Any) -> list[Any]:
     if step <= 0 or log:
         raise UserError(f"axis '{key}' must have a step above 0, or a count on a log scale, but is '{given}'")
     _few(int((high - low) / step))
-    return [low + i * step for i in range(int((high - low) / step + 1e-9) + 1)]
+    found = [low + i * step for i in range(int((high - low) / step + 1e-9) + 1)]
+    return found if all(isinstance(x, int) for x in (low, step)) else [float(f"{x:.6g}") for x in found]
 
 
 def assigned(assignments: Sequence[str]) -> dict[str, Any]:
@@ -223,8 +251,6 @@ def _points(grid: Tree) -> Iterator[Point]:
         more: dict[str, Any] = {}
         choices = [chosen]
         for part in grid.get("per") or []:
-            for key in _mapping("per", part):
-                one_of("a key of 'per'", str(key), ("when", "base", "axes"))
             if agrees(base | chosen, _mapping("when", part.get("when") or {})):
                 more |= flat(_mapping("base", part.get("base") or {}))
                 axes = _mapping("axes", part.get("axes") or {})

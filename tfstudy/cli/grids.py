@@ -1,13 +1,15 @@
 """The commands that make many runs."""
 
+import contextlib
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, LoggerNames, Results, app, root_of
+from tfstudy.cli.options import RESULTS, LoggerNames, Results, app, plain, root_of
 
 if TYPE_CHECKING:
     from tfstudy.launchers import Engine, Job
@@ -52,6 +54,7 @@ def grid(
     results: Results = RESULTS,
 ) -> None:
     """Make every run of a grid that is not done. Stopped and started again, it goes on."""
+    from tasks.base import UserError
     from tfstudy import grid as grids
     from tfstudy import loggers
     from tfstudy.launchers import Request, Settings, queue
@@ -60,30 +63,46 @@ def grid(
     from tfstudy.report.progress import foretell
 
     kept = loggers.chosen(logger)
+    request = Request(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
+    if request != Request() and launcher != "slurm":
+        raise UserError(f"options of Slurm go with --launcher slurm, but --launcher is '{launcher}'")
     told = grids.tier(grids.read(name) if name else {}, tier)
     flags = {"task": task, "data.split": split, "arch": arch, "preset": preset}
-    axes = {key: text.split(",") for key, text in flags.items() if text}
-    told = grids.put_over(told, axes | grids.assigned(set_ or []), seed)
+    axes = {key: [word.strip() for word in text.split(",")] for key, text in flags.items() if text}
+    axes |= grids.assigned(set_ or [])
+    set_seeds = axes.pop("seed", None)
+    told = grids.put_over(told, axes, set_seeds if seed is None else seed)
     smoke = smoke or bool(told.get("smoke"))
-    root, study = root_of(results, smoke), study or (Path(name).stem if name else "runs")
-    request = Request(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
+    root, study = root_of(results, smoke), plain(study or (Path(name).stem if name else "runs"))
     settings = Settings(per_device, devices, accelerator, timeout, ray_address, request)
     # a dry run starts no cluster: it reckons with this machine
     engine, threads = engine_of("local" if dry_run and launcher == "ray" else launcher, settings)
-    common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads, loggers=kept)
-    planned = grids.plan(grids.expand(told, smoke), root, study)
-    jobs = queue.sharded(queue.jobs(planned, root, study, common), shard)
-    done, todo = queue.divide(jobs)
-    seconds = queue.estimates(jobs, root)
-    if dry_run:
-        for line in foretell(jobs, done, seconds, engine.at_once):
-            print(line)
-        return
-    queue.keep_plan(jobs)
-    if taken := queue.take_over(todo):
-        print(f"{len(taken)} runs taken over from other studies of {root}", flush=True)
+    with ended(engine):
+        common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads, loggers=kept)
+        planned = grids.plan(grids.expand(told, smoke), root, study)
+        jobs = queue.sharded(queue.jobs(planned, root, study, common), shard)
         done, todo = queue.divide(jobs)
-    raise typer.Exit(make(queue.longest_first(todo, seconds), done, seconds, engine, fail_fast))
+        seconds = queue.estimates(jobs, root)
+        if dry_run:
+            for line in foretell(jobs, done, seconds, engine.at_once):
+                print(line)
+            return
+        queue.keep_plan(jobs)
+        if taken := queue.take_over(todo):
+            print(f"{len(taken)} runs taken over from other studies of {root}", flush=True)
+            done, todo = queue.divide(jobs)
+        raise typer.Exit(make(queue.longest_first(todo, seconds), done, seconds, engine, fail_fast))
+
+
+@contextlib.contextmanager
+def ended(engine: "Engine") -> Iterator[None]:
+    """Gives back what the engine holds, also when a mistake or SIGTERM ends the command."""
+    told = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        yield
+    finally:
+        engine.stop()
+        signal.signal(signal.SIGTERM, told)
 
 
 def make(
@@ -93,7 +112,9 @@ def make(
     from tfstudy.launchers.supervisor import supervise
     from tfstudy.report.progress import Progress
 
-    print(f"{len(todo)} runs to make, {len(done)} done already; {engine.describe()}", flush=True)
+    jobs = [*todo, *done]
+    where = f" in {Path(jobs[0].root) / jobs[0].study}" if jobs else ""
+    print(f"{len(todo)} runs to make, {len(done)} done already{where}; {engine.describe()}", flush=True)
     try:
         with Progress(todo, seconds, engine) as progress:
             summary = supervise(todo, engine, progress, fail_fast)

@@ -52,6 +52,15 @@ def config_of(
     return resolve(merge(preset_of(task, arch, preset), SMOKE if flags["smoke"] else {}, given, named))
 
 
+def plain(study: str) -> str:
+    """A study's name, which is one folder within the results; `UserError` if it is not."""
+    from tasks.base import UserError
+
+    if not study or study.startswith(".") or "/" in study or "\\" in study:
+        raise UserError(f"--study must be one folder's name within the results, such as scan, but is '{study}'")
+    return study
+
+
 def root_of(results: Path, smoke: bool) -> Path:
     """The folder of all results; smoke runs have one of their own beside it."""
     return beside(results, "smoke") if smoke else results

@@ -20,6 +20,7 @@ from tfstudy.cli.options import (
     TaskName,
     app,
     config_of,
+    plain,
     reason,
     root_of,
 )
@@ -50,7 +51,7 @@ def run(
     from tfstudy.report.summary import show
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
-    root = root_of(results, resolved.smoke)
+    root, study = root_of(results, resolved.smoke), plain(study)
     options = experiment.Options(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
     try:
         outcome = experiment.run(resolved, root, study, options)

@@ -1,6 +1,7 @@
 """The commands by which runs are watched, explained, compared and made again."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -72,7 +73,7 @@ def retry(
     if not broken:
         print(f"{folder}: no run has failed or was interrupted")
         return
-    from tfstudy.cli.grids import make
+    from tfstudy.cli.grids import ended, make
     from tfstudy.launchers import Settings, engine, queue
     from tfstudy.launchers.job import Job
     from tfstudy.launchers.retry import again
@@ -81,14 +82,16 @@ def retry(
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")
     for run in broken:
-        if run.name in {job.name for job in jobs}:
+        if run.path in {Path(job.path) for job in jobs}:
             print(f"again:   {run.name}: {run.reason or f'interrupted after step {run.step} of {run.steps}'}")
     if dry_run or not jobs:
-        raise typer.Exit(not jobs)
+        raise typer.Exit(bool(skipped))
     machine, threads = engine("local", Settings(per_device, devices, accelerator, timeout))
-    jobs = [job._replace(threads=threads) for job in jobs]
-    seconds = queue.estimates(jobs, results)
-    raise typer.Exit(make(queue.longest_first(jobs, seconds), [], seconds, machine, fail_fast))
+    with ended(machine):
+        jobs = [job._replace(threads=threads) for job in jobs]
+        seconds = queue.estimates(jobs, results)
+        code = make(queue.longest_first(jobs, seconds), [], seconds, machine, fail_fast)
+    raise typer.Exit(code or bool(skipped))
 
 
 @app.command()

@@ -66,7 +66,10 @@ class Engine(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends every job within seconds and gives back what the engine holds. The runs can be resumed."""
+        """Ends every job within seconds and gives back what the engine holds; does nothing the second time.
+
+        The runs can be resumed.
+        """
 
     def describe(self) -> str:
         """One line on the devices and how they are shared."""

@@ -114,15 +114,19 @@ class Service:
     """
 
     def __init__(self) -> None:
+        self.there = bool(shutil.which("nvidia-cuda-mps-control"))
         self._folder = ""
         self.environment: dict[str, str] = {}
-        if not shutil.which("nvidia-cuda-mps-control"):
+
+    def start(self) -> None:
+        """Starts it, once; without it if it is not there or does not start."""
+        if not self.there or self._folder:
             return
         self._folder = tempfile.mkdtemp(prefix="tfstudy-mps-")
         given = {"CUDA_MPS_PIPE_DIRECTORY": self._folder, "CUDA_MPS_LOG_DIRECTORY": self._folder}
-        if self._control(["-d"], given):
-            self.environment = given
-        else:
+        self.there = self._control(["-d"], given)
+        self.environment = given if self.there else {}
+        if not self.there:
             self.stop()
 
     def stop(self) -> None:

@@ -5,7 +5,6 @@ with this process, however it ends.
 """
 
 import contextlib
-import json
 import multiprocessing
 import os
 import signal
@@ -21,9 +20,9 @@ from typing import Any, NamedTuple
 from tasks.base import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
 from tfstudy.launchers.cuda import MOST, Service, Sharing
-from tfstudy.launchers.job import ALIVE, MEMORY, Job, end_with, perform
+from tfstudy.launchers.job import MEMORY, Job, end_with, perform
+from tfstudy.launchers.program import LEAKED, begin
 
-LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
@@ -48,7 +47,7 @@ def local(settings: Settings) -> tuple["Local", int]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     devices = (named.split(",") if named else list(map(str, range(there)))) if cuda else ["cpu"]
     threads = max(1, cores // (count * len(devices) * settings.devices))
-    return Local(devices, count, settings.timeout, sharing), threads
+    return Local(devices, count, settings.timeout, sharing, settings.devices), threads
 
 
 def runs_at_once(text: str, auto: int) -> int:
@@ -79,38 +78,46 @@ class Process(NamedTuple):
 class Local(Engine):
     """Up to `per_device` processes on each of the devices; a job that takes longer than `timeout` seconds is ended.
 
-    With `sharing` it is found out how many of them a CUDA device takes with a gain (`cuda.Packer`).
+    With `sharing` it is found out how many of them a CUDA device takes with a gain (`cuda.Packer`). A run takes `width`
+    devices, which on a CPU are processes of one slot.
     """
 
-    def __init__(self, devices: Sequence[str], per_device: int, timeout: float = 0.0, sharing: bool = False) -> None:
+    def __init__(
+        self, devices: Sequence[str], per_device: int, timeout: float = 0.0, sharing: bool = False, width: int = 1
+    ) -> None:
+        self._devices, self._width = list(devices), width
         self._slots = [Slot(device, share) for share in range(per_device) for device in devices]
         self._per_device, self._timeout = per_device, timeout
         self._processes: list[Process] = []
-        self._alive = os.pipe()  # nothing is written: its end tells a program that this process is gone
+        self._alive: tuple[int, ...] = os.pipe()  # its end tells a program that this process is gone
         self._sharing = Sharing(devices) if sharing else None
-        self._service = Service() if per_device > 1 and "cpu" not in devices else None
+        self._service = Service() if per_device > 1 and "cpu" not in devices else None  # starts with the first run
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["tfstudy.launchers.warm"])
         ensure_running()  # it imports while the grid is planned
 
     @property
     def at_once(self) -> int:
-        return len(self._slots)
+        if self._sharing:
+            return sum(self._sharing.limit(device) for device in self._devices)
+        whole = self._width > 1 and "cpu" not in self._devices
+        return len(self._devices) // self._width if whole else len(self._slots)
 
     def describe(self) -> str:
-        devices = list(dict.fromkeys(slot.device for slot in self._slots))
-        names = "cpu" if devices == ["cpu"] else f"cuda {', '.join(devices)}"
+        names = "cpu" if self._devices == ["cpu"] else f"cuda {', '.join(self._devices)}"
         if self._sharing:
             count = "as many runs on each at once as fit and pay"
         else:
             count = f"{self._per_device} run{'s' * (self._per_device > 1)} on each at once"
-        service = ", by NVIDIA's multi-process service" if self._service and self._service.environment else ""
+        service = ", by NVIDIA's multi-process service" if self._service and self._service.there else ""
         return f"{names}, {count}{service}"
 
     def room(self, job: Job, alone: bool) -> bool:
         return bool(self._choose(job, alone))
 
     def start(self, job: Job, alone: bool) -> None:
+        if self._service:
+            self._service.start()
         slots = self._choose(job, alone)
         devices = list(dict.fromkeys(slot.device for slot in slots))
         start = self._fork if job.devices == 1 else self._spawn
@@ -143,6 +150,7 @@ class Local(Engine):
         self._processes.clear()
         for end in self._alive:
             os.close(end)
+        self._alive = ()
         if self._service:
             self._service.stop()
 
@@ -165,9 +173,9 @@ class Local(Engine):
             open_ = {d: self._sharing.limit(d) - sum(slot.device == d for slot in taken) for d in by_device}
             by_device = {d: slots for d, slots in by_device.items() if open_[d] > 0}
         idle = [slots for slots in by_device.values() if len(slots) == self._per_device]
-        if alone or job.devices > 1:
-            on_cpu = [slots for slots in idle if slots[0].device == "cpu"]
-            whole = on_cpu or (idle[: job.devices] if len(idle) >= job.devices else [])
+        wanted = 1 if "cpu" in self._devices else job.devices
+        if alone or wanted > 1:
+            whole = idle[:wanted] if len(idle) >= wanted else []
             return tuple(slot for slots in whole for slot in slots)
         return (max(by_device.values(), key=len)[0],) if by_device else ()
 
@@ -182,19 +190,13 @@ class Local(Engine):
 
     def _spawn(self, job: Job, devices: Sequence[str]) -> "subprocess.Popen[bytes]":
         """A program of its own: Lightning starts the processes of the other devices by its command line."""
-        kept = {key: value for key, value in os.environ.items() if key not in LEAKED}
-        words = [sys.executable, "-m", "tfstudy.launchers", json.dumps(job._asdict())]
-        return subprocess.Popen(
-            words,
-            env=kept | self._environment(devices) | {ALIVE: str(self._alive[0])},
-            pass_fds=[self._alive[0]],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        return begin(job, self._alive[0], self._environment(devices))
 
 
 def _child(job: Job, environment: dict[str, str]) -> None:
     os.setsid()
+    for name in LEAKED:
+        os.environ.pop(name, None)
     os.environ.update(environment)
     parent = multiprocessing.parent_process()
     assert parent

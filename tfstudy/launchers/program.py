@@ -8,11 +8,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import IO
+from typing import IO, Any
 
 from tfstudy.launchers.job import ALIVE, DONE, FAILED, Job
-from tfstudy.launchers.local import LEAKED
 
+LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
 FOREIGN = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # what Lightning takes for its own launcher
 
 
@@ -22,7 +22,7 @@ def make(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
     """
     with tempfile.TemporaryFile() as said, _alive() as alive:  # what is said before the run's log is open
         try:
-            process = _begin(job, folder, alive, said)
+            process = begin(job, alive, cwd=folder, stdout=said, stderr=said)
         except OSError as error:
             return FAILED, f"can't be started on {os.uname().nodename}: {error}"
         reason = ""
@@ -45,16 +45,15 @@ def cleaned(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _begin(job: Job, folder: str, alive: int, said: IO[bytes]) -> "subprocess.Popen[bytes]":
+def begin(job: Job, alive: int, environment: Mapping[str, str] = {}, **streams: Any) -> "subprocess.Popen[bytes]":
+    """The program, which ends once nothing can be read from `alive` any more; `OSError` if it can't be started."""
     return subprocess.Popen(
         [sys.executable, "-m", "tfstudy.launchers", json.dumps(job._asdict())],
-        cwd=folder,
-        env=cleaned(os.environ) | {ALIVE: str(alive)},
+        env={**cleaned(os.environ), **environment, ALIVE: str(alive)},
         pass_fds=[alive],
         stdin=subprocess.DEVNULL,
-        stdout=said,
-        stderr=said,
         start_new_session=True,
+        **streams,
     )
 
 

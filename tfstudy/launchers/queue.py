@@ -64,14 +64,14 @@ def _taken(job: Job) -> bool:
     if not found or held(found[0].parent):
         return False
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    shutil.copytree(found[0].parent, aside, copy_function=_copy, ignore=shutil.ignore_patterns(".*"))
-    with (aside / "train.log").open("a") as log:
-        log.write(f"taken over from {found[0].parent}\n")
     try:
+        shutil.copytree(found[0].parent, aside, copy_function=_copy, ignore=shutil.ignore_patterns(".*"))
+        with (aside / "train.log").open("a") as log:
+            log.write(f"taken over from {found[0].parent}\n")
         aside.rename(path)
-    except OSError:  # another process of this grid was faster
-        shutil.rmtree(aside)
-    return True
+    except OSError:  # another process of this grid was faster, or the disk is full and the run will say so
+        shutil.rmtree(aside, ignore_errors=True)
+    return (path / "result.json").exists()
 
 
 def _copy(source: str, target: str) -> None:

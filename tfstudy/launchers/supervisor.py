@@ -51,7 +51,7 @@ class _Supervisor:
     ) -> None:
         self.engine, self.watch, self.fail_fast = engine, watch, fail_fast
         self.waiting, self.again, self.others = [*jobs], list[Job](), list[Job]()
-        self.running: dict[str, float] = {}  # a job's path to when it began
+        self.running: dict[str, tuple[Job, float]] = {}  # by path: the job, and when it began
         self.attempts: dict[str, int] = {}
         self.summary = Summary([], {}, [])
         self._looked = 0.0
@@ -60,7 +60,8 @@ class _Supervisor:
         try:
             while self.waiting or self.again or self.others or self.running:
                 if self.fail_fast and self.summary.failed:
-                    self.summary.left.extend([*self.waiting, *self.again, *self.others])
+                    running = [job for job, _ in self.running.values()]
+                    self.summary.left.extend([*running, *self.waiting, *self.again, *self.others])
                     break
                 self._start()
                 for end in self.engine.wait(0.2):
@@ -79,14 +80,15 @@ class _Supervisor:
 
     def _begin(self, job: Job, alone: bool) -> None:
         self.attempts[job.path] = self.attempts.get(job.path, 0) + 1
-        self.running[job.path] = time.monotonic()
+        self.running[job.path] = job, time.monotonic()
         self.watch(Event(job, RUNNING))
         self.engine.start(job, alone)
 
     def _ended(self, end: End) -> None:
-        job, seconds = end.job, time.monotonic() - self.running.pop(end.job.path)
+        job, began = self.running.pop(end.job.path)
+        seconds = time.monotonic() - began
         finished = (Path(job.path) / "result.json").exists()
-        if end.code == DONE and finished:
+        if finished and end.code not in (BUSY, REFUSED):  # a result is whole, however its process ended
             self.summary.done.append(job)
             self.watch(Event(job, FINISHED, seconds))
         elif end.code == BUSY:

@@ -1,5 +1,6 @@
 """What the server does once, so that no process forked from it has to: imports, and reading what code it has."""
 
+import contextlib
 import gc
 
 import lightning.pytorch.strategies
@@ -12,10 +13,10 @@ from tfstudy.report import summary
 
 __all__ = ["experiment", "lightning", "summary", "torch"]
 
-for name in tasks.names():
-    tasks.find(name)
-for name in models.names():
-    models.find(name)
+for find, names in ((tasks.find, tasks.names()), (models.find, models.names())):
+    for name in names:
+        with contextlib.suppress(Exception):  # a broken file is told by the runs that need it, and stops no other
+            find(name)
 syntax_trees()
 commit()
 gc.collect()

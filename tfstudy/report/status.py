@@ -20,6 +20,7 @@ from tfstudy.states import (
 )
 
 HOUR = 3600.0
+RESULTS = Path("results")
 EVERY = 2.0  # seconds between two drawings
 MOST = {RUNNING: 40, FAILED: 20}  # runs that are told one by one
 
@@ -28,7 +29,7 @@ def status(root: Path, name: str = "") -> list[str]:
     """What to print of a study, or one line on each if none is named; `UserError` if there is none of that name."""
     if name:
         study = find_study(root, name)
-        return told(study.name, runs_of(study))
+        return told(study.name, runs_of(study), root)
     names = studies(root)
     if not names:
         return [f"no study in {root} yet"]
@@ -55,7 +56,7 @@ def watch(lines: Callable[[], Sequence[str]]) -> None:
         return
 
 
-def told(name: str, runs: Sequence[Run]) -> list[str]:
+def told(name: str, runs: Sequence[Run], root: Path = RESULTS) -> list[str]:
     """A study's runs by experiment and architecture; those at work and those given up one by one."""
     if not runs:
         return [f"{name}: no runs"]
@@ -68,7 +69,7 @@ def told(name: str, runs: Sequence[Run]) -> list[str]:
     for (experiment, arch), states in sorted(groups.items()):
         lines.append(f"{experiment:{width}}  {arch:12}  {_counts(states)}")
     lines += [f"{'all':{width}}  {'':12}  {_counts(run.state for run in runs)}", *_each(runs, RUNNING, _at_work)]
-    return [*lines, *_each(runs, FAILED, lambda run: run.reason), "", *_outlook(name, runs)]
+    return [*lines, *_each(runs, FAILED, lambda run: run.reason), "", *_outlook(name, runs, root)]
 
 
 def per_hour(runs: Iterable[Run]) -> int:
@@ -103,7 +104,7 @@ def _at_work(run: Run) -> str:
     return f"step {run.step:,} of {run.steps:,}{left}" if run.step < run.steps else "trained, is being evaluated"
 
 
-def _outlook(name: str, runs: Sequence[Run]) -> list[str]:
+def _outlook(name: str, runs: Sequence[Run], root: Path) -> list[str]:
     """The pace and what it means for the rest; what could be made again."""
     counts = Counter(run.state for run in runs)
     pace, rest = per_hour(runs), counts[RUNNING] + counts[WAITING]
@@ -113,7 +114,8 @@ def _outlook(name: str, runs: Sequence[Run]) -> list[str]:
     elif counts[WAITING] and not counts[RUNNING]:
         lines.append("nothing is at work: the grid's own command goes on with what is waiting")
     if again := counts[FAILED] + counts[INTERRUPTED]:
-        lines.append(f"`tfstudy retry {name}` makes the {again} failed and interrupted again")
+        elsewhere = f" --results {root}" if root != RESULTS else ""
+        lines.append(f"`tfstudy retry {name}{elsewhere}` makes the {again} failed and interrupted again")
     return lines
 
 
