@@ -25,8 +25,9 @@ from tfstudy.config import RunConfig, identify, resolve
 from tfstudy.launchers import queue
 from tfstudy.launchers.job import Job
 from tfstudy.record import Record
+from tfstudy.report.formats import markdown
 from tfstudy.report.status import status
-from tfstudy.report.table import markdown
+from tfstudy.report.table import table
 from tfstudy.runs import describe_run, find_runs, held, read_config
 from tfstudy.states import runs_of
 from tfstudy.twin import find_twin
@@ -87,7 +88,7 @@ def ways(root: Path, study: Path, jobs: Sequence[Job]) -> dict[str, Callable[[],
         "grid: what is done": lambda: queue.divide(jobs),
         "grid: estimates": lambda: queue.estimates(jobs, root),
         "grid: keep the plan": lambda: queue.keep_plan(jobs),
-        "table": lambda: markdown(study),
+        "table": lambda: markdown(table(study)),
     }
 
 

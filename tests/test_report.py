@@ -1,17 +1,21 @@
 """Tables and pictures of studies, from made records."""
 
+import csv
 import json
 
 import pytest
 
 from tasks.base import UserError
+from tfstudy.records import read
+from tfstudy.report.formats import FORMATS, columns, markdown
 from tfstudy.report.plots import by_length, by_split, longest_trained
-from tfstudy.report.summary import published, summary
-from tfstudy.report.table import markdown, rows
+from tfstudy.report.summary import summary
+from tfstudy.report.table import table
+from tfstudy.rows import published, rows
 
 
 def result(seed=0, exact=0.5, **more):
-    part = {"role": "test", "n": 10, "exact_match_interval": [0.2, 0.8], "slices": {}}
+    part = {"role": "test", "n": 10, "exact_match_interval": [max(0, exact - 0.3), min(1, exact + 0.3)], "slices": {}}
     part["metrics"] = {"exact_match": exact, "token_accuracy": 0.7, "oracle_length_exact_match": 0.6}
     made = {
         "format": 1, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
@@ -23,8 +27,8 @@ def result(seed=0, exact=0.5, **more):
 
 
 def write(study, *results):
-    for place, made in enumerate(results):
-        folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{place}"
+    for made in results:
+        folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{made['run']}"
         folder.mkdir(parents=True)
         (folder / "config.yaml").write_text(json.dumps({"seed": made["seed"], "model": {"dim": made["experiment"]}}))
         (folder / "test_reads.csv").write_text("test,run\n")
@@ -32,77 +36,154 @@ def write(study, *results):
     return study
 
 
-def row(text, arch):
-    [line] = [line for line in text.splitlines() if f"| {arch} |" in line]
-    return [cell.strip() for cell in line.strip("|").split("|")]
+def only(study, **options):
+    """The cells of a table of one row."""
+    [cells] = columns(table(study, **options))
+    return cells
 
 
-def test_a_row_is_mean_and_deviation_over_seeds_beside_figures_of_the_same_metric(tmp_path):
-    cells = row(markdown(write(tmp_path, result(0, 0.2), result(1, 0.4), result(2, 0.6))), "lstm")
-    assert cells[3:6] == ["3", "40.0 ± 20.0", "20.0, 40.0, 60.0"]
-    assert "13.8 LSTM (Lake & Baroni 2018)" in cells[6]
-    assert "60.2" not in cells[6]
-    assert cells[7] == "60.0 ± 0.0"
-    assert "60.2 GRU+attention (Lake & Baroni 2018)" in cells[8]
+def test_a_row_is_mean_and_interval_over_seeds_beside_figures_of_the_same_metric(tmp_path):
+    cells = only(write(tmp_path, result(0, 0.2), result(1, 0.4), result(2, 0.6)))
+    assert cells["n"] == "3"
+    assert cells["exact match"] == "40.0 [0.0, 89.7]"  # t = 4.303, 20 / sqrt 3: to -9.7, which no share is
+    assert "13.8 LSTM (Lake & Baroni 2018)" in cells["published"]
+    assert "60.2" not in cells["published"]
+    assert cells["oracle length"] == "60.0"
+    assert "60.2 GRU+attention (Lake & Baroni 2018)" in cells["published (oracle)"]
 
 
-def test_one_seed_has_no_deviation(tmp_path):
-    assert row(markdown(write(tmp_path, result(0, 0.2))), "lstm")[3:5] == ["1", "20.0"]
+def test_one_seed_and_equal_seeds_have_the_interval_within_a_run(tmp_path):
+    assert only(write(tmp_path / "one", result(0, 0.2)))["exact match"] == "20.0 [0.0, 50.0]"
+    assert only(write(tmp_path / "two", result(0, 0.2), result(1, 0.2)))["exact match"] == "20.0 [0.0, 50.0]"
 
 
 def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
-    part = result(0)["splits"]["test"]
+    part = result(0)["splits"]["test"] | {"exact_match_interval": [0, 1]}
     names = ("test_11_15", "test_9_10", "test", "test_depth")
-    splits = {name: part | {"metrics": part["metrics"] | {"exact_match": share}} for share, name in enumerate(names)}
+    splits = {name: part | {"metrics": {"exact_match": share / 10}} for share, name in enumerate(names)}
     lengths = {"L90": 10, "L50": 15, "longest": 15, "exact_match": {}}
-    text = markdown(write(tmp_path, result(0, splits=splits, lengths=lengths)))
-    found = [line.split(" | ") for line in text.splitlines() if "| lstm |" in line]
+    found = columns(table(write(tmp_path, result(0, splits=splits, lengths=lengths))))
     places = ["length", "length depth", "length 9_10", "length 11_15"]  # words before numbers
-    assert [(cells[0].strip("| "), float(cells[4])) for cells in found] == list(
-        zip(places, [200, 300, 100, 0], strict=True)
+    assert [(cells["split"], float(cells["exact match"].split()[0])) for cells in found] == list(
+        zip(places, [20, 30, 10, 0], strict=True)
     )
-    assert found[0][-2:] == ["10", ">=15 |"]
-    assert found[1][-1].strip(" |") == ""
+    assert (found[0]["L90"], found[0]["L50"]) == ("10", ">=15")
+    assert found[1]["L90"] == ""
+
+
+def test_l90_is_the_median_of_seeds(tmp_path):
+    made = [
+        result(seed, lengths={"L90": length, "L50": 15, "longest": 15, "exact_match": {}})
+        for seed, length in enumerate([None, 4, 15])
+    ]
+    cells = only(write(tmp_path, *made))
+    assert (cells["L90"], cells["L50"]) == ("4", ">=15")
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
-    table, _ = rows(write(tmp_path, result(0), result(1, experiment="other")))
-    assert [(len(row.results), row.name) for row in table] == [
-        (1, "default model.dim=e"),
-        (1, "default model.dim=other"),
-    ]
+    found = rows(read(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
+    assert [(len(row.runs), row.name) for row in found] == [(1, "default model.dim=e"), (1, "default model.dim=other")]
 
 
-def test_the_same_seed_twice_is_refused(tmp_path):
-    with pytest.raises(UserError, match="there twice"):
-        rows(write(tmp_path, result(0), result(0, 0.9)))
+def test_rows_of_one_config_are_told_apart_by_their_data_and_code(tmp_path):
+    study = write(tmp_path, result(0), result(0, experiment="other", run="ab"))
+    path = study / "scan-length" / "lstm" / "s0-ab" / "config.yaml"
+    path.write_text(path.read_text().replace("other", "e"))
+    assert [row.name for row in rows(read(study).runs)] == ["default experiment=e", "default experiment=other"]
 
 
 def test_diverged_runs_are_counted(tmp_path):
     diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
-    assert row(markdown(write(tmp_path, result(0), diverged)), "lstm")[3] == "1, 1 diverged"
+    found = table(write(tmp_path, result(0), diverged))
+    assert columns(found)[0]["n"] == "1, 1 diverged"
+    assert "1 runs diverged and measured nothing" in found.notes
+
+
+def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
+    high = [result(seed, 0.8 + seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
+    low = [result(seed, 0.2 - (-1) ** seed / 100) for seed in range(5)]
+    found = table(write(tmp_path, *high, *low), baseline="lstm")
+    cnn, lstm = columns(found)
+    assert (cnn["group"], lstm["group"]) == ("a", "b")
+    assert cnn["to lstm"].startswith("+62.2 [")
+    assert (cnn["p"], lstm["p"], lstm["to lstm"]) == ("<.001", "", "")
+    text = markdown(found)
+    assert "| **82.0 [80.0, 84.0]** | a |" in text
+    assert "**19" not in text
+    assert "(paired t, two-sided, Holm over 1 pairs, .05)" in text
+    assert "1 of 1 tests rest on normal differences: with 5 seeds" in text
+
+
+def test_nothing_is_bold_where_nothing_differs(tmp_path):
+    some = [result(seed, 0.5 + seed / 100) for seed in range(3)]
+    others = [result(seed, 0.52 - seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(3)]
+    text = markdown(table(write(tmp_path, *some, *others)))
+    assert text.count("| a |") == 2
+    assert "**" not in text
+
+
+def test_a_tag_makes_a_row_of_each_of_its_values(tmp_path):
+    part = result(0)["splits"]["test"]
+    slices = {"length": {v: {"n": 5, "metrics": {"exact_match": 1 / int(v)}} for v in ("10", "2")}}
+    study = write(tmp_path, result(0, splits={"test": part | {"slices": slices}}))
+    assert [(cells["length"], cells["exact match"]) for cells in columns(table(study, by="length"))] == [
+        ("2", "50.0"),
+        ("10", "10.0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"by": "lenght"}, "must be one of"),
+        ({"metric": "exact"}, "did you mean 'exact_match'?"),
+        ({"baseline": "lsmt"}, "did you mean 'lstm'?"),
+    ],
+)
+def test_names_that_do_not_occur_are_refused(tmp_path, options, said):
+    with pytest.raises(UserError) as error:
+        table(write(tmp_path, result(0)), **options)
+    assert said in str(error.value)
+
+
+def test_every_format_has_the_same_figures(tmp_path):
+    study = write(tmp_path, result(0, 0.25), result(1, 0.75))
+    found = table(study)
+    text = {name: write_(found) for name, write_ in FORMATS.items()}
+    [row] = json.loads(text["json"])["rows"]
+    assert (row["mean"], row["n"], row["each_seed"]) == (50.0, 2, {"0": 25.0, "1": 75.0})
+    assert row["runs"] == [str(study / "scan-length" / "lstm" / f"s{seed}-{seed:064d}") for seed in (0, 1)]
+    [line] = csv.DictReader(text["csv"].splitlines())
+    assert (line["mean"], line["n"], line["each_seed"]) == ("50.0", "2", "0:25 1:75")
+    for name in ("md", "tex", "html"):
+        assert "50.0 [0.0, 100.0]" in text[name]
+    assert r"Lake \& Baroni" in text["tex"]
+    assert "Lake &amp; Baroni" in text["html"]
 
 
 def test_what_is_left_out_is_named(tmp_path):
-    study = write(tmp_path, result(0), result(1, smoke=True))
-    begun = study / "scan-length" / "cnn" / "s0-x"
+    study = write(tmp_path, result(0), result(1, smoke=True), result(2, tuning=True))
+    begun = study / "scan-length" / "cnn" / "s0-0a"
     begun.mkdir(parents=True)
     (begun / "config.yaml").write_text("")
-    text = markdown(study)
-    assert "s1-1 is a smoke run" in text
-    assert f"{begun} is not a finished run" in text
-    assert "1 runs on cpu; checkpoint: last; decoding: greedy" in text
-    assert "scored 1 time(s)" in text
+    text = markdown(table(study))
+    assert "left out, a smoke run: scan-length/lstm/s1-" in text
+    assert "left out, a trial of tuning: scan-length/lstm/s2-" in text
+    assert "left out, not finished: scan-length/cnn/s0-0a" in text
+    assert "1 runs, 1 seeds a row; cpu" in text
+    assert "scored 1 time(s)\n" in text
 
 
 def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
-        markdown(tmp_path)
+        table(tmp_path)
 
 
 @pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
 def test_a_picture_of_a_study(tmp_path, ending):
-    study = write(tmp_path / "study", result(0), result(1), result(0, arch="cnn"), result(0, arch="other"))
+    study = write(
+        tmp_path / "study", result(0), result(1), *(result(0, arch=a, experiment=a, run=a) for a in ("cnn", "other"))
+    )
     by_split(study, tmp_path / f"picture{ending}")
     assert (tmp_path / f"picture{ending}").stat().st_size > 1000
 
@@ -131,7 +212,7 @@ def test_accuracy_by_length_is_drawn_with_what_was_trained_on(tmp_path):
     study = write(tmp_path / "study", result(0, splits=splits, lengths=lengths))
     by_length(study, tmp_path / "out.png")
     assert (tmp_path / "out.png").read_bytes()[1:4] == b"PNG"
-    assert longest_trained(rows(study)[0][0]) == 12
+    assert longest_trained(rows(read(study).runs)[0]) == 12
 
 
 def test_a_study_without_lengths_has_no_curves(tmp_path):

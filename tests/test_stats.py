@@ -99,11 +99,20 @@ def test_five_pairs_can_not_go_below_a_sixteenth_without_assumptions():
 
 def test_differences_without_spread_are_not_infinitely_certain():
     found = compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=True)
-    assert (found.mean, found.p, found.method) == (100.0, 0.0625, "sign permutation")
+    assert (found.p, found.low, found.high) == (
+        pytest.approx(2 / 252),
+        100.0,
+        100.0,
+    )  # labels: 252 ways, 2 as far apart
+    assert found == compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=False)
     assert math.isnan(found.effect)
-    apart = compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=False)
-    assert (apart.p, apart.low, apart.high) == (pytest.approx(2 / 252), 100.0, 100.0)
     assert seeds_needed(found) is None
+    same = compare(seeded([1.0, 2.0, 3.0, 4.0, 5.0]), seeded([0.0, 1.0, 2.0, 3.0, 4.0]), paired=True)
+    assert (same.mean, same.p, same.method) == (1.0, 0.0625, "sign permutation")
+
+
+def test_the_power_of_an_effect_beyond_all_measure_is_1():
+    assert power_of_t(500.0, 5, paired=True) == pytest.approx(1)
 
 
 def test_equal_figures_do_not_differ():

@@ -24,7 +24,7 @@ FLOORS = (
     ("tfstudy.experiment", "tfstudy.finished",),
     (
         "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
-        "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy",
+        "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy", "tfstudy.records", "tfstudy.rows", "tfstudy.verdicts",
     ),
     ("tfstudy.cli",),
     ("tfstudy.__main__",),

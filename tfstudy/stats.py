@@ -5,6 +5,7 @@ differences for normal; from 8 on a permutation test needs no more than that sig
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
@@ -58,62 +59,65 @@ def interval(values: Values, level: float = 0.95) -> Interval:
 
     Equal values have an interval of no width: what is not known of them is within the runs (`tasks.scoring.wilson`).
     """
-    from scipy import stats
-
     x = _finite(values)
     n, mean = len(x), float(x.mean()) if len(x) else math.nan
     if n < 2:
         return Interval(mean, math.nan, math.nan, n, "t")
     if n >= 10 and np.ptp(x) > 0:
+        from scipy import stats
+
         found = stats.bootstrap((x,), np.mean, confidence_level=level, n_resamples=9999, rng=np.random.default_rng(0))
         ends = found.confidence_interval
         return Interval(mean, float(ends.low), float(ends.high), n, "bootstrap")
-    half = float(stats.t.ppf((1 + level) / 2, n - 1) * x.std(ddof=1) / math.sqrt(n))
+    half = quantile((1 + level) / 2, n - 1) * float(x.std(ddof=1)) / math.sqrt(n)
     return Interval(mean, mean - half, mean + half, n, "t")
 
 
 def compare(first: Mapping[int, float], second: Mapping[int, float], paired: bool, level: float = 0.95) -> Difference:
-    """The difference of two sets of figures by seed; paired, it is over the seeds that both have."""
-    if not paired:
-        return _unpaired(_finite(list(first.values())), _finite(list(second.values())), level)
+    """The difference of two sets of figures by seed; paired, it is over the seeds that both have.
+
+    Sets without any spread are compared unpaired: pairs would hide how unlikely it is that all of one lie above all of
+    the other.
+    """
+    x, y = _finite(list(first.values())), _finite(list(second.values()))
     shared = sorted(first.keys() & second.keys())
+    if not paired or (min(len(x), len(y)) > 1 and np.ptp(x) == np.ptp(y) == 0):
+        return _unpaired(x, y, level)
     return _paired(_finite([first[seed] - second[seed] for seed in shared]), level)
 
 
 def _paired(x: NDArray[np.float64], level: float) -> Difference:
-    from scipy import stats
-
     n = len(x)
     method = "paired t" if n < 8 else "sign permutation"
     if n < 2:
         return Difference(float(x.mean()) if n else math.nan, *3 * (math.nan,), n, math.nan, method, _few(n))
     mean, spread = float(x.mean()), float(x.std(ddof=1))
-    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * spread / math.sqrt(n)
+    half = quantile((1 + level) / 2, n - 1) * spread / math.sqrt(n)
     least = 2.0 ** (1 - n)
     note = f"{n} pairs: a test without assumptions can't go below p = {least:.2g}" if least > ALPHA else ""
     if n >= 8 or not spread:  # differences without spread would have any t
         p = sign_permutation(x)
         method = "sign permutation"
     else:
-        p = float(stats.ttest_1samp(x, 0.0).pvalue)
+        p = two_sided(mean / spread * math.sqrt(n), n - 1)
     effect = mean / spread * _correction(n - 1) if spread else math.nan
     return Difference(mean, mean - half, mean + half, p, n, effect, method, note)
 
 
 def _unpaired(x: NDArray[np.float64], y: NDArray[np.float64], level: float) -> Difference:
-    from scipy import stats
-
     n = len(x) + len(y)
     mean = float(x.mean() - y.mean()) if len(x) and len(y) else math.nan
     if min(len(x), len(y)) < 2:
         return Difference(mean, *3 * (math.nan,), n, math.nan, "Welch", _few(min(len(x), len(y))))
-    pooled = math.sqrt((x.var(ddof=1) * (len(x) - 1) + y.var(ddof=1) * (len(y) - 1)) / (n - 2))
+    first, second = float(x.var(ddof=1)), float(y.var(ddof=1))
+    pooled = math.sqrt((first * (len(x) - 1) + second * (len(y) - 1)) / (n - 2))
     effect = mean / pooled * _correction(n - 2) if pooled else math.nan
     labels = min(len(x), len(y)) >= 8 or not pooled
     if pooled:
-        found = stats.ttest_ind(x, y, equal_var=False)
-        ends = found.confidence_interval(level)
-        low, high, p = float(ends.low), float(ends.high), float(found.pvalue)
+        a, b = first / len(x), second / len(y)
+        degrees = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1))  # Welch 1947
+        half = quantile((1 + level) / 2, degrees) * math.sqrt(a + b)
+        low, high, p = mean - half, mean + half, two_sided(mean / math.sqrt(a + b), degrees)
     else:
         low = high = mean
     if labels:
@@ -190,18 +194,33 @@ def seeds_needed(found: Difference, alpha: float = ALPHA, power: float = POWER) 
     if math.isnan(found.effect) or not found.effect:
         return None
     paired = found.method in ("paired t", "sign permutation")
-    sizes = range(2, MOST + 1)
-    return next((n for n in sizes if power_of_t(abs(found.effect), n, paired, alpha) >= power), None)
+    needed = 2 + bisect_left(range(2, MOST + 1), power, key=lambda n: power_of_t(abs(found.effect), n, paired, alpha))
+    return needed if needed <= MOST else None
 
 
 def power_of_t(effect: float, n: int, paired: bool, alpha: float = ALPHA) -> float:
     """Of a two-sided t test with n pairs, or n values each: how often it finds this effect (Cohen 1988, chapter 2)."""
-    from scipy import stats
+    from scipy.special import nctdtr
 
     degrees = n - 1 if paired else 2 * n - 2
-    centre = effect * math.sqrt(n if paired else n / 2)
-    critical = stats.t.ppf(1 - alpha / 2, degrees)
-    return float(stats.nct.sf(critical, degrees, centre) + stats.nct.cdf(-critical, degrees, centre))
+    centre = min(30.0, effect * math.sqrt(n if paired else n / 2))  # beyond it scipy has no answer, nor is it needed
+    critical = quantile(1 - alpha / 2, degrees)
+    below = float(nctdtr(degrees, centre, -critical))  # nan where it is next to nothing
+    return 1 - float(nctdtr(degrees, centre, critical)) + (0.0 if math.isnan(below) else below)
+
+
+def quantile(share: float, degrees: float) -> float:
+    """Of Student's distribution. `scipy.special` has it at a tenth of what importing `scipy.stats` takes."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, share))
+
+
+def two_sided(t: float, degrees: float) -> float:
+    """How often Student's t is as far from 0."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(degrees, -abs(t)))
 
 
 def reach(lengths: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
@@ -219,7 +238,7 @@ def log_fit(x: Values, y: Values, level: float = 0.95) -> Fit:
     from scipy import stats
 
     found = stats.linregress(np.log10(np.asarray(x, float)), np.asarray(y, float))
-    half = float(stats.t.ppf((1 + level) / 2, len(x) - 2) * found.stderr) if len(x) > 2 else math.nan
+    half = quantile((1 + level) / 2, len(x) - 2) * float(found.stderr) if len(x) > 2 else math.nan
     slope = float(found.slope)
     return Fit(float(found.intercept), slope, slope - half, slope + half, float(found.rvalue) ** 2)
 

@@ -29,6 +29,7 @@ LoggerNames = Annotated[
     str, typer.Option("--logger", metavar="NAME,...", help="Beside metrics.csv: tensorboard, wandb, mlflow.")
 ]
 Results = Annotated[Path, typer.Option(help="The folder of all results.")]
+StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="A study, a folder within the results.")]
 RESULTS = Path("results")
 
 

@@ -5,24 +5,38 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, app
+from tfstudy.cli.options import RESULTS, Results, StudyName, app
 
 
 @app.command()
 def table(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, a folder within the results.")] = "runs",
+    study: StudyName = "",
+    by: Annotated[str, typer.Option(metavar="NAME,...", help="Order by task, split, arch, preset or a tag.")] = "",
+    metric: Annotated[str, typer.Option(help="exact_match, or what else was measured; BLEU for translation.")] = "",
+    baseline: Annotated[str, typer.Option(help="An architecture, or a row's, to set the others against.")] = "",
+    format_: Annotated[str, typer.Option("--format", help="md, csv, tex, html or json.")] = "md",
     results: Results = RESULTS,
 ) -> None:
-    """Print a study's finished runs as a Markdown table, beside published figures."""
-    from tfstudy.report.table import markdown
+    """Print a study's finished runs as a table: intervals, which rows differ, published figures. All without STUDY."""
+    from tasks.base import one_of
+    from tfstudy.report import table as tables
+    from tfstudy.report.formats import FORMATS
 
-    print(markdown(results / study), end="")
+    write = FORMATS[one_of("--format", format_, tuple(FORMATS))]
+    print(write(tables.table(folder(results, study), by, metric, baseline)), end="")
+
+
+def folder(results: Path, study: str) -> Path:
+    """A study's folder, or that of all without a name; `UserError` if there is none of that name."""
+    from tfstudy.states import find_study
+
+    return find_study(results, study) if study else results
 
 
 @app.command()
 def plot(
     out: Annotated[Path, typer.Option(help="The picture's file: .png, .svg or .pdf.")],
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study, a folder within the results.")] = "runs",
+    study: StudyName = "",
     by: Annotated[str, typer.Option(help="split: a point a seed, beside published figures; length: curves.")] = "split",
     results: Results = RESULTS,
 ) -> None:
@@ -31,7 +45,7 @@ def plot(
     from tfstudy.report import plots
 
     draw = {"split": plots.by_split, "length": plots.by_length}[base.one_of("--by", by, ("split", "length"))]
-    draw(results / study, out)
+    draw(folder(results, study), out)
     print(out)
 
 

@@ -6,9 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, Run, app
-
-StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="A study, a folder within the results.")]
+from tfstudy.cli.options import RESULTS, Results, Run, StudyName, app
 
 
 @app.command()

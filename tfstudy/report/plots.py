@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tasks.base import UserError, one_of
 from tfstudy.evaluation import ENOUGH
-from tfstudy.report.summary import published
-from tfstudy.report.table import ARCHITECTURES, Row, rows
+from tfstudy.records import some
+from tfstudy.rows import Row, of_same_kind, rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ def by_split(study: Path, out: Path) -> None:
     import pandas as pd
     import seaborn as sns
 
-    table, _ = rows(study)
+    table = rows(some(study).runs)
     points = pd.DataFrame(
         [
             {"split": place(row, table), "architecture": label(row.arch, row.name), "exact match": value}
@@ -76,15 +76,15 @@ def by_length(study: Path, out: Path) -> None:
     import pandas as pd
     import seaborn as sns
 
-    found = [row for row in rows(study)[0] if row.test == "test"]
+    found = [row for row in rows(some(study).runs) if row.test == "test"]
     points = pd.DataFrame(
         [
-            {"experiment": f"{row.task} {row.split}", "architecture": label(row.arch, row.name), "seed": result["seed"],
+            {"experiment": f"{row.task} {row.split}", "architecture": label(row.arch, row.name), "seed": result.seed,
              "length": int(length), "exact match": 100 * part["exact_match"]}
             for row in found
-            for result in row.results
-            for length, part in result.get("lengths", {}).get("exact_match", {}).items()
-            if part["n"] >= min(ENOUGH, max(p["n"] for p in result["lengths"]["exact_match"].values()))
+            for result in (run.result for run in row.runs)
+            for length, part in result.lengths.get("exact_match", {}).items()
+            if part["n"] >= min(ENOUGH, max(p["n"] for p in result.lengths["exact_match"].values()))
         ]
     )  # fmt: skip
     if points.empty:
@@ -110,8 +110,8 @@ def by_length(study: Path, out: Path) -> None:
 
 def longest_trained(row: Row) -> int | None:
     """The longest length of the validation split, which is in distribution; None if there is none."""
-    parts = [result["splits"].get("validation", {}) for result in row.results]
-    lengths = [int(value) for part in parts for value in part.get("slices", {}).get("length", {})]
+    parts = [run.result.splits["validation"] for run in row.runs if "validation" in run.result.splits]
+    lengths = [int(value) for part in parts for value in part.by.get("length", {})]
     return max(lengths, default=None)
 
 
@@ -139,6 +139,5 @@ def place(row: Row, table: Sequence[Row]) -> str:
 
 def quoted(row: Row) -> list[float]:
     """Published exact match of this kind of architecture, those that are plain numbers."""
-    figures = published(row.task, row.split, "exact match", row.test)
-    values = [figure["value"] for figure in figures if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,))]
+    values = [figure["value"] for figure in of_same_kind(row, "exact match")]
     return [float(value) for value in values if value.replace(".", "", 1).isdigit()]

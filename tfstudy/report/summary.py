@@ -1,15 +1,13 @@
 """One run's result as a table for the terminal, with the published figures for its split."""
 
-import csv
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatch
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from tasks.base import one_of
-from tfstudy.config import configs
+from tfstudy.rows import published
 
 COLUMNS = {  # metrics that have a column, where they are measured
     "bleu": "BLEU",
@@ -19,14 +17,6 @@ COLUMNS = {  # metrics that have a column, where they are measured
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher-forced",
 }
-
-
-def published(task: str, split: str, metric: str = "", test: str = "") -> list[dict[str, str]]:
-    """The rows of `configs/published.csv` for this experiment, of one metric or of all, for one test split or all."""
-    path = configs() / "published.csv"
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if (row["task"], row["split"]) == (task, split)]
-    return [row for row in rows if metric in ("", row["metric"]) and (not test or fnmatch(test, row["test"]))]
 
 
 def summary(result: Mapping[str, Any], by: str = "") -> list[Table | str]:

@@ -1,181 +1,250 @@
-"""A study as a table: what its finished runs measured, beside what papers report."""
+"""A study as a table: what its finished runs measured, which rows differ, and what papers report."""
 
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import median
 from typing import Any, NamedTuple
 
-from tasks.base import UserError
-from tfstudy.config import read_yaml
-from tfstudy.record import Record
-from tfstudy.report.summary import published, reached
-from tfstudy.runs import find_runs, read_result
+import msgspec
 
-ARCHITECTURES = {  # names in papers of the kinds of network that ours are
-    "transformer": ("Transformer", "Rel. Universal Transformer"),
-    "lstm": ("LSTM", "LSTM+attention", "GRU", "GRU+attention"),
-    "cnn": ("CNN",),
+from tasks.base import UserError, one_of
+from tfstudy import stats
+from tfstudy.records import Measured, Study, some
+from tfstudy.rows import Row, main_metrics, of_same_kind, order, rows
+from tfstudy.verdicts import Verdict, groups, spread, verdicts
+
+OVER = "token accuracy, mean over lengths"
+NAMES = {  # of metrics, in tables and in configs/published.csv
+    "exact_match": "exact match",
+    "token_accuracy": "token accuracy",
+    "oracle_length_exact_match": "exact match, oracle length",
+    "teacher_forced_accuracy": "teacher-forced accuracy",
+    "bleu": "BLEU",
+    "chrf": "chrF",
 }
+BY = ("task", "split", "arch", "preset")  # what rows are put in order by, beside a tag
+Interval = tuple[float, float]
 
 
-class Row(NamedTuple):
-    """Runs that differ in their seed alone, on one of their test splits."""
+class Line(NamedTuple):
+    """A row of the table; shares in per cent, nan and None where nothing is known."""
 
-    task: str
-    split: str
-    test: str
-    arch: str
-    preset: str
-    settings: str  # what tells it from other rows of the same name, such as "model.dropout=0.5"
-    results: Sequence[dict[str, Any]]
-    diverged: int
-
-    @property
-    def name(self) -> str:
-        """The preset, and the settings if the preset alone does not say which row this is."""
-        return " ".join(filter(None, [self.preset, self.settings]))
-
-    @property
-    def place(self) -> str:
-        """The experiment and, unless it is called `test`, the test split."""
-        return self.split if self.test == "test" else f"{self.split} {self.test.removeprefix('test_')}"
-
-    def parts(self) -> list[dict[str, Any]]:
-        """What every run measured on this split."""
-        return [r["splits"][self.test] for r in self.results if r["splits"].get(self.test, {"n": 0})["n"]]
-
-    def values(self, metric: str, kind: str = "metrics") -> list[float]:
-        """The metric of every run that measured it, in per cent; `kind` may be `mean_over_lengths`."""
-        return [100 * part[kind][metric] for part in self.parts() if metric in part.get(kind, {})]
+    row: Row
+    metric: str
+    mean: float
+    interval: Interval | None
+    method: str  # of the interval: t, bootstrap, or Wilson (within a run)
+    group: str  # letters: rows of the same examples that share one do not differ significantly
+    top: bool  # of the best group, where there are several
+    against: Verdict | None  # the difference to the baseline
+    oracle: float
+    over_lengths: float
+    chrf: float
+    reaches: dict[str, str]  # L90 and L50
+    parameters: int
+    seconds: float  # of training, the median of its runs
+    published: list[dict[str, str]]  # of the same metric, on the same split, by the same kind of network
+    published_oracle: list[dict[str, str]]
+    published_over: list[dict[str, str]]
 
 
-def rows(study: Path) -> tuple[list[Row], list[str]]:
-    """The rows of a study, and a line on every run that is left out. `UserError` if a run is there twice."""
-    groups: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    configs: dict[tuple[str, ...], dict[str, Any]] = {}
-    left_out = []
-    for path in find_runs(study):
-        try:
-            result = read_result(path)
-        except UserError as error:
-            left_out.append(str(error))
-            continue
-        if result["smoke"]:
-            left_out.append(f"{path} is a smoke run")
-            continue
-        if result.get("tuning"):
-            left_out.append(f"{path} is a trial of tuning")
-            continue
-        key = (result["task"], result["split"], result["arch"], result["preset"] or "default", result["experiment"])
-        others = groups.setdefault(key, [])
-        if key not in configs:
-            configs[key] = flat(read_yaml(path / "config.yaml"))
-        if any(other["seed"] == result["seed"] for other in others):
-            raise UserError(f"{path} is there twice: another folder of the study has the same experiment and seed")
-        others.append(result | {"test_reads": Record(path, result["run"]).test_reads()})
-    if not groups:
-        others_too = f"; left out: {left_out[0]}{', ...' * (len(left_out) > 1)}" if left_out else ""
-        raise UserError(f"no finished run under {study}{others_too}")
-    found = []
-    for group, results in groups.items():
-        alike = [configs[other] for other in groups if other[:-1] == group[:-1]]
-        differ = [name for name, value in configs[group].items() if any(c.get(name) != value for c in alike)]
-        settings = " ".join(f"{name}={configs[group][name]}" for name in differ if name not in ("seed", "data.root"))
-        finished = sorted((r for r in results if r["status"] == "finished"), key=lambda r: r["seed"])
-        task, split, arch, preset, _ = group
-        tests = dict.fromkeys(name for r in finished for name, part in r["splits"].items() if part["role"] == "test")
-        for test in tests or ["test"]:
-            found.append(Row(task, split, test, arch, preset, settings, finished, len(results) - len(finished)))
-    return sorted(found, key=order), left_out
+class Table(NamedTuple):
+    """Lines, and what a reader must know of how they came about."""
+
+    lines: list[Line]
+    verdicts: list[Verdict]
+    baseline: str
+    notes: list[str]
 
 
-def order(row: Row) -> tuple[Any, ...]:
-    """Rows by experiment, then test splits by the numbers in their names, then architecture."""
-    numbers = tuple(int(part) for part in row.test.split("_") if part.isdigit())
-    return row.task, row.split, row.test != "test", numbers, row.test, row.arch, row.preset, row.settings
+def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Table:
+    """The table of a study, or of all studies under a folder.
+
+    `by` names what rows are in order by: `split,arch`, or a tag such as `length`, which makes a row of each of its
+    values. `baseline`, which the others are set against, is an architecture or a row's label (`lstm train.steps=600`).
+    `UserError` if there is no finished run, or for names that do not occur.
+    """
+    found = some(study)
+    keys = [key.strip() for key in by.split(",") if key.strip()]
+    tags = _tags(found.runs)
+    for key in keys:
+        one_of("--by", key, (*BY, *tags))
+    chosen = [key for key in keys if key not in BY]
+    if len(chosen) > 1:
+        raise UserError(f"--by may have one tag, but has {' and '.join(chosen)}")
+    return of_rows(found, in_order(rows(found.runs, "".join(chosen)), keys), metric, baseline)
 
 
-def flat(tree: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Sections as one level of keys such as `model.dim`."""
-    out: dict[str, Any] = {}
-    for key, value in tree.items():
-        out |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+def of_rows(study: Study, found: Sequence[Row], metric: str = "", baseline: str = "") -> Table:
+    """The table of these rows of a study."""
+    metrics = main_metrics(found, metric)
+    judged = verdicts(found, metrics)
+    letters = groups(found, judged, metrics)
+    if baseline:
+        one_of("--baseline", baseline, sorted({name for row in found for name in (row.label, row.arch)}))
+    several = {row.where for row, group in zip(found, letters, strict=True) if group and "a" not in group}
+    base = to_baseline(judged, baseline)
+    lines = [
+        line(row, metrics[row.task], group, "a" in group and row.where in several, base.get(id(row)))
+        for row, group in zip(found, letters, strict=True)
+    ]
+    return Table(lines, judged, baseline, footer(study, found, judged))
+
+
+def to_baseline(judged: Sequence[Verdict], baseline: str) -> dict[int, Verdict]:
+    """Each row's verdict against the first row of this label, or of this architecture, among those of its examples."""
+    out: dict[int, Verdict] = {}
+    for verdict in judged:
+        for one in (verdict, turned(verdict)):
+            if one.second.label == baseline or (one.second.arch == baseline and one.first.arch != baseline):
+                out.setdefault(id(one.first), one)
     return out
 
 
-OVER = "token accuracy, mean over lengths"
+def turned(verdict: Verdict) -> Verdict:
+    """The same verdict, the other way round."""
+    found = verdict.found
+    other = found._replace(mean=-found.mean, low=-found.high, high=-found.low, effect=-found.effect)
+    return Verdict(verdict.second, verdict.first, other, verdict.p)
 
 
-def markdown(study: Path) -> str:
-    """The study's table in Markdown; columns that nothing stands in are left out."""
-    table, left_out = rows(study)
-    several_tasks = len({row.task for row in table}) > 1
-    columns = [cells(row) | ({"task": row.task} if several_tasks else {}) for row in table]
-    names = [name for name in ("task", *cells(table[0])) if any(column.get(name) for column in columns)]
-    heads = [name.removesuffix(" (oracle)").removesuffix(" (over lengths)").removesuffix(" (BLEU)") for name in names]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(names) + "|"]
-    lines += [f"| {' | '.join(column.get(name, '') for name in names)} |" for column in columns]
-    return "\n".join([*lines, "", *footer(table), *(f"- left out: {text}" for text in left_out)]) + "\n"
+def line(row: Row, metric: str, group: str, top: bool, against: Verdict | None) -> Line:
+    """What stands in a row."""
+    found = spread(row, metric)
+    results = [run.result for run in row.runs]
+    whole = not row.tag and row.test == "test"
+    reaches = [r.lengths for r in results if r.lengths] if whole else []
+    return Line(
+        row=row,
+        metric=metric,
+        mean=found.mean,
+        interval=None if math.isnan(found.low) else (found.low, found.high),
+        method=found.method,
+        group=group,
+        top=top,
+        against=against,
+        oracle=_mean(row.values("oracle_length_exact_match")),
+        over_lengths=_mean(row.values("token_accuracy", "mean_over_lengths")) if not row.tag else math.nan,
+        chrf=_mean(row.values("chrf")),
+        reaches={name: reach(reaches, name) for name in ("L90", "L50")} if reaches else {},
+        parameters=results[0].parameters if results else 0,
+        seconds=median(r.train_seconds for r in results) if results else math.nan,
+        published=of_same_kind(row, NAMES.get(metric, metric)),
+        published_oracle=of_same_kind(row, NAMES["oracle_length_exact_match"]),
+        published_over=of_same_kind(row, OVER),
+    )
 
 
-def cells(row: Row) -> dict[str, str]:
-    """Column to text, in the table's order."""
-    exact = row.values("exact_match")
-    reach = [r["lengths"] for r in row.results if r.get("lengths")] if row.test == "test" else []
-    return {
-        "split": row.place,
-        "architecture": row.arch,
-        "preset": row.name,
-        "seeds": f"{len(exact)}" + (f", {row.diverged} diverged" if row.diverged else ""),
-        "BLEU": spread(row.values("bleu")),
-        "published (BLEU)": quoted(row, "BLEU"),
-        "chrF": spread(row.values("chrf")),
-        "exact match": spread(exact),
-        "each seed": ", ".join(f"{value:.1f}" for value in exact) if len(exact) > 1 else "",
-        "published": quoted(row, "exact match"),
-        "oracle length": spread(row.values("oracle_length_exact_match")),
-        "published (oracle)": quoted(row, "exact match, oracle length"),
-        OVER: spread(row.values("token_accuracy", "mean_over_lengths")),
-        "published (over lengths)": quoted(row, OVER),
-        "L90": ", ".join(reached(lengths, "L90") for lengths in reach),
-        "L50": ", ".join(reached(lengths, "L50") for lengths in reach),
-    }
+def in_order(found: Sequence[Row], keys: Sequence[str]) -> list[Row]:
+    """The rows, ordered by these first."""
+
+    def key(row: Row) -> tuple[Any, ...]:
+        usual = order(row)
+        own = {"task": usual[:1], "split": usual[1:5], "arch": (row.arch,), "preset": (row.preset, row.settings)}
+        return tuple(own.get(name, usual[5:6]) for name in keys)
+
+    return sorted(found, key=key) if keys else list(found)
 
 
-def spread(values: Sequence[float]) -> str:
-    """Mean ± standard deviation, or the one value, or nothing."""
-    return f"{mean(values):.1f} ± {stdev(values):.1f}" if len(values) > 1 else "".join(f"{v:.1f}" for v in values)
+def reach(lengths: Sequence[dict[str, Any]], name: str) -> str:
+    """The median of L90 or L50 over seeds: `>=` if it is no less than the longest tested, `none` if no length holds."""
+    length, censored = stats.reach([(one[name] or 0, one[name] == one["longest"]) for one in lengths])
+    return "none" if not length else f">={length}" if censored else str(length)
 
 
-def quoted(row: Row, metric: str) -> str:
-    """Published figures of the same kind of network on this split, in this metric."""
-    texts = []
-    for figure in published(row.task, row.split, metric, row.test):
-        if figure["arch"] in ARCHITECTURES.get(row.arch, (row.arch,)):
-            plain = figure["spread"].replace(".", "", 1).isdigit()
-            spread = f" ± {figure['spread']}" if plain else f" ({figure['setting']})" * bool(figure["spread"])
-            texts.append(f"{figure['value']}{spread} {figure['arch']} ({figure['paper']})")
-    return "; ".join(texts)
-
-
-def footer(table: Iterable[Row]) -> list[str]:
-    """What a reader must know of how the numbers came about."""
-    results = list({result["run"]: result for row in table for result in row.results}.values())
-    reads = {times for r in results for times in r["test_reads"].values()}
-    overlaps = sum(n for r in results for n in r["overlap"].values())
-    sizes = {f"{r['arch']} ({r['preset']}) {r['parameters']:,}" for r in results}
-    hours = sum(r["train_seconds"] * (not r.get("trained_in")) + r["evaluate_seconds"] for r in results) / 3600
-    return [
-        "- per cent on test; mean ± standard deviation over seeds; the spread of a published figure is its paper's",
-        f"- {len(results)} runs on {several(r['device'] for r in results)}; "
-        f"checkpoint: {several(r['checkpoint'] for r in results)}; "
-        f"decoding: {several(r['decode']['method'] for r in results)}, free-running to EOS unless told otherwise",
-        f"- each test split was scored {several(reads)} time(s); "
-        f"examples of held-out splits whose source occurs in train: {overlaps}",
-        f"- parameters: {several(sizes)}; {hours:.1f} hours of training and evaluation in all",
+def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> list[str]:
+    """The protocol: what the numbers are, how they were tested, and what they were made with."""
+    runs = list({id(run): run for row in found for run in (*row.runs, *row.diverged)}.values())
+    results = [run.result for run in runs]
+    ended = [run for run in runs if run.finished]
+    reads = sorted({times for run in ended for times in run.test_reads().values()})
+    tests = [name for run in ended for name, part in run.result.splits.items() if part.role == "test"]
+    overlaps = sum(run.result.overlap.get(name, 0) for run in ended for name in run.result.splits)
+    hours = sum(r.train_seconds * (not r.trained_in) + r.evaluate_seconds for r in results) / 3600
+    reached = [row for row in found if any(run.result.lengths for run in row.runs)]
+    lines = [
+        "per cent on test, mean over seeds [95 % interval]: Student's below 10 seeds, bootstrap (BCa) from 10 on; with "
+        "one seed, or where all have the same figure, Wilson's within a run",
+        *_tested(judged),
+        *(["L90, L50: the length up to which 90 and 50 % are right, the median of seeds"] if reached else []),
+        f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
+        f"{several(r.decode.get('method', '') for r in results)}, free-running to EOS; each test split was scored "
+        f"{several(reads) or 'an unknown number of'} time(s)"
+        + ("" if all(n == 1 for n in reads) else ": more than once is a choice that can follow the result"),
+        f"examples of held-out splits whose source occurs in train: {overlaps:,} in {len(tests)} scored splits",
+        f"{len(runs)} runs, {several(seeds(row) for row in found)} seeds a row; {several(r.device for r in results)}; "
+        f"{hours:.1f} device hours of training and evaluation; {made_with(runs)}",
+        *(f"{name}: {signature}" for name, signature in signatures(results).items()),
     ]
+    diverged = sum(not run.finished for run in runs)
+    return [*lines, *([f"{diverged} runs diverged and measured nothing"] if diverged else []), *study.told()]
+
+
+def _tested(judged: Sequence[Verdict]) -> list[str]:
+    tested = [v for v in judged if not math.isnan(v.p)]
+    if not tested:
+        return ["no two rows of the same examples have 2 seeds each, so nothing is tested"] if judged else []
+    methods = several(v.found.method for v in tested)
+    few = min(v.found.n for v in tested)
+    lines = [
+        f"group: rows of the same examples that share a letter do not differ significantly ({methods}, two-sided, Holm "
+        f"over {len(tested)} pairs, .05); bold: the best group, where there are several"
+    ]
+    limits = [v for v in tested if v.found.note]
+    if limits:
+        lines.append(
+            f"{len(limits)} of {len(tested)} tests rest on normal differences: with {few} seeds no test without that "
+            "assumption can go below .05"
+        )
+    return lines
+
+
+def seeds(row: Row) -> int:
+    """How many of its runs are finished."""
+    return len(row.runs)
+
+
+class Made(msgspec.Struct):
+    """Of an entry of `env.json`."""
+
+    versions: dict[str, str] = {}
+
+
+MADE = msgspec.json.Decoder(list[Made])
+
+
+def made_with(runs: Iterable[Measured]) -> str:
+    """The versions of torch and lightning that runs were made with."""
+    found: dict[str, None] = {}
+    for run in runs:
+        try:
+            environments = MADE.decode((run.path / "env.json").read_bytes())
+        except (OSError, msgspec.DecodeError):
+            continue
+        for made in environments:
+            found |= {f"{name} {made.versions[name]}": None for name in ("torch", "lightning") if name in made.versions}
+    return ", ".join(sorted(found, reverse=True)) or "versions unknown"
+
+
+def signatures(results: Iterable[Any]) -> dict[str, str]:
+    """How metrics such as BLEU were computed."""
+    return {name: signature for result in results for name, signature in result.signatures.items()}
 
 
 def several(values: Iterable[object]) -> str:
     """The different values, in order."""
     return ", ".join(sorted({str(value) for value in values}))
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def _tags(runs: Iterable[Measured]) -> list[str]:
+    """The tags that examples of test splits have, by one run of each experiment."""
+    seen: dict[str, Measured] = {}
+    for run in runs:
+        seen.setdefault(run.result.experiment, run)
+    parts = (part for run in seen.values() for part in run.result.splits.values() if part.role == "test")
+    return sorted({tag for part in parts for tag in part.by})

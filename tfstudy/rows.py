@@ -1,0 +1,170 @@
+"""Runs that differ in their seed alone, on one of their test splits: the rows of tables, plots and verdicts."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatch
+from functools import cache
+from typing import Any, NamedTuple
+
+from tasks.base import one_of
+from tfstudy.config import configs
+from tfstudy.records import Measured, Part, Slice, settings
+
+ARCHITECTURES = {  # names in papers of the kinds of network that ours are
+    "transformer": ("Transformer", "Rel. Universal Transformer"),
+    "lstm": ("LSTM", "LSTM+attention", "GRU", "GRU+attention"),
+    "cnn": ("CNN",),
+}
+ORDER = ("batch_size", "batch_tokens", "batching")  # what the order of training follows from, beside data and seed
+UNTOLD = ("seed", "data.root")  # of settings: what does not tell rows apart
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    task: str
+    split: str
+    test: str
+    arch: str
+    preset: str
+    settings: str  # what tells it from other rows of the same name, such as "model.dropout=0.5"
+    runs: Sequence[Measured]  # finished, by seed
+    diverged: Sequence[Measured]
+    config: dict[str, Any]  # of one of the runs, as one level of keys
+    tag: str = ""  # of a row on some examples only: a tag, such as length, and
+    value: str = ""  # the value that they have
+
+    @property
+    def name(self) -> str:
+        """The preset, and the settings if the preset alone does not say which row this is."""
+        return " ".join(filter(None, [self.preset, self.settings]))
+
+    @property
+    def place(self) -> str:
+        """The experiment and, unless it is called `test`, the test split."""
+        return self.split if self.test == "test" else f"{self.split} {self.test.removeprefix('test_')}"
+
+    @property
+    def where(self) -> tuple[str, ...]:
+        """What rows have in common that are compared with each other: the same examples."""
+        return self.task, self.split, self.test, self.tag, self.value
+
+    @property
+    def label(self) -> str:
+        """The row among those of the same examples: architecture, and preset if it is not the default."""
+        return self.arch if self.name == "default" else f"{self.arch} {self.name}"
+
+    def measured(self) -> dict[int, Slice]:
+        """What each seed's run measured on this row's examples."""
+        found: dict[int, Slice] = {}
+        for run in self.runs:
+            part = run.result.splits.get(self.test)
+            one: Slice | None = part.by.get(self.tag, {}).get(self.value) if part and self.tag else part
+            if one and one.n:
+                found[run.result.seed] = one
+        return found
+
+    def by_seed(self, metric: str, kind: str = "metrics") -> dict[int, float]:
+        """Seed to the metric in per cent, of runs that measured it; `kind` may be `mean_over_lengths`."""
+        found = ((seed, getattr(part, kind, {})) for seed, part in self.measured().items())
+        return {seed: 100 * metrics[metric] for seed, metrics in found if metric in metrics}
+
+    def values(self, metric: str, kind: str = "metrics") -> list[float]:
+        """The metric of every run that measured it, in per cent, by seed."""
+        return list(self.by_seed(metric, kind).values())
+
+    def metrics(self) -> list[str]:
+        """All that any of its runs measured."""
+        return list(dict.fromkeys(name for part in self.measured().values() for name in part.metrics))
+
+
+def rows(runs: Iterable[Measured], tag: str = "") -> list[Row]:
+    """The rows of these runs, in the order of a table; with `tag` one for each of its values."""
+    groups: dict[tuple[str, ...], list[Measured]] = {}
+    for run in runs:
+        r = run.result
+        groups.setdefault((r.task, r.split, r.arch, r.preset or "default", r.experiment), []).append(run)
+    configs = settings(run for members in groups.values() for run in members)
+    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    for *name, experiment in groups:
+        alike.setdefault(tuple(name), []).append(configs[experiment])
+    found = []
+    for (task, split, arch, preset, experiment), members in groups.items():
+        config = configs[experiment]
+        told = _apart(experiment, config, alike[task, split, arch, preset])
+        finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
+        diverged = [run for run in members if not run.finished]
+        for test, value in _places(finished, tag):
+            found.append(Row(task, split, test, arch, preset, told, finished, diverged, config, tag, value))
+    return sorted(found, key=order)
+
+
+def _apart(experiment: str, config: dict[str, Any], alike: Sequence[dict[str, Any]]) -> str:
+    """The settings that tell one experiment from the others of its name; else its hash."""
+    if len(alike) == 1:
+        return ""
+    differ = [key for key, value in config.items() if key not in UNTOLD and any(c.get(key) != value for c in alike)]
+    told = [[f"{key}={one.get(key)}" for key in differ] for one in alike]
+    own = [f"{key}={config[key]}" for key in differ]
+    return " ".join(own if told.count(own) == 1 else [*own, f"experiment={experiment[:8]}"])
+
+
+def _places(finished: Sequence[Measured], tag: str) -> list[tuple[str, str]]:
+    """The test splits that were scored, each with every value of the tag that its examples have."""
+    parts: dict[str, list[Part]] = {}
+    for run in finished:
+        for name, part in run.result.splits.items():
+            if part.role == "test":
+                parts.setdefault(name, []).append(part)
+    if not tag:
+        return [(test, "") for test in parts or ["test"]]
+    return [(test, v) for test in parts for v in dict.fromkeys(v for part in parts[test] for v in part.by.get(tag, {}))]
+
+
+def order(row: Row) -> tuple[Any, ...]:
+    """Rows by experiment, then test splits by the numbers in their names, then architecture."""
+    numbers = tuple(int(part) for part in row.test.split("_") if part.isdigit())
+    value = (0, int(row.value), "") if row.value.isdigit() else (1, 0, row.value)
+    return row.task, row.split, row.test != "test", numbers, row.test, value, row.arch, row.preset, row.settings
+
+
+def stream(row: Row) -> tuple[tuple[str, str], ...]:
+    """What decides, with the seed, the order of training: rows of the same stream can be paired by seed."""
+    keys = sorted(key for key in row.config if key.startswith("data.") and key not in UNTOLD)
+    return tuple((key, str(row.config.get(key))) for key in [*keys, *(f"train.{name}" for name in ORDER)])
+
+
+def main_metrics(found: Iterable[Row], given: str = "") -> dict[str, str]:
+    """What each task is judged by: the metric given, else BLEU where it is measured, else exact match.
+
+    `UserError` for a metric that was never measured.
+    """
+    out: dict[str, str] = {}
+    known: dict[str, None] = {}
+    for row in found:
+        measured = row.metrics()
+        known |= dict.fromkeys(measured)
+        if "bleu" in measured or row.task not in out:
+            out[row.task] = "bleu" if "bleu" in measured else "exact_match"
+    return dict.fromkeys(out, one_of("--metric", given, sorted(known))) if given else out
+
+
+@cache
+def all_published() -> tuple[dict[str, str], ...]:
+    """The rows of `configs/published.csv`: figures of papers, each with its source and how well it was checked."""
+    with (configs() / "published.csv").open(newline="", encoding="utf-8") as file:
+        return tuple(csv.DictReader(file))
+
+
+def published(task: str, split: str, metric: str = "", test: str = "") -> list[dict[str, str]]:
+    """The published figures of this experiment, of one metric or of all, for one test split or all."""
+    found = [row for row in all_published() if (row["task"], row["split"]) == (task, split)]
+    return [row for row in found if metric in ("", row["metric"]) and (not test or fnmatch(test, row["test"]))]
+
+
+def of_same_kind(row: Row, metric: str) -> list[dict[str, str]]:
+    """Published figures of the same kind of network on this row's test split."""
+    if row.tag:
+        return []
+    names = ARCHITECTURES.get(row.arch, (row.arch,))
+    return [figure for figure in published(row.task, row.split, metric, row.test) if figure["arch"] in names]
