@@ -7,6 +7,7 @@ a warm cache on a local disk, the median of three.
 import argparse
 import json
 import os
+import random
 import re
 import resource
 import statistics
@@ -34,7 +35,7 @@ from tfstudy.twin import find_twin
 
 TEMPLATES = Path(__file__).parent.parent / "results" / "scan-first"
 KEPT = ("config.yaml", "env.json", "metrics.csv", "test_reads.csv", "result.json")
-SEEDS = 20  # of an experiment
+SEEDS = 5  # of an experiment
 UNFINISHED = 25  # every so many-th run is given up, and as many are interrupted
 PLANNED = 60  # runs whose planning is timed: the costs of one don't depend on how many there are
 
@@ -48,7 +49,9 @@ def make(study: Path, count: int) -> list[Job]:
     jobs = []
     for number in range(count + count // 10):
         cell, seed = divmod(number, SEEDS)
-        place, files = templates[cell % len(templates)]
+        again, template = divmod(cell, len(templates))
+        place, files = templates[template]
+        place = Path(f"{place.parts[0]}_{again}", *place.parts[1:])  # a split of its own: rows are compared within one
         digest = f"{number:08x}"
         path = study / place.parent / f"s{seed}-{digest}"
         if number < count:
@@ -60,16 +63,27 @@ def make(study: Path, count: int) -> list[Job]:
 
 def _write(path: Path, files: dict[str, str], number: int, seed: int, cell: str, run: str) -> None:
     path.mkdir(parents=True)
+    split = path.parts[-3].partition("-")[2]
     left_out = {0: ("result.json",), 1: ("result.json",)}.get(number % UNFINISHED, ())  # given up, interrupted
-    result = re.sub(r'^ "seed": \d+', f' "seed": {seed}', files["result.json"], flags=re.MULTILINE)
-    result = re.sub(r'^ "run": "\w+"', f' "run": "{run}"', result, flags=re.MULTILINE)
-    result = re.sub(r'^ "experiment": "\w+"', f' "experiment": "{cell}"', result, flags=re.MULTILINE)
+    result = json.dumps(_other(json.loads(files["result.json"]), number, seed, cell, run) | {"split": split}, indent=1)
     config = re.sub(r"^seed: \d+", f"seed: {seed}", files["config.yaml"], flags=re.MULTILINE)
+    config = re.sub(r"^# tfstudy run \w+", f"# tfstudy run {run}", config)
     for name, text in {**files, "result.json": result, "config.yaml": config, ".lock": ""}.items():
         if name not in left_out:
             (path / name).write_text(text)
     if number % UNFINISHED == 0:
         (path / "failed.json").write_text(json.dumps({"reason": "out of memory", "attempts": 2, "log": []}))
+
+
+def _other(result: dict[str, Any], number: int, seed: int, cell: str, run: str) -> dict[str, Any]:
+    """The result with this identity, and figures that differ from seed to seed."""
+    draw = random.Random(number)
+    for part in result["splits"].values():
+        if part["n"]:
+            share = min(1.0, max(0.0, part["metrics"]["exact_match"] + draw.gauss(0, 0.05)))
+            part["metrics"]["exact_match"] = share
+            part["exact_match_interval"] = [max(0.0, share - 0.01), min(1.0, share + 0.01)]
+    return result | {"seed": seed, "experiment": cell, "run": run}
 
 
 def _config(place: Path) -> dict[str, Any]:

@@ -346,7 +346,7 @@ def test_a_table_is_sliced_by_a_tag():
 
 
 def test_published_figures_name_a_split_of_ours_and_their_source():
-    from tfstudy.config import configs
+    from tfstudy.files import configs
 
     with (configs() / "published.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))

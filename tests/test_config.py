@@ -13,16 +13,15 @@ from tfstudy.cli import config_of
 from tfstudy.config import (
     RunConfig,
     annotated,
-    configs,
     identify,
     merge,
     overrides,
     preset,
     presets,
-    read_yaml,
     resolve,
     to_yaml,
 )
+from tfstudy.files import configs, read_yaml
 from tfstudy.models.base import parameter_count
 
 NONE = {"split": None, "seed": None, "smoke": False}

@@ -8,7 +8,6 @@ import pytest
 from tasks.base import UserError
 from tfstudy.records import read
 from tfstudy.report.formats import FORMATS, columns, markdown
-from tfstudy.report.plots import by_length, by_split, longest_trained
 from tfstudy.report.summary import summary
 from tfstudy.report.table import table
 from tfstudy.rows import published, rows
@@ -179,20 +178,6 @@ def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
         table(tmp_path)
 
 
-@pytest.mark.parametrize("ending", [".png", ".svg", ".pdf"])
-def test_a_picture_of_a_study(tmp_path, ending):
-    study = write(
-        tmp_path / "study", result(0), result(1), *(result(0, arch=a, experiment=a, run=a) for a in ("cnn", "other"))
-    )
-    by_split(study, tmp_path / f"picture{ending}")
-    assert (tmp_path / f"picture{ending}").stat().st_size > 1000
-
-
-def test_a_picture_of_another_kind_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"must be one of .png, .svg, .pdf, but is '.gif'"):
-        by_split(tmp_path, tmp_path / "picture.gif")
-
-
 def test_every_published_figure_names_its_paper_metric_and_source():
     figures = [f for split in ("simple", "length", "addprim_jump", "mcd1") for f in published("scan", split)]
     assert len(figures) > 20
@@ -202,20 +187,3 @@ def test_every_published_figure_names_its_paper_metric_and_source():
 def test_a_diverged_run_says_why():
     [text] = summary(result(status="diverged", reason="the training loss is nan at step 50"))
     assert "diverged (the training loss is nan at step 50)" in text
-
-
-def test_accuracy_by_length_is_drawn_with_what_was_trained_on(tmp_path):
-    part = result(0)["splits"]["test"]
-    splits = {"validation": part | {"role": "validation", "slices": {"length": {"3": part, "12": part}}}, "test": part}
-    curve = {str(length): {"n": 50, "exact_match": 1 / length} for length in range(1, 20)}
-    lengths = {"L90": 1, "L50": 2, "longest": 19, "exact_match": curve}
-    study = write(tmp_path / "study", result(0, splits=splits, lengths=lengths))
-    by_length(study, tmp_path / "out.png")
-    assert (tmp_path / "out.png").read_bytes()[1:4] == b"PNG"
-    assert longest_trained(rows(read(study).runs)[0]) == 12
-
-
-def test_a_study_without_lengths_has_no_curves(tmp_path):
-    with pytest.raises(UserError, match="says its accuracy by length"):
-        by_length(write(tmp_path / "study", result(0)), tmp_path / "out.png")
-    assert not (tmp_path / "out.png").exists()

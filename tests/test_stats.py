@@ -207,11 +207,17 @@ def test_a_t_interval_covers_the_mean_as_often_as_it_says(n):
     assert within(np.mean([i.low <= 70 <= i.high for i in found]), 0.95)
 
 
-def test_a_bootstrap_interval_of_skewed_figures_is_not_far_off():
+def test_a_bootstrap_interval_of_skewed_figures_covers_as_often_as_it_says():
     draw = np.random.default_rng(0)
-    found = [interval(x) for x in draw.exponential(10, (200, 12))]
+    found = [interval(x) for x in 100 - draw.exponential(10, (500, 12))]
     assert {i.method for i in found} == {"bootstrap"}
-    assert 0.82 < np.mean([i.low <= 10 <= i.high for i in found]) < 0.98
+    assert within(np.mean([i.low <= 90 <= i.high for i in found]), 0.95, 500)
+
+
+def test_figures_of_which_most_are_equal_have_students_interval():
+    found = interval([100.0] * 9 + [0.0])
+    assert found.method == "t"
+    assert (found.mean, found.low < 70, found.high > 100) == (90.0, True, True)
 
 
 @pytest.mark.parametrize(("paired", "n"), [(True, 3), (True, 5), (True, 9), (False, 3), (False, 5)])

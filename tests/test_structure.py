@@ -15,7 +15,7 @@ ROOT = Path(tfstudy.__file__).parent.parent
 # fmt: off
 FLOORS = (
     ("tasks",),
-    ("tfstudy.vocab", "tfstudy.data", "tfstudy.models", "tfstudy.runs", "tfstudy.states"),
+    ("tfstudy.vocab", "tfstudy.data", "tfstudy.models", "tfstudy.files", "tfstudy.runs", "tfstudy.states"),
     ("tfstudy.decoding", "tfstudy.config"),
     (
         "tfstudy.training", "tfstudy.evaluation", "tfstudy.record", "tfstudy.callbacks", "tfstudy.environment",
@@ -25,6 +25,8 @@ FLOORS = (
     (
         "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
         "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy", "tfstudy.records", "tfstudy.rows", "tfstudy.verdicts",
+        "tfstudy.gate",
+        "tfstudy.claims", "tfstudy.judging", "tfstudy.reproduce",
     ),
     ("tfstudy.cli",),
     ("tfstudy.__main__",),

@@ -11,7 +11,8 @@ from test_extend import TASK, added, tfstudy
 import tasks
 from tasks.base import UserError
 from tfstudy import experiment, models, samplers, space, tune
-from tfstudy.config import merge, preset, read_yaml, resolve
+from tfstudy.config import merge, preset, resolve
+from tfstudy.files import read_yaml
 from tfstudy.models.base import parameter_count
 from tfstudy.runs import find_runs, read_result
 from tfstudy.space import Choice, Range, draw, parse

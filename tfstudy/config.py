@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, ValidationErr
 import tasks
 from tasks.base import Task, TaskConfig, UserError, one_of
 from tfstudy import models
+from tfstudy.files import configs, read_yaml
 from tfstudy.models.base import ModelConfig
 
 Tree = dict[str, Any]
@@ -202,12 +203,6 @@ def merge(*trees: Tree) -> Tree:
     return out
 
 
-def configs() -> Path:
-    """The folder `configs/`: in a checkout beside the package, in an installed wheel within it."""
-    within = Path(__file__).parent / "configs"
-    return within if within.is_dir() else Path(__file__).parent.parent / "configs"
-
-
 def presets(task: str) -> dict[str, Tree]:
     """The presets of a task: name to architecture to sections. A task without a file has none."""
     path = configs() / "presets" / f"{task}.yaml"
@@ -223,19 +218,6 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
         return {}
     tree: Tree = known[one_of(f"preset of ({task}, {arch})" + f" in {file}" * bool(file), key, known)][arch]
     return {key: value for key, value in tree.items() if key != "about"}
-
-
-def read_yaml(path: Path) -> Tree:
-    """A YAML file that holds a mapping; `UserError` with file and line if it does not."""
-    try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(tree, dict):
-        raise UserError(f"{path} must hold sections such as 'train:', but holds '{str(tree)[:40]}'")
-    return tree
 
 
 def overrides(assignments: Sequence[str]) -> Tree:

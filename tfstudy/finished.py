@@ -8,8 +8,9 @@ from typing import Any
 from tasks.base import Example, UserError, one_of
 from tfstudy import evaluation
 from tfstudy.callbacks import load_checkpoint, model_weights
-from tfstudy.config import read_yaml, resolve
+from tfstudy.config import resolve
 from tfstudy.experiment import OPTIONS, Options, Prepared, device_of, prepare, score, scored_splits
+from tfstudy.files import read_yaml
 from tfstudy.record import open_record
 from tfstudy.runs import read_result
 from tfstudy.vocab import PAD, SPECIAL

@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 import tasks
 from tasks.base import Task, UserError, fingerprint, one_of
-from tfstudy.config import SMOKE, RunConfig, Tree, configs, identify, merge, overrides, preset, read_yaml, resolve
+from tfstudy.config import SMOKE, RunConfig, Tree, identify, merge, overrides, preset, resolve
+from tfstudy.files import configs, read_yaml
 from tfstudy.record import run_folder
 
 KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")

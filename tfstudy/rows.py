@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tasks.base import one_of
-from tfstudy.config import configs
+from tfstudy.files import configs
 from tfstudy.records import Measured, Part, Slice, settings
 
 ARCHITECTURES = {  # names in papers of the kinds of network that ours are

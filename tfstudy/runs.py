@@ -13,9 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tasks.base import UserError
+from tfstudy.files import read_yaml
 
 FORMAT = 1  # of result.json
 RUN = re.compile(r"s\d+-\w+(\.old-\d+)?")
@@ -45,15 +44,7 @@ def held(path: Path) -> bool:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The `config.yaml` of a run as plain values; `UserError` if it can't be read."""
-    try:
-        tree = yaml.safe_load((path / "config.yaml").read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"can't read {path / 'config.yaml'}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path / 'config.yaml'} is not YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(tree, dict):
-        raise UserError(f"{path / 'config.yaml'} must hold sections such as 'train:', but holds '{str(tree)[:40]}'")
-    return tree
+    return read_yaml(path / "config.yaml")
 
 
 def read_environments(path: Path) -> list[dict[str, Any]]:

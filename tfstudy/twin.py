@@ -8,7 +8,8 @@ import torch
 
 from tasks.base import UserError
 from tfstudy.callbacks import load_checkpoint
-from tfstudy.config import Identity, RunConfig, Tree, identify, read_yaml, resolve, without_places
+from tfstudy.config import Identity, RunConfig, Tree, identify, resolve, without_places
+from tfstudy.files import read_yaml
 from tfstudy.record import Record
 from tfstudy.runs import read_result, write_whole
 

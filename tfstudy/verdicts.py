@@ -29,10 +29,13 @@ class Verdict(NamedTuple):
 
     @property
     def more_seeds(self) -> int | None:
-        """How many more seeds an undecided difference of this size would need; None if that can't be told."""
+        """How many more seeds an undecided difference of this size would need, in a table of as many tests.
+
+        None if that can't be told.
+        """
         if self.significant or math.isnan(self.p):
             return None
-        needed = seeds_needed(self.found)
+        needed = seeds_needed(self.found, ALPHA * self.found.p / self.p)
         there = min(len(self.first.runs), len(self.second.runs))
         return max(1, needed - there) if needed else None
 

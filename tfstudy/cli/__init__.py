@@ -2,10 +2,24 @@
 
 import sys
 
-from tfstudy.cli import grids, lists, reports, runs, tuning, watching
+from tfstudy.cli import claims, gate, grids, lists, plots, publish, reports, runs, tuning, watching
 from tfstudy.cli.options import app, config_of, reason
 
-__all__ = ["app", "config_of", "grids", "lists", "main", "reports", "runs", "tuning", "watching"]
+__all__ = [
+    "app",
+    "claims",
+    "config_of",
+    "gate",
+    "grids",
+    "lists",
+    "main",
+    "plots",
+    "publish",
+    "reports",
+    "runs",
+    "tuning",
+    "watching",
+]
 
 
 def main(arguments: list[str] | None = None) -> None:

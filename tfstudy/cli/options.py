@@ -39,8 +39,9 @@ def config_of(
     """Defaults < preset < file < --set < named flags; `flags` holds `split`, `seed` and `smoke`."""
     import tasks
     from tfstudy import models
-    from tfstudy.config import SMOKE, merge, overrides, read_yaml, resolve
+    from tfstudy.config import SMOKE, merge, overrides, resolve
     from tfstudy.config import preset as preset_of
+    from tfstudy.files import read_yaml
 
     given = merge(read_yaml(file) if file else {}, overrides(assignments or []))
     arch = arch or str(given.get("arch", "transformer"))

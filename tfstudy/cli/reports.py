@@ -34,22 +34,6 @@ def folder(results: Path, study: str) -> Path:
 
 
 @app.command()
-def plot(
-    out: Annotated[Path, typer.Option(help="The picture's file: .png, .svg or .pdf.")],
-    study: StudyName = "",
-    by: Annotated[str, typer.Option(help="split: a point a seed, beside published figures; length: curves.")] = "split",
-    results: Results = RESULTS,
-) -> None:
-    """Draw a study's exact match by split and architecture, or by length."""
-    from tasks import base
-    from tfstudy.report import plots
-
-    draw = {"split": plots.by_split, "length": plots.by_length}[base.one_of("--by", by, ("split", "length"))]
-    draw(folder(results, study), out)
-    print(out)
-
-
-@app.command()
 def errors(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs: folders, or the starts of their hashes.")],
     split: Annotated[str, typer.Option(help="The split whose predictions are read.")] = "test",

@@ -62,8 +62,8 @@ def _difference(line: Line) -> str:
     found = line.against.found if line.against else None
     if not found or math.isnan(found.mean):
         return ""
-    ends = "" if math.isnan(found.low) else f" [{_signed(found.low)}, {_signed(found.high)}]"
-    return _signed(found.mean) + ends
+    ends = "" if math.isnan(found.low) else f" [{signed(found.low)}, {signed(found.high)}]"
+    return signed(found.mean) + ends
 
 
 def p_value(p: float) -> str:
@@ -71,7 +71,8 @@ def p_value(p: float) -> str:
     return "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
 
 
-def _signed(value: float) -> str:
+def signed(value: float) -> str:
+    """`+1.2`, with a minus sign where it is less than 0."""
     return f"{value:+.1f}".replace("-", MINUS)
 
 
@@ -152,6 +153,7 @@ def values(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {
         "task": row.task, "split": row.split, "test": row.test, "tag": row.tag, "value": row.value, "arch": row.arch,
         "preset": row.preset, "settings": row.settings, "metric": line.metric, "n": len(row.runs),
+        "examples": max((part.n for part in row.measured().values()), default=0),
         "diverged": len(row.diverged), "mean": line.mean, "low": low, "high": high, "interval": line.method,
         "group": line.group, "best_group": line.top, "baseline": against.second.label if against else None,
         "difference": against.found.mean if against else None, "difference_low": against.found.low if against else None,

@@ -1,12 +1,14 @@
 """Wrong predictions of finished runs as text: their kinds, their examples, and what runs agree on."""
 
+import gzip
+import json
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tasks.base import UserError, one_of
 from tfstudy.anatomy import Row, agreement, anatomy
-from tfstudy.record import Record
 from tfstudy.runs import read_result
 
 WIDTH = 100  # letters of an example's tokens
@@ -14,14 +16,13 @@ WIDTH = 100  # letters of an example's tokens
 
 def predictions(path: Path, split: str) -> list[Row]:
     """A finished run's predictions of a split; `UserError` if it has none."""
-    result = read_result(path)
-    one_of("--split", split, list(result.get("splits", {})))
+    one_of("--split", split, list(read_result(path).get("splits", {})))
     try:
-        return list(Record(path, result["run"]).predictions(split))
-    except OSError as error:
-        raise UserError(
-            f"{path} has no predictions of '{split}' that can be read ({error.strerror or error})"
-        ) from None
+        with gzip.open(path / "predictions" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            return list(map(json.loads, lines))
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # not there, cut off, or not what was written
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path} has no predictions of '{split}' that can be read ({reason})") from None
 
 
 def name_of(path: Path) -> str:

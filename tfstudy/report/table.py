@@ -10,7 +10,7 @@ import msgspec
 
 from tasks.base import UserError, one_of
 from tfstudy import stats
-from tfstudy.records import Measured, Study, some
+from tfstudy.records import Measured, Study, content, some
 from tfstudy.rows import Row, main_metrics, of_same_kind, order, rows
 from tfstudy.verdicts import Verdict, groups, spread, verdicts
 
@@ -67,9 +67,10 @@ def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Ta
     """
     found = some(study)
     keys = [key.strip() for key in by.split(",") if key.strip()]
-    tags = _tags(found.runs)
-    for key in keys:
-        one_of("--by", key, (*BY, *tags))
+    if not set(keys) <= set(BY):
+        tags = _tags(found.runs)
+        for key in keys:
+            one_of("--by", key, (*BY, *tags))
     chosen = [key for key in keys if key not in BY]
     if len(chosen) > 1:
         raise UserError(f"--by may have one tag, but has {' and '.join(chosen)}")
@@ -164,8 +165,8 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
     hours = sum(r.train_seconds * (not r.trained_in) + r.evaluate_seconds for r in results) / 3600
     reached = [row for row in found if any(run.result.lengths for run in row.runs)]
     lines = [
-        "per cent on test, mean over seeds [95 % interval]: Student's below 10 seeds, bootstrap (BCa) from 10 on; with "
-        "one seed, or where all have the same figure, Wilson's within a run",
+        "per cent on test, mean over seeds [95 % interval]: Student's below 10 seeds, studentised bootstrap from 10; "
+        "with one seed, or where all have the same figure, Wilson's within a run",
         *_tested(judged),
         *(["L90, L50: the length up to which 90 and 50 % are right, the median of seeds"] if reached else []),
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
@@ -219,8 +220,8 @@ def made_with(runs: Iterable[Measured]) -> str:
     found: dict[str, None] = {}
     for run in runs:
         try:
-            environments = MADE.decode((run.path / "env.json").read_bytes())
-        except (OSError, msgspec.DecodeError):
+            environments = MADE.decode(content(f"{run.path}/env.json"))
+        except msgspec.DecodeError:
             continue
         for made in environments:
             found |= {f"{name} {made.versions[name]}": None for name in ("torch", "lightning") if name in made.versions}

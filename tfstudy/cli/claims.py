@@ -1,0 +1,73 @@
+"""The commands that set records against what is claimed, and against what papers report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tfstudy.cli.options import RESULTS, Results, app
+
+Format = Annotated[str, typer.Option("--format", help="md or json.")]
+
+
+@app.command()
+def claims(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Claims, such as L2; all without.")] = None,
+    format_: Format = "md",
+    results: Results = RESULTS,
+) -> None:
+    """Judge claims by what finished runs measured: supported, refuted, undecided or not run, and the evidence."""
+    from tasks.base import one_of
+    from tfstudy import claims, judging
+    from tfstudy.records import read
+    from tfstudy.report.claims import FORMATS
+
+    write = FORMATS[one_of("--format", format_, FORMATS)]
+    chosen = claims.chosen(claims.read(), ids or [])
+    study = read(results)
+    rows = judging.rows_of(chosen, study.runs)
+    print(write([judging.judge(claim, rows) for claim in chosen], study.told()), end="")
+
+
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="[PAPER]", help="Such as lake-2018; all are listed without.")] = "",
+    run: Annotated[bool, typer.Option("--run", help="First make the runs, by the grid of the paper's name.")] = False,
+    tier: Annotated[str, typer.Option(help="With --run: a size of that grid, such as quick.")] = "",
+    within: Annotated[float, typer.Option(min=0.1, help="Points up to which figures agree.")] = 5.0,
+    format_: Format = "md",
+    results: Results = RESULTS,
+) -> None:
+    """Set a paper's figures beside ours: agrees, differs, underpowered, or not run."""
+    from tasks.base import UserError, one_of
+    from tfstudy import reproduce as reproduction
+    from tfstudy.records import read
+    from tfstudy.report.reproduction import FORMATS
+    from tfstudy.rows import rows
+
+    if not paper:
+        for name, figures in sorted(reproduction.papers().items()):
+            print(f"{name:18}{len(figures):3} figures  {figures[0]['paper']}")
+        return
+    write = FORMATS[one_of("--format", format_, FORMATS)]
+    reproduction.paper(paper)
+    if tier and not run:
+        raise UserError("--tier goes with --run")
+    if run:
+        make(paper, tier, results)
+    study = read(results)
+    found = reproduction.compare(paper, rows(study.runs), within)
+    print(write(found, within, reproduction.command(paper), study.told()), end="")
+
+
+def make(paper: str, tier: str, results: Path) -> None:
+    """Makes the runs of the paper's grid; ends the command as the grid does, if any of them failed."""
+    from tasks.base import one_of
+    from tfstudy.cli.grids import grid
+    from tfstudy.grid import names
+
+    try:
+        grid(one_of("--run needs a grid of the paper's name; grid", paper, names()), tier=tier, results=results)
+    except typer.Exit as ended:
+        if ended.exit_code:
+            raise

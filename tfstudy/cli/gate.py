@@ -1,0 +1,39 @@
+"""The command by which CI catches a drop."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tfstudy.cli.options import RESULTS, Results, StudyName, app
+
+
+@app.command()
+def check(
+    against: Annotated[Path, typer.Option(help="A kept table: `tfstudy table STUDY --format json > FILE`.")],
+    study: StudyName = "",
+    tolerance: Annotated[float, typer.Option(min=0, help="Points that a figure may fall by.")] = 1.0,
+    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")] = None,
+    summary: Annotated[Path | None, typer.Option(help="Also add the Markdown to this file.")] = None,
+    results: Results = RESULTS,
+) -> None:
+    """Exit with 1 if a figure of a study fell, significantly and by more than the tolerance."""
+    from tfstudy import gate
+    from tfstudy.cli.reports import folder
+    from tfstudy.records import read
+    from tfstudy.report import gate as report
+    from tfstudy.rows import rows
+    from tfstudy.runs import write_whole
+
+    baseline = gate.read_baseline(against)
+    found = read(folder(results, study))
+    tag = next((then.tag for then in baseline), "")
+    outcomes = gate.judge(baseline, rows(found.runs, tag), tolerance)
+    text = "\n".join([report.markdown(outcomes, tolerance), *(f"- {line}" for line in found.told())])
+    print(text)
+    if junit:
+        write_whole(junit, report.junit(outcomes, tolerance))
+    if summary:
+        with summary.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    raise typer.Exit(any(outcome.state == gate.WORSE for outcome in outcomes))
