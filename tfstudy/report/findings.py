@@ -15,8 +15,8 @@ MOST = 300  # comparisons that are told one by one
 NOTE = (
     "The difference is of means over seeds, in points of 100, with its 95 % interval; p is corrected for all "
     "comparisons of the study (Holm 1979), the interval is not: it can leave out 0 where the verdict is undecided. "
-    "Undecided does not mean equal. How many more seeds it needs takes the difference as measured for the true one, "
-    f"asks to find it {100 * POWER:.0f} times in 100, and is not corrected: at least so many, give or take much."
+    "Undecided does not mean equal. How many more seeds it needs takes the difference as measured for the true one and "
+    f"asks to find it {100 * POWER:.0f} times in 100 after correction: with few seeds a guess, within a factor of some."
 )
 
 
