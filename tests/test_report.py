@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -171,6 +173,13 @@ def test_what_is_left_out_is_named(tmp_path):
     assert "left out, not finished: scan-length/cnn/s0-0a" in text
     assert "1 runs, 1 seeds a row; cpu" in text
     assert "scored 1 time(s)\n" in text
+
+
+@pytest.mark.parametrize("words", [["table"], ["claims"], ["plot", "--out", "x.svg"], ["report", "--out", "x"]])
+def test_what_reads_records_loads_no_torch(tmp_path, words):
+    study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
+    does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
+    subprocess.run([sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", *words, "--results", str(study.parent)], check=True, cwd=tmp_path)
 
 
 def test_a_study_without_finished_runs_is_a_user_error(tmp_path):

@@ -111,6 +111,13 @@ def test_differences_without_spread_are_not_infinitely_certain():
     assert (same.mean, same.p, same.method) == (1.0, 0.0625, "sign permutation")
 
 
+def test_two_pairs_tell_no_effect():
+    found = compare(seeded([60.0, 62.0]), seeded([20.0, 21.0]), paired=True)
+    assert found.p < 0.05
+    assert math.isnan(found.effect)
+    assert seeds_needed(found) is None
+
+
 def test_the_power_of_an_effect_beyond_all_measure_is_1():
     assert power_of_t(500.0, 5, paired=True) == pytest.approx(1)
 

@@ -279,8 +279,8 @@ def log_fit(x: Values, y: Values, level: float = 0.95) -> Fit:
 
 
 def _correction(degrees: int) -> float:
-    """Hedges' (1981) correction of an effect for its bias."""
-    return 1 - 3 / (4 * degrees - 1)
+    """Hedges' (1981) correction of an effect for its bias; nan for a single degree of freedom, which says nothing."""
+    return 1 - 3 / (4 * degrees - 1) if degrees > 1 else math.nan
 
 
 def _few(n: int) -> str:
