@@ -179,7 +179,10 @@ def test_what_is_left_out_is_named(tmp_path):
 def test_what_reads_records_loads_no_torch(tmp_path, words):
     study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
     does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
-    subprocess.run([sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", *words, "--results", str(study.parent)], check=True, cwd=tmp_path)
+    words = [*words, "--results", str(study.parent)]
+    subprocess.run(
+        [sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", *words], check=True, cwd=tmp_path
+    )
 
 
 def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
