@@ -14,7 +14,7 @@ from tfstudy.rows import Row
 
 END = "(end)"  # the token by which a prediction or a target ends
 EXAMPLES = 20  # of a kind and row, at most
-ALL_EXAMPLES = 2000  # of all kinds and rows, about
+ALL_EXAMPLES = 600  # of all kinds and rows, about
 FILES = 150  # of predictions that are read
 LONGEST = 120  # tokens of a text that are shown
 

@@ -169,6 +169,7 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
         "with one seed, or where all have the same figure, Wilson's within a run",
         *_tested(judged),
         *(["L90, L50: the length up to which 90 and 50 % are right, the median of seeds"] if reached else []),
+        *(["published: the same metric and kind of network; what its ± is, its paper says"] if _quoted(found) else []),
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
         f"{several(r.decode.get('method', '') for r in results)}, free-running to EOS; each test split was scored "
         f"{several(reads) or 'an unknown number of'} time(s)"
@@ -180,6 +181,10 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
     ]
     diverged = sum(not run.finished for run in runs)
     return [*lines, *([f"{diverged} runs diverged and measured nothing"] if diverged else []), *study.told()]
+
+
+def _quoted(found: Sequence[Row]) -> bool:
+    return any(of_same_kind(row, NAMES[metric]) for row in found for metric in ("exact_match", "bleu"))
 
 
 def _tested(judged: Sequence[Verdict]) -> list[str]:
