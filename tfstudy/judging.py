@@ -212,14 +212,19 @@ def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...],
 
 def matches(row: Row, wanted: Selector) -> bool:
     """Whether a row is one of those that these names and settings tell."""
-    here = row.config | {key: getattr(row, key) for key in NAMED}
-    return all(here.get(key) == value for key, value in wanted.items())
+    return all((getattr(row, key) if key in NAMED else row.config.get(key)) == value for key, value in wanted.items())
 
 
 def rows_of(claims: Iterable[Claim], runs: Sequence[Measured]) -> list[Row]:
     """The rows that statements may be about: of whole test splits, and by the tags that a statement names."""
-    tags = {selector.get("tag", "") for c in claims for one in c.statements for selector in (one.of, one.minus)}
-    return [row for tag in sorted({"", *tags}) for row in rows(runs, tag)]
+    told: dict[str, set[tuple[str, str]]] = {}  # by tag, the experiments that a statement names with it
+    for selector in (selector for c in claims for one in c.statements for selector in (one.of, one.minus) if selector):
+        told.setdefault(selector.get("tag", ""), set()).add((selector["task"], selector["split"]))
+    return [
+        row
+        for tag, places in sorted(told.items())
+        for row in rows([run for run in runs if (run.result.task, run.result.split) in places], tag)
+    ]
 
 
 def nearest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> Item:

@@ -9,9 +9,7 @@ from tfstudy.report.page import Claim, Claims
 def claims_of(study: Study) -> Claims:
     """A row for each claim of which some part was measured; `UserError` if a file of claims is bad."""
     chosen = list(claims.read().values())
-    selectors = (one for claim in chosen for said in claim.statements for one in (said.of, said.minus) if one)
-    places = {(one["task"], one["split"]) for one in selectors}
-    rows = judging.rows_of(chosen, [run for run in study.runs if (run.result.task, run.result.split) in places])
+    rows = judging.rows_of(chosen, study.runs)
     judged = [judging.judge(claim, rows) for claim in chosen]
     return Claims([_row(one) for one in judged if any(found.rows for found in one.findings)], PROTOCOL)
 

@@ -13,7 +13,7 @@ from tfstudy.report.table import NAMES, OVER, Line, Table
 
 MINUS = "\N{MINUS SIGN}"
 SPECIAL = {**{letter: f"\\{letter}" for letter in "&%$#_{}"}, "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-SPECIAL |= {"\\": r"\textbackslash{}", "±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$"}
+SPECIAL |= {"\\": r"\textbackslash{}", "±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$", "<": "$<$", ">": "$>$"}
 
 
 def columns(table: Table) -> list[dict[str, str]]:

@@ -1,7 +1,7 @@
 """A study as a table: what its finished runs measured, which rows differ, and what papers report."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -159,7 +159,7 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
     runs = list({id(run): run for row in found for run in (*row.runs, *row.diverged)}.values())
     results = [run.result for run in runs]
     ended = [run for run in runs if run.finished]
-    reads = sorted({times for run in ended for times in run.test_reads().values()})
+    reads = [times for run in ended for times in run.test_reads().values()]
     tests = [name for run in ended for name, part in run.result.splits.items() if part.role == "test"]
     overlaps = sum(run.result.overlap.get(name, 0) for run in ended for name in run.result.splits)
     hours = sum(r.train_seconds * (not r.trained_in) + r.evaluate_seconds for r in results) / 3600
@@ -171,11 +171,9 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
         *(["L90, L50: the length up to which 90 and 50 % are right, the median of seeds"] if reached else []),
         *(["published: the same metric and kind of network; what its ± is, its paper says"] if _quoted(found) else []),
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
-        f"{several(r.decode.get('method', '') for r in results)}, free-running to EOS; each test split was scored "
-        f"{several(reads) or 'an unknown number of'} time(s)"
-        + ("" if all(n == 1 for n in reads) else ": more than once is a choice that can follow the result"),
+        f"{several(r.decode.get('method', '') for r in results)}, free-running to EOS; {_scored(reads)}",
         f"examples of held-out splits whose source occurs in train: {overlaps:,} in {len(tests)} scored splits",
-        f"{len(runs)} runs, {several(seeds(row) for row in found)} seeds a row; {several(r.device for r in results)}; "
+        f"{len(runs)} runs, {_range([len(row.runs) for row in found])} a row; {several(r.device for r in results)}; "
         f"{hours:.1f} device hours of training and evaluation; {made_with(runs)}",
         *(f"{name}: {signature}" for name, signature in signatures(results).items()),
     ]
@@ -195,7 +193,7 @@ def _tested(judged: Sequence[Verdict]) -> list[str]:
     few = min(v.found.n for v in tested)
     lines = [
         f"group: rows of the same examples that share a letter do not differ significantly ({methods}, two-sided, Holm "
-        f"over {len(tested)} pairs, .05); bold: the best group, where there are several"
+        f"over {len(tested)} pair{'s' * (len(tested) != 1)}, .05); bold: the best group, where there are several"
     ]
     limits = [v for v in tested if v.found.note]
     if limits:
@@ -206,9 +204,19 @@ def _tested(judged: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def seeds(row: Row) -> int:
-    """How many of its runs are finished."""
-    return len(row.runs)
+def _scored(reads: Collection[int]) -> str:
+    """How often test splits were looked at."""
+    if not reads:
+        return "how often test splits were scored is not known"
+    if max(reads) == 1:
+        return "each test split was scored once"
+    often = sum(times > 1 for times in reads)
+    return f"{often} of {len(reads)} test splits of runs were scored up to {max(reads)} times, when stopped or by hand"
+
+
+def _range(counts: Collection[int]) -> str:
+    least, most = min(counts), max(counts)
+    return f"{least} to {most} seeds" if least < most else f"{most} seed{'s' * (most != 1)}"
 
 
 class Made(msgspec.Struct):
