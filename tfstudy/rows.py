@@ -156,10 +156,18 @@ def all_published() -> tuple[dict[str, str], ...]:
         return tuple(csv.DictReader(file))
 
 
+@cache
+def _published(task: str, split: str) -> tuple[dict[str, str], ...]:
+    return tuple(row for row in all_published() if (row["task"], row["split"]) == (task, split))
+
+
 def published(task: str, split: str, metric: str = "", test: str = "") -> list[dict[str, str]]:
     """The published figures of this experiment, of one metric or of all, for one test split or all."""
-    found = [row for row in all_published() if (row["task"], row["split"]) == (task, split)]
-    return [row for row in found if metric in ("", row["metric"]) and (not test or fnmatch(test, row["test"]))]
+    return [
+        row
+        for row in _published(task, split)
+        if metric in ("", row["metric"]) and (not test or fnmatch(test, row["test"]))
+    ]
 
 
 def of_same_kind(row: Row, metric: str) -> list[dict[str, str]]:

@@ -90,7 +90,8 @@ def of_rows(study: Study, found: Sequence[Row], metric: str = "", baseline: str 
         line(row, metrics[row.task], group, "a" in group and row.where in several, base.get(id(row)))
         for row, group in zip(found, letters, strict=True)
     ]
-    return Table(lines, judged, baseline, footer(study, found, judged))
+    quoted = any(one.published or one.published_oracle or one.published_over for one in lines)
+    return Table(lines, judged, baseline, footer(study, found, judged, quoted))
 
 
 def to_baseline(judged: Sequence[Verdict], baseline: str) -> dict[int, Verdict]:
@@ -154,8 +155,8 @@ def reach(lengths: Sequence[dict[str, Any]], name: str) -> str:
     return "none" if not length else f">={length}" if censored else str(length)
 
 
-def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> list[str]:
-    """The protocol: what the numbers are, how they were tested, and what they were made with."""
+def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict], quoted: bool) -> list[str]:
+    """The protocol: what the numbers are, how they were tested, what they were made with; `quoted` beside others'."""
     runs = list({id(run): run for row in found for run in (*row.runs, *row.diverged)}.values())
     results = [run.result for run in runs]
     ended = [run for run in runs if run.finished]
@@ -169,7 +170,7 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
         "with one seed, or where all have the same figure, Wilson's within a run",
         *_tested(judged),
         *(["L90, L50: the length up to which 90 and 50 % are right, the median of seeds"] if reached else []),
-        *(["published: the same metric and kind of network; what its ± is, its paper says"] if _quoted(found) else []),
+        *(["published: the same metric and kind of network; what its ± is, its paper says"] if quoted else []),
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
         f"{several(r.decode.get('method', '') for r in results)}, free-running to EOS; {_scored(reads)}",
         f"examples of held-out splits whose source occurs in train: {overlaps:,} in {len(tests)} scored splits",
@@ -179,10 +180,6 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict]) -> lis
     ]
     diverged = sum(not run.finished for run in runs)
     return [*lines, *([f"{diverged} runs diverged and measured nothing"] if diverged else []), *study.told()]
-
-
-def _quoted(found: Sequence[Row]) -> bool:
-    return any(of_same_kind(row, NAMES[metric]) for row in found for metric in ("exact_match", "bleu"))
 
 
 def _tested(judged: Sequence[Verdict]) -> list[str]:
