@@ -9,7 +9,7 @@ import pytest
 from test_extend import tfstudy
 from test_report import result, write
 
-from tfstudy.gate import BETTER, MISSING, SAME, UNKNOWN, WORSE, judge, read_baseline
+from tfstudy.gate import BETTER, MISSING, OPEN, SAME, UNKNOWN, WORSE, judge, read_baseline
 from tfstudy.records import read
 from tfstudy.rows import rows
 
@@ -40,8 +40,9 @@ def check(tmp_path: Path, *more: str) -> int:
         (THEN, SAME, 0),
         ((0.70, 0.73, 0.67, 0.71, 0.69), WORSE, 1),
         ((0.90, 0.93, 0.87, 0.91, 0.89), BETTER, 0),
-        ((0.60, 0.99, 0.55, 0.95, 0.60), SAME, 0),  # lower in the mean, but noise
+        ((0.60, 0.99, 0.55, 0.95, 0.60), OPEN, 0),  # lower in the mean, but noise
         ((0.795, 0.816, 0.774, 0.805, 0.786), SAME, 0),  # significant, but within the tolerance
+        ((0.0,) * 5, WORSE, 1),
         ((0.70,), UNKNOWN, 0),
     ],
 )
@@ -79,18 +80,50 @@ def test_other_examples_are_not_compared(tmp_path, capsys):
     part = result(0)["splits"]["test"] | {"n": 500}
     write(tmp_path / "results" / "now", *(result(seed, splits={"test": part}) for seed in range(5)))
     assert check(tmp_path) == 2
-    assert "10 examples then, 500 now" in capsys.readouterr().err
+    assert "1000 examples then, 500 now" in capsys.readouterr().err
 
 
-def test_a_row_that_is_gone_is_named(tmp_path, capsys):
-    kept(tmp_path, capsys)
-    other = [result(seed, 0.5, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
-    tree = json.loads((tmp_path / "baseline.json").read_text())
-    tree["rows"].append(tree["rows"][0] | {"arch": "cnn", "each_seed": dict.fromkeys("01234", 50.0)})
-    (tmp_path / "baseline.json").write_text(json.dumps(tree))
-    write(tmp_path / "results" / "now", *other)
-    assert check(tmp_path) == 0
+def test_a_row_that_is_gone_fails_unless_it_may(tmp_path, capsys):
+    path = kept(tmp_path, capsys)
+    tree = json.loads(path.read_text())
+    tree["rows"].append(tree["rows"][0] | {"arch": "cnn"})
+    path.write_text(json.dumps(tree))
+    study(tmp_path / "results" / "now", THEN)
+    assert check(tmp_path) == 1
     assert f"{MISSING}: no such row now" in capsys.readouterr().out
+    assert check(tmp_path, "--partial") == 0
+
+
+def test_a_collapse_without_any_spread_fails_among_many_rows(tmp_path, capsys):
+    path = kept(tmp_path, capsys, (1.0,) * 5)
+    tree = json.loads(path.read_text())
+    tree["rows"] = [tree["rows"][0] | {"preset": f"p{n}"} for n in range(12)]
+    path.write_text(json.dumps(tree))
+    same = [
+        result(seed, 0.0, preset=f"p{n}", experiment=f"e{n}", run=f"{n:x}{seed}")
+        for n in range(12)
+        for seed in range(5)
+    ]
+    write(tmp_path / "results" / "now", *same)
+    assert check(tmp_path) == 1
+    assert "12 worse" in capsys.readouterr().out
+
+
+def test_a_neighbour_of_other_settings_hides_no_row(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", [figure - 0.4 for figure in THEN])
+    write(tmp_path / "results" / "now", result(0, 0.8, experiment="other", run="ab"))
+    assert check(tmp_path) == 1
+    assert "1 worse" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
+def test_a_file_that_can_not_be_written_is_a_mistake_and_no_drop(tmp_path, capsys, option):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", THEN)
+    (tmp_path / "file").write_text("")
+    assert check(tmp_path, option, str(tmp_path / "file" / "x")) == 2
+    assert "can't write" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

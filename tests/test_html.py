@@ -138,7 +138,7 @@ def test_verdicts_say_what_is_higher_and_what_is_not_decided(study):
     found = findings(table(study, baseline="lstm"))
     [one] = found.tested
     assert one.says == "cnn is higher than lstm"
-    assert (one.place, one.difference, one.p, one.test) == ("length", "+55.5", "<.001", "paired t, 4 pairs")
+    assert (one.place, one.difference, one.p, one.test) == ("length", "+55.5", "<.001", "Welch, 8 values")
     assert found.untested == {"length": ["transformer"]}
     assert found.summary.startswith("3 comparisons of two rows on the same examples: 1 decided, 0 undecided, 2 not")
 

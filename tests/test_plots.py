@@ -141,7 +141,7 @@ def test_figures_are_those_that_the_records_support(tmp_path):
     assert [one.name for one in found] == ["split", "differences", "slices-depth"]
     assert all(one.alt.endswith(".") and one.alt[0].isupper() and "\n" not in one.alt for one in found)
     assert "length: lstm 55.0, cnn 15.0" in found[0].alt
-    assert "0 of 1 are significant" in found[1].alt
+    assert "1 of 1 are significant" in found[1].alt
 
 
 def test_an_architecture_has_one_colour_in_every_study():

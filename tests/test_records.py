@@ -9,6 +9,7 @@ from test_report import result, write
 import tfstudy
 from tasks.base import UserError
 from tfstudy.records import read
+from tfstudy.report.table import table
 
 
 def only(study: Path) -> Path:
@@ -58,8 +59,10 @@ def test_a_record_of_another_format_is_named(study):
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"metrics": {"exact_match": 1.5}}, "exact_match on test is 1.5"),
-        ({"metrics": {"exact_match": -0.1}}, "is -0.1"),
+        ({"metrics": {"exact_match": 1.5}}, "$.splits[...].metrics[...]"),
+        ({"metrics": {"exact_match": -0.1}}, ">= 0.0"),
+        ({"n": -1}, ">= 0"),
+        ({"mean_over_lengths": {"token_accuracy": 55.0}}, "mean_over_lengths"),
         ({"metrics": {"exact_match": 0.9}}, "outside of its interval"),
         ({"n": 0}, "without an example"),
         ({"metrics": {}}, "nothing is measured"),
@@ -74,6 +77,21 @@ def test_figures_that_no_run_can_have_are_named(study, part, said):
 def test_a_record_of_another_run_is_named(study, more):
     [reason] = changed(study, **more)
     assert "of another run" in reason
+
+
+@pytest.mark.parametrize("config", ["- a\n", "task: [\n", "task: 1\nscan\n", "just words"])
+def test_a_run_without_a_config_is_named_and_the_others_are_read(tmp_path, config):
+    study = write(tmp_path / "study", result(0), result(0, experiment="other", run="ab"))
+    next(study.glob("*/*/s0-ab/config.yaml")).write_text(config)
+    assert reasons(study) == ["its config.yaml can't be read"]
+    assert len(read(study).runs) == 1
+
+
+def test_broken_slices_are_one_message(tmp_path):
+    part = result(0)["splits"]["test"] | {"slices": {"length": {"2": {"n": "x"}}}}
+    study = write(tmp_path / "study", result(0, splits={"test": part}))
+    with pytest.raises(UserError, match="broken in its slices"):
+        table(study, by="length")
 
 
 def test_a_config_of_another_run_is_named(study):

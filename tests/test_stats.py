@@ -197,6 +197,30 @@ def test_drawn_labels_and_signs_agree_with_all_of_them(monkeypatch):
     assert label_permutation(x, y) == pytest.approx(exact[0], abs=0.02)
 
 
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("n", range(3, 13))
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_what_is_far_apart_is_told_apart_in_a_table_of_any_size(n, paired, noise):
+    """A permutation of few seeds can't go below a floor, which a correction for many tests would lift above .05."""
+    draw = np.random.default_rng(n)
+    high, low = (seeded(mean + noise * draw.normal(0, 1, n)) for mean in (90, 10))
+    found = [compare(high, low, paired, tests=12, step=0.1)] * 12
+    assert max(holm([one.p for one in found])) < 0.05
+
+
+def test_few_tests_of_eight_seeds_are_permutations():
+    draw = np.random.default_rng(0)
+    x, y = (seeded(draw.normal(mean, 1, 8)) for mean in (60, 50))
+    assert [compare(x, y, True, tests).method for tests in (1, 6, 7)] == ["sign permutation"] * 2 + ["paired t"]
+    assert "before a correction for 7 tests" in compare(x, y, True, 7).note
+
+
+def test_without_common_seeds_figures_are_compared_unpaired():
+    x, y = {0: 60.0, 1: 61.0, 2: 63.0}, {5: 50.0, 6: 53.0, 7: 52.0}
+    assert compare(x, y, paired=True) == compare(x, y, paired=False)
+    assert compare(x, y, paired=True).method == "Welch"
+
+
 # Studies whose truth is known
 
 STUDIES = 1000

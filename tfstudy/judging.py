@@ -21,8 +21,8 @@ from tasks.scoring import wilson
 from tfstudy.claims import DIVERGED, NAMED, OVER_LENGTHS, Claim, Selector, Statement
 from tfstudy.records import Measured, flat
 from tfstudy.rows import UNTOLD, Row, rows, stream
-from tfstudy.stats import ALPHA, Interval, compare, holm, interval, seeds_needed
-from tfstudy.verdicts import spread
+from tfstudy.stats import ALPHA, Interval, against, compare, holm, interval, seeds_needed
+from tfstudy.verdicts import spread, step
 
 SUPPORTED, REFUTED, UNDECIDED, NOT_RUN = KINDS = ("supported", "refuted", "undecided", "not run")
 Bounds = tuple[float, float]
@@ -69,7 +69,8 @@ def judge(claim: Claim, known: Sequence[Row]) -> Judged:
             return Judged(claim, NOT_RUN, f"needs {claim.needs}", [])
         return Judged(claim, claim.shown_as, "; ".join(filter(None, (f"tested by {claim.tested_by}", claim.note))), [])
     picked = [(statement, *chosen(statement, known)) for statement in claim.statements]
-    weighed = [weighed_rows(statement, found) if found else None for statement, found, _ in picked]
+    tests = sum(bool(found) for _, found, _ in picked)
+    weighed = [weighed_rows(statement, found, tests) if found else None for statement, found, _ in picked]
     corrected = holm([one.p if one else math.nan for one in weighed])
     drawn = [Finding(*one, w, p, "", "") for one, w, p in zip(picked, weighed, corrected, strict=True)]
     findings = []
@@ -109,44 +110,56 @@ def verdict(found: Finding, least: int) -> tuple[str, str]:
     return REFUTED, f"the whole interval lies {weighed.side} {weighed.bound:g}"
 
 
-def weighed_rows(statement: Statement, pair: Sequence[Row]) -> Weighed:
-    """What was measured on one row, or two, against what is said."""
+def weighed_rows(statement: Statement, pair: Sequence[Row], tests: int = 1) -> Weighed:
+    """What was measured on one row, or two, against what is said; `tests` are corrected for together."""
     first, *others = (figures(row, statement.metric) for row in pair)
+    one = max(step(row) for row in pair) if statement.metric != DIVERGED else 0.0
     if others:
-        return weigh(statement.bounds, first, others[0], stream(pair[0]) == stream(pair[1]))
-    return weigh(statement.bounds, first, known=mean_of(pair[0], statement.metric))
+        paired = stream(pair[0]) == stream(pair[1])
+        return weigh(statement.bounds, first, others[0], paired, one, tests=tests)
+    return weigh(statement.bounds, first, known=mean_of(pair[0], statement.metric), one=one, tests=tests)
 
 
 def weigh(
-    bounds: Bounds, first: Figures, second: Figures | None = None, paired: bool = True, known: Interval | None = None
+    bounds: Bounds,
+    first: Figures,
+    second: Figures | None = None,
+    paired: bool = True,
+    one: float = 0.0,
+    known: Interval | None = None,
+    tests: int = 1,
 ) -> Weighed:
     """A mean, or with `second` a difference of means, against bounds; `known` is the mean's interval, if not Student's.
 
-    Pairs are of the seeds that both have; unpaired, n is the smaller number of seeds.
+    Pairs are of the seeds that both have; unpaired, n is the smaller number of seeds. `one` is what one example is
+    worth, and `tests` how many are corrected for together.
     """
-    base = dict.fromkeys(first, 0.0) if second is None else second
-    tests = {b: compare({seed: x - b for seed, x in first.items()}, base, paired) for b in bounds if math.isfinite(b)}
+    finite = [bound for bound in bounds if math.isfinite(bound)]
     if second is None:
         found = known or interval(list(first.values()))
         alike = len(set(first.values())) < 2
+        tested = {bound: against(list(first.values()), bound, one) for bound in finite}
     else:
-        whole = compare(first, second, paired)
+        whole, alike = compare(first, second, paired, tests, one), False
         n = whole.n if whole.method in ("paired t", "sign permutation") else min(len(first), len(second))
-        found, alike = Interval(whole.mean, whole.low, whole.high, n, whole.method), False
+        found = Interval(whole.mean, whole.low, whole.high, n, whole.method)
+        tested = {
+            bound: compare({seed: x - bound for seed, x in first.items()}, second, paired, tests, one)
+            for bound in finite
+        }
     low, high = bounds
     violated = low if found.mean < low else high if found.mean > high else None
     # nan counts as the greatest p: what can't be tested is the hardest to tell apart
-    bound = max(tests, key=lambda b: 2.0 if math.isnan(tests[b].p) else tests[b].p) if violated is None else violated
-    test = tests[bound]
+    bound = max(tested, key=lambda b: 2.0 if math.isnan(tested[b].p) else tested[b].p) if violated is None else violated
+    test = tested[bound]
     untested = math.isnan(test.p) or alike
-    method = "t" if second is None and test.method == "paired t" else test.method
     return Weighed(
         found,
         bound,
         math.nan if untested else test.p,
-        "" if untested else method,
+        "" if untested else test.method,
         _side(found, bounds),
-        None if alike else seeds_needed(test),
+        None if alike else seeds_needed(test, ALPHA / tests),
     )
 
 
@@ -202,9 +215,13 @@ def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...],
     if not pairs:
         return (), len(firsts) + len(seconds) if firsts and seconds else 0
 
+    ranks = {
+        id(row): rank(row, told) for some, told in ((firsts, statement.of), (seconds, statement.minus)) for row in some
+    }
+
     def together(pair: tuple[Row, Row]) -> tuple[Any, ...]:
-        ranks = [rank(row, told) for row, told in zip(pair, (statement.of, statement.minus), strict=True)]
-        return sum(r[0] for r in ranks), max(r[1] for r in ranks), [r[2:] for r in ranks]
+        both = [ranks[id(row)] for row in pair]
+        return sum(r[0] for r in both), max(r[1] for r in both), [r[2:] for r in both]
 
     best = nearest(pairs, together)
     return best, len({id(row) for pair in pairs for row in pair}) - len({id(row) for row in best})

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import yaml
 
 from tasks.base import UserError
-from tfstudy.runs import FORMAT, find_runs, read_config
+from tfstudy.runs import FORMAT, find_runs
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,11 +28,16 @@ HEAD = b"# tfstudy run "  # a config.yaml begins with it
 UNFINISHED, SMOKE, TRIAL = "not finished", "a smoke run", "a trial of tuning"
 
 
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]  # a BLEU of 100 is rounded
+
+
 class Slice(msgspec.Struct, frozen=True):
     """What a run measured on some examples; metrics are shares of 1."""
 
-    n: int
-    metrics: dict[str, float] = {}
+    n: Count
+    metrics: dict[str, Share] = {}
     exact_match_interval: tuple[float, float] | None = None  # Wilson's, 95 %
 
 
@@ -40,14 +45,44 @@ class Part(Slice, frozen=True, kw_only=True, dict=True):
     """What a run measured on a split."""
 
     role: str  # validation or test
-    mean_over_lengths: dict[str, float] = {}
+    mean_over_lengths: dict[str, Share] = {}
     home: tuple[str, str] = ("", "")  # the file and the split that slices are read from: they are most of a record
 
     @cached_property
     def by(self) -> dict[str, dict[str, Slice]]:
         """Tag and value to what was measured on the examples that have it; read when it is first asked for."""
         file, split = self.home
-        return SLICES.decode(content(file)).splits[split].slices if file else {}
+        try:
+            return SLICES.decode(content(file)).splits[split].slices if file else {}
+        except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
+            raise UserError(f"{file} is broken in its slices ({error}); move its folder away to go on") from None
+
+
+class Lengths(msgspec.Struct, frozen=True):
+    """How far accuracy reaches."""
+
+    longest: int = 0  # that was tested; 0 if lengths were not
+    L90: int | None = None  # None if not even the shortest is right so often
+    L50: int | None = None
+    exact_match: dict[str, dict[str, float]] = {}  # by length: n and exact_match
+
+    def __bool__(self) -> bool:
+        return bool(self.longest)
+
+
+class Decode(msgspec.Struct, frozen=True):
+    """How outputs were found."""
+
+    method: str = ""
+    width: int = 1
+    length_penalty: float = 0.0
+    max_length: int = 0
+
+
+class Evaluated(msgspec.Struct, frozen=True):
+    """What was scored."""
+
+    limit: int = 0  # examples of a split; 0 is all
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -66,19 +101,19 @@ class Result(msgspec.Struct, frozen=True):
     reason: str = ""
     tuning: bool = False
     device: str = ""
-    parameters: int = 0
-    train_examples: int = 0
+    parameters: Count = 0
+    train_examples: Count = 0
     checkpoint: str = "last"
     step: int = 0
-    train_seconds: float = 0.0
-    evaluate_seconds: float = 0.0
+    train_seconds: Seconds = 0.0
+    evaluate_seconds: Seconds = 0.0
     train_flops_estimate: float = 0.0
     trained_in: str | None = None  # the run whose weights it took over, if it did not train
-    decode: dict[str, Any] = {}
-    eval: dict[str, Any] = {}
+    decode: Decode = Decode()
+    eval: Evaluated = Evaluated()
     overlap: dict[str, int] = {}
     signatures: dict[str, str] = {}
-    lengths: dict[str, Any] = {}
+    lengths: Lengths = Lengths()
     splits: dict[str, Part] = {}
 
 
@@ -148,7 +183,10 @@ def read(root: Path) -> Study:
             left_out.append((path, found))
         else:
             runs.append(found)
-    return Study(root, *_agreeing(runs, left_out, root))
+    kept, left_out = _agreeing(runs, left_out)
+    known = settings(kept)
+    left_out += [(run.path, "its config.yaml can't be read") for run in kept if run.result.experiment not in known]
+    return Study(root, [run for run in kept if run.result.experiment in known], left_out)
 
 
 def some(root: Path) -> Study:
@@ -195,9 +233,6 @@ def content(path: str, size: int = 1 << 30) -> bytes:
 
 def _impossible(result: Result) -> str:
     for name, part in result.splits.items():
-        for metric, value in part.metrics.items():
-            if not 0 <= value <= 1:
-                return f"its result is broken ({metric} on {name} is {value:g}, not a share of 1)"
         share, ends = part.metrics.get("exact_match"), part.exact_match_interval
         if share is not None and ends and not ends[0] - 1e-9 <= share <= ends[1] + 1e-9:
             return f"its result is broken (exact match on {name} lies outside of its interval)"
@@ -223,7 +258,7 @@ def _foreign(path: Path, result: Result) -> str:
 
 
 def _agreeing(
-    runs: Sequence[Measured], left_out: list[tuple[Path, str]], root: Path
+    runs: Sequence[Measured], left_out: list[tuple[Path, str]]
 ) -> tuple[list[Measured], list[tuple[Path, str]]]:
     """Of runs that are there several times, the first if all have the same figures, else none."""
     same: dict[tuple[str, int], list[Measured]] = {}
@@ -247,28 +282,35 @@ def _figures(result: Result) -> object:
 
 
 def settings(runs: Iterable[Measured]) -> dict[str, dict[str, Any]]:
-    """Each experiment's config as one level of keys such as `model.dim`: that of one of its runs."""
+    """Each experiment's config as one level of keys such as `model.dim`: the first of its runs' that can be read."""
     out: dict[str, dict[str, Any]] = {}
     for run in runs:
-        if run.result.experiment not in out:
-            out[run.result.experiment] = _config(run.path)
+        if run.result.experiment not in out and (config := _config(run.path)):
+            out[run.result.experiment] = config
     return out
 
 
+@lru_cache(maxsize=1 << 14)
 def _config(path: Path) -> dict[str, Any]:
-    """A run's config as one level of keys. Its sections are read one by one, since most of them are those of others."""
+    """A run's config as one level of keys; empty if it can't be read.
+
+    Its sections are read one by one, since most of them are those of other runs too.
+    """
     try:
         text = (path / "config.yaml").read_text(encoding="utf-8")
         sections = [_section(part) for part in re.split(r"^(?=\w)", text, flags=re.MULTILINE)]
     except (OSError, ValueError, yaml.YAMLError):
-        return flat(read_config(path))  # which says what is wrong
+        return {}
     return {key: value for section in sections for key, value in section.items()}
 
 
 @lru_cache(maxsize=4096)
 def _section(text: str) -> dict[str, Any]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where PyYAML was built with it
-    return flat(yaml.load(text, loader) or {})
+    tree = yaml.load(text, loader) or {}
+    if not isinstance(tree, dict):
+        raise ValueError("no section")
+    return flat(tree)
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

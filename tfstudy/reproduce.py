@@ -5,8 +5,8 @@ it, else of the default or what else there is, which is said. What is compared i
 interval: by Welch from summary statistics where the paper gives a spread, which is taken for a standard deviation over
 its seeds unless it says otherwise; else of our seeds alone, with the published figure taken as it stands.
 
-agrees: the whole interval lies within a tolerance (5 points). differs: it does not, and 0 is not in it. underpowered:
-neither, or fewer seeds than splits of that variance need. Of the best of k seeds there is no interval: our best of as
+agrees: the whole interval lies within a tolerance (5 points). differs: all of it lies outside. underpowered: neither,
+or fewer seeds than splits of that variance need. Of the best of k seeds there is no interval: our best of as
 many agrees if it lies within the tolerance.
 """
 
@@ -117,8 +117,8 @@ def judge(found: Interval, values: Sequence[float], figure: Published, tolerance
         return UNDERPOWERED, f"{n} of at least {least} seeds"
     if -tolerance <= found.low and found.high <= tolerance:
         return AGREES, f"within {tolerance:g} points"
-    if found.low > 0 or found.high < 0:
-        return DIFFERS, f"ours is {'higher' if found.mean > 0 else 'lower'}"
+    if found.low > tolerance or found.high < -tolerance:
+        return DIFFERS, f"ours is {'higher' if found.mean > 0 else 'lower'}, by more than {tolerance:g} points"
     more = _more(values, found.mean, _spread(figure), tolerance)
     return UNDERPOWERED, f"about {more} more seeds" if more else "seeds of ours alone would not tell"
 

@@ -1,6 +1,7 @@
 """Runs that differ in their seed alone, on one of their test splits: the rows of tables, plots and verdicts."""
 
 import csv
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatch
 from functools import cache
@@ -17,6 +18,7 @@ ARCHITECTURES = {  # names in papers of the kinds of network that ours are
 }
 ORDER = ("batch_size", "batch_tokens", "batching")  # what the order of training follows from, beside data and seed
 UNTOLD = ("seed", "data.root")  # of settings: what does not tell rows apart
+LATER = ("data.root", "model.dropout")  # and what decides neither the first weights nor the order
 
 
 class Row(NamedTuple):
@@ -31,6 +33,7 @@ class Row(NamedTuple):
     runs: Sequence[Measured]  # finished, by seed
     diverged: Sequence[Measured]
     config: dict[str, Any]  # of one of the runs, as one level of keys
+    experiment: str  # the hash of what its runs have in common
     tag: str = ""  # of a row on some examples only: a tag, such as length, and
     value: str = ""  # the value that they have
 
@@ -85,28 +88,31 @@ def rows(runs: Iterable[Measured], tag: str = "") -> list[Row]:
         r = run.result
         groups.setdefault((r.task, r.split, r.arch, r.preset or "default", r.experiment), []).append(run)
     configs = settings(run for members in groups.values() for run in members)
-    alike: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    alike: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for *name, experiment in groups:
-        alike.setdefault(tuple(name), []).append(configs[experiment])
+        alike.setdefault(tuple(name), {})[experiment] = configs[experiment]
+    labels = {name: _apart(members) for name, members in alike.items()}
+    beside: dict[tuple[str, str], list[Measured]] = {}  # what one that diverged would have been scored on
+    for run in (run for members in groups.values() for run in members if run.finished):
+        beside.setdefault((run.result.task, run.result.split), []).append(run)
     found = []
     for (task, split, arch, preset, experiment), members in groups.items():
         config = configs[experiment]
-        told = _apart(experiment, config, alike[task, split, arch, preset])
+        told = labels[task, split, arch, preset][experiment]
         finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
         diverged = [run for run in members if not run.finished]
-        for test, value in _places(finished, tag):
-            found.append(Row(task, split, test, arch, preset, told, finished, diverged, config, tag, value))
+        for test, value in _places(finished or beside.get((task, split), []), tag):
+            found.append(Row(task, split, test, arch, preset, told, finished, diverged, config, experiment, tag, value))
     return sorted(found, key=order)
 
 
-def _apart(experiment: str, config: dict[str, Any], alike: Sequence[dict[str, Any]]) -> str:
-    """The settings that tell one experiment from the others of its name; else its hash."""
-    if len(alike) == 1:
-        return ""
-    differ = [key for key, value in config.items() if key not in UNTOLD and any(c.get(key) != value for c in alike)]
-    told = [[f"{key}={one.get(key)}" for key in differ] for one in alike]
-    own = [f"{key}={config[key]}" for key in differ]
-    return " ".join(own if told.count(own) == 1 else [*own, f"experiment={experiment[:8]}"])
+def _apart(alike: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """For each experiment the settings that tell it from the others of its name; its hash if that is not enough."""
+    keys = list(dict.fromkeys(key for config in alike.values() for key in config if key not in UNTOLD))
+    differ = [key for key in keys if len({str(config.get(key)) for config in alike.values()}) > 1]
+    told = {name: " ".join(f"{key}={config[key]}" for key in differ if key in config) for name, config in alike.items()}
+    times = Counter(told.values())
+    return {name: text if times[text] == 1 else f"{text} experiment={name[:8]}".strip() for name, text in told.items()}
 
 
 def _places(finished: Sequence[Measured], tag: str) -> list[tuple[str, str]]:
@@ -123,15 +129,18 @@ def _places(finished: Sequence[Measured], tag: str) -> list[tuple[str, str]]:
 
 def order(row: Row) -> tuple[Any, ...]:
     """Rows by experiment, then test splits by the numbers in their names, then architecture."""
-    numbers = tuple(int(part) for part in row.test.split("_") if part.isdigit())
-    value = (0, int(row.value), "") if row.value.isdigit() else (1, 0, row.value)
+    numbers = tuple(int(part) for part in row.test.split("_") if part.isdecimal())
+    value = (0, int(row.value), "") if row.value.isdecimal() else (1, 0, row.value)
     return row.task, row.split, row.test != "test", numbers, row.test, value, row.arch, row.preset, row.settings
 
 
 def stream(row: Row) -> tuple[tuple[str, str], ...]:
-    """What decides, with the seed, the order of training: rows of the same stream can be paired by seed."""
-    keys = sorted(key for key in row.config if key.startswith("data.") and key not in UNTOLD)
-    return tuple((key, str(row.config.get(key))) for key in [*keys, *(f"train.{name}" for name in ORDER)])
+    """What decides, with the seed, the weights at the start and the order of training: rows of the same stream can be
+    paired by seed. Of different architectures the order alone is shared, which makes their figures no more alike.
+    """
+    keys = sorted(key for key in row.config if key.startswith(("data.", "model.")) and key not in LATER)
+    told = ((key, str(row.config.get(key))) for key in [*keys, *(f"train.{name}" for name in ORDER)])
+    return (("arch", row.arch), *told)
 
 
 def main_metrics(found: Iterable[Row], given: str = "") -> dict[str, str]:

@@ -1,7 +1,8 @@
 """Intervals, tests and groups over seeds: a seed's run is the unit, and its figure one number.
 
 Differences are paired by seed where what a seed decides is shared, else Welch's. Below 8 pairs a t test takes the
-differences for normal; from 8 on a permutation test needs no more than that signs (or labels) could have been swapped.
+differences for normal; from 8 on a permutation test needs no more than that signs (or labels) could have been swapped,
+as long as the number of tests that are corrected for leaves it anything to find.
 """
 
 import math
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ALPHA = 0.05
+LEVEL = 0.95  # of intervals
 POWER = 0.8
 EXACT = 16  # pairs up to which all 2^n signs are tried; above, drawn ones
 DRAWS = 20_000
@@ -55,7 +57,7 @@ class Fit(NamedTuple):
     r2: float
 
 
-def interval(values: Values, level: float = 0.95) -> Interval:
+def interval(values: Values, level: float = LEVEL) -> Interval:
     """Of the mean over seeds: Student's, and from 10 values on the studentised bootstrap (Hall 1988).
 
     The latter is right for skewed figures too, which those near 0 or 100 % are: it covers as promised from 10 seeds on,
@@ -91,59 +93,71 @@ def _draws(n: int) -> NDArray[np.int64]:
     return np.random.default_rng(0).integers(0, n, (9999, n))
 
 
-def compare(first: Mapping[int, float], second: Mapping[int, float], paired: bool, level: float = 0.95) -> Difference:
-    """The difference of two sets of figures by seed; paired, it is over the seeds that both have.
+def compare(
+    first: Mapping[int, float], second: Mapping[int, float], paired: bool, tests: int = 1, step: float = 0.0
+) -> Difference:
+    """The difference of two sets of figures by seed, with a 95 % interval; paired, it is over the seeds that both have.
 
-    Sets without any spread are compared unpaired: pairs would hide how unlikely it is that all of one lie above all of
-    the other.
+    `tests` is how many are corrected for together: a permutation is used only where it could still find something then.
+    `step` is what one example is worth: figures are rounded to it, so no spread counts as less than rounding makes
+    (step / sqrt 12 for a figure), and figures that are all equal have a test too.
     """
-    x, y = _finite(list(first.values())), _finite(list(second.values()))
     shared = sorted(first.keys() & second.keys())
-    if not paired or (min(len(x), len(y)) > 1 and np.ptp(x) == np.ptp(y) == 0):
-        return _unpaired(x, y, level)
-    return _paired(_finite([first[seed] - second[seed] for seed in shared]), level)
+    x, y = _finite(list(first.values())), _finite(list(second.values()))
+    alike = not step and min(len(x), len(y)) > 1 and np.ptp(x) == np.ptp(y) == 0  # pairs would hide how far apart
+    if paired and len(shared) > 1 and not alike:
+        return _paired(_finite([first[seed] - second[seed] for seed in shared]), step / math.sqrt(6), tests)
+    return _unpaired(x, y, step / math.sqrt(12), tests)
 
 
-def _paired(x: NDArray[np.float64], level: float) -> Difference:
+def against(values: Values, bound: float, step: float = 0.0) -> Difference:
+    """How far the mean of figures is from a bound, by Student's t: signs would have to be symmetric about the bound."""
+    found = _paired(_finite(values) - bound, step / math.sqrt(12), 0)
+    return found._replace(method=found.method.removeprefix("paired "))
+
+
+def _paired(x: NDArray[np.float64], rounding: float, tests: int) -> Difference:
+    """`tests` 0 asks for no permutation."""
     n = len(x)
-    method = "paired t" if n < 8 else "sign permutation"
     if n < 2:
-        return Difference(float(x.mean()) if n else math.nan, *3 * (math.nan,), n, math.nan, method, _few(n))
-    mean, spread = float(x.mean()), float(x.std(ddof=1))
-    half = quantile((1 + level) / 2, n - 1) * spread / math.sqrt(n)
-    least = 2.0 ** (1 - n)
-    note = f"{n} pairs: a test without assumptions can't go below p = {least:.2g}" if least > ALPHA else ""
-    if n >= 8 or not spread:  # differences without spread would have any t
-        p = sign_permutation(x)
-        method = "sign permutation"
-    else:
-        p = two_sided(mean / spread * math.sqrt(n), n - 1)
+        return Difference(float(x.mean()) if n else math.nan, *3 * (math.nan,), n, math.nan, "paired t", _few(n))
+    mean, spread = float(x.mean()), max(float(x.std(ddof=1)), rounding)
+    half = quantile((1 + LEVEL) / 2, n - 1) * spread / math.sqrt(n)
     effect = mean / spread * _correction(n - 1) if spread else math.nan
-    return Difference(mean, mean - half, mean + half, p, n, effect, method, note)
+    least = 2.0 ** (1 - n)
+    if (n >= 8 and tests and least * tests <= ALPHA) or not spread:  # differences without spread would have any t
+        return Difference(mean, mean - half, mean + half, sign_permutation(x), n, effect, "sign permutation")
+    p = two_sided(mean / spread * math.sqrt(n), n - 1)
+    note = f"{n} pairs: {_floor(least, tests)}" if least * max(tests, 1) > ALPHA else ""
+    return Difference(mean, mean - half, mean + half, p, n, effect, "paired t", note)
 
 
-def _unpaired(x: NDArray[np.float64], y: NDArray[np.float64], level: float) -> Difference:
-    n = len(x) + len(y)
-    mean = float(x.mean() - y.mean()) if len(x) and len(y) else math.nan
-    if min(len(x), len(y)) < 2:
-        return Difference(mean, *3 * (math.nan,), n, math.nan, "Welch", _few(min(len(x), len(y))))
-    first, second = float(x.var(ddof=1)), float(y.var(ddof=1))
+def _unpaired(x: NDArray[np.float64], y: NDArray[np.float64], rounding: float, tests: int) -> Difference:
+    n, fewer = len(x) + len(y), min(len(x), len(y))
+    mean = float(x.mean() - y.mean()) if fewer else math.nan
+    if fewer < 2:
+        return Difference(mean, *3 * (math.nan,), n, math.nan, "Welch", _few(fewer))
+    first, second = (max(float(z.var(ddof=1)), rounding**2) for z in (x, y))
     pooled = math.sqrt((first * (len(x) - 1) + second * (len(y) - 1)) / (n - 2))
     effect = mean / pooled * _correction(n - 2) if pooled else math.nan
-    labels = min(len(x), len(y)) >= 8 or not pooled
+    least = (1 + (len(x) == len(y))) / math.comb(n, len(x))
+    low = high = mean
     if pooled:
         a, b = first / len(x), second / len(y)
         degrees = (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (len(y) - 1))  # Welch 1947
-        half = quantile((1 + level) / 2, degrees) * math.sqrt(a + b)
-        low, high, p = mean - half, mean + half, two_sided(mean / math.sqrt(a + b), degrees)
-    else:
-        low = high = mean
-    if labels:
-        p = label_permutation(x, y)
-    least = 2 / math.comb(n, len(x)) if len(x) == len(y) else 1 / math.comb(n, len(x))
-    note = f"{len(x)} and {len(y)} values: a test without assumptions can't go below p = {least:.2g}"
-    method = "label permutation" if labels else "Welch"
-    return Difference(mean, low, high, p, n, effect, method, note if least > ALPHA else "")
+        half = quantile((1 + LEVEL) / 2, degrees) * math.sqrt(a + b)
+        low, high = mean - half, mean + half
+    if (fewer >= 8 and least * tests <= ALPHA) or not pooled:
+        return Difference(mean, low, high, label_permutation(x, y), n, effect, "label permutation")
+    p = two_sided(mean / math.sqrt(a + b), degrees)
+    note = f"{len(x)} and {len(y)} values: {_floor(least, tests)}" if least * tests > ALPHA else ""
+    return Difference(mean, low, high, p, n, effect, "Welch", note)
+
+
+def _floor(least: float, tests: int) -> str:
+    """What a test without assumptions could do."""
+    family = f", before a correction for {tests} tests" if tests > 1 else ""
+    return f"a test without assumptions can't go below p = {least:.2g}{family}"
 
 
 def sign_permutation(differences: Values) -> float:
@@ -268,7 +282,7 @@ def reach(lengths: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
     return ordered[(len(ordered) - 1) // 2]
 
 
-def log_fit(x: Values, y: Values, level: float = 0.95) -> Fit:
+def log_fit(x: Values, y: Values, level: float = LEVEL) -> Fit:
     """Least squares of y on log10(x), with Student's interval of the slope; nan ends with fewer than 3 points."""
     from scipy import stats
 

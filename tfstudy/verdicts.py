@@ -17,6 +17,7 @@ class Verdict(NamedTuple):
     second: Row
     found: Difference
     p: float  # corrected (Holm 1979) over all verdicts of the table; nan if it can't be tested
+    tests: int = 1  # of the table
 
     @property
     def significant(self) -> bool:
@@ -35,7 +36,7 @@ class Verdict(NamedTuple):
         """
         if self.significant or math.isnan(self.p):
             return None
-        needed = seeds_needed(self.found, ALPHA * self.found.p / self.p)
+        needed = seeds_needed(self.found, ALPHA / self.tests)
         there = min(len(self.first.runs), len(self.second.runs))
         return max(1, needed - there) if needed else None
 
@@ -43,17 +44,26 @@ class Verdict(NamedTuple):
 def verdicts(rows: Sequence[Row], metrics: Mapping[str, str]) -> list[Verdict]:
     """Of every two rows with the same examples, in the order of the rows; `metrics` has the metric of each task.
 
-    Paired by seed where a seed decides the same order of training for both, else Welch's.
+    Paired by seed where a seed decides the same weights at the start and the same order of training, else Welch's.
     """
     figures = [row.by_seed(metrics[row.task]) for row in rows]
     streams = [stream(row) for row in rows]
+    steps = [step(row) for row in rows]
     places: dict[tuple[str, ...], list[int]] = {}
     for number, row in enumerate(rows):
         places.setdefault(row.where, []).append(number)
     pairs = [pair for members in places.values() for pair in combinations(members, 2)]
-    found = [compare(figures[a], figures[b], streams[a] == streams[b]) for a, b in pairs]
+    tests = sum(min(len(figures[a]), len(figures[b])) > 1 for a, b in pairs)
+    found = [
+        compare(figures[a], figures[b], streams[a] == streams[b], tests, max(steps[a], steps[b])) for a, b in pairs
+    ]
     corrected = holm([one.p for one in found])
-    return [Verdict(rows[a], rows[b], one, p) for (a, b), one, p in zip(pairs, found, corrected, strict=True)]
+    return [Verdict(rows[a], rows[b], one, p, tests) for (a, b), one, p in zip(pairs, found, corrected, strict=True)]
+
+
+def step(row: Row) -> float:
+    """What one example is worth, in per cent."""
+    return 100 / max((part.n for part in row.measured().values()), default=100)
 
 
 def groups(rows: Sequence[Row], found: Sequence[Verdict], metrics: Mapping[str, str]) -> list[str]:

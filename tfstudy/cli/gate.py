@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app
+from tfstudy.cli.options import RESULTS, Results, StudyName, app, reason
 
 
 @app.command()
@@ -15,9 +15,11 @@ def check(
     tolerance: Annotated[float, typer.Option(min=0, help="Points that a figure may fall by.")] = 1.0,
     junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")] = None,
     summary: Annotated[Path | None, typer.Option(help="Also add the Markdown to this file.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="A row that is missing is no failure.")] = False,
     results: Results = RESULTS,
 ) -> None:
-    """Exit with 1 if a figure of a study fell, significantly and by more than the tolerance."""
+    """Exit with 1 if a figure of a study fell, significantly and by more than the tolerance, or is gone."""
+    from tasks.base import UserError
     from tfstudy import gate
     from tfstudy.cli.reports import folder
     from tfstudy.records import read
@@ -30,10 +32,14 @@ def check(
     tag = next((then.tag for then in baseline), "")
     outcomes = gate.judge(baseline, rows(found.runs, tag), tolerance)
     text = "\n".join([report.markdown(outcomes, tolerance), *(f"- {line}" for line in found.told())])
+    failing = (gate.WORSE,) if partial else (gate.WORSE, gate.MISSING)
     print(text)
-    if junit:
-        write_whole(junit, report.junit(outcomes, tolerance))
-    if summary:
-        with summary.open("a", encoding="utf-8") as file:
-            file.write(text + "\n")
-    raise typer.Exit(any(outcome.state == gate.WORSE for outcome in outcomes))
+    try:
+        if junit:
+            write_whole(junit, report.junit(outcomes, tolerance, failing))
+        if summary:
+            with summary.open("a", encoding="utf-8") as file:
+                file.write(text + "\n")
+    except OSError as error:  # exit code 1 would mean that a figure fell
+        raise UserError(f"can't write {reason(error)}") from None
+    raise typer.Exit(any(outcome.state in failing for outcome in outcomes))

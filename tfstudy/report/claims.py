@@ -21,8 +21,8 @@ PROTOCOL = (
     "a verdict is on the networks, settings and data that stand beside it; more seeds: a guess from the spread so far",
 )
 FEW = (
-    "with fewer than 6 seeds the tests take figures of seeds for normally distributed; none without that assumption "
-    "can go below .05"
+    "the t tests take figures of seeds for normally distributed; with fewer than 6 pairs no test without that "
+    "assumption can go below .05"
 )
 
 

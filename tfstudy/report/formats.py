@@ -153,6 +153,7 @@ def values(line: Line) -> dict[str, Any]:
     found: dict[str, Any] = {
         "task": row.task, "split": row.split, "test": row.test, "tag": row.tag, "value": row.value, "arch": row.arch,
         "preset": row.preset, "settings": row.settings, "metric": line.metric, "n": len(row.runs),
+        "experiment": row.experiment,
         "examples": max((part.n for part in row.measured().values()), default=0),
         "diverged": len(row.diverged), "mean": line.mean, "low": low, "high": high, "interval": line.method,
         "group": line.group, "best_group": line.top, "baseline": against.second.label if against else None,

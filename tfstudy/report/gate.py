@@ -1,19 +1,17 @@
 """What became of a study's figures, for people and for CI: Markdown and JUnit XML."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import mean
 from xml.etree import ElementTree
 
-from tfstudy.gate import BETTER, MISSING, SAME, UNKNOWN, WORSE, Outcome
+from tfstudy.gate import MISSING, STATES, UNKNOWN, WORSE, Outcome
 from tfstudy.report.formats import MINUS, p_value
-
-ORDER = (WORSE, MISSING, UNKNOWN, BETTER, SAME)
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
     """How many rows are worse, and how many can't be told."""
-    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in ORDER}
+    counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
     told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
     return f"{len(outcomes)} rows, tolerance {tolerance:g} points: {told}"
 
@@ -26,7 +24,7 @@ def markdown(outcomes: Sequence[Outcome], tolerance: float) -> str:
         "| row | verdict | then | now | change | p |",
         "|---|---|---|---|---|---|",
     ]
-    for outcome in sorted(outcomes, key=lambda outcome: ORDER.index(outcome.state)):
+    for outcome in sorted(outcomes, key=lambda outcome: STATES.index(outcome.state)):
         verdict = f"**{outcome.state}**" if outcome.state == WORSE else outcome.state
         cells = (outcome.then.name, f"{verdict}: {outcome.reason}" if outcome.reason else verdict, *_figures(outcome))
         lines.append(f"| {' | '.join(cells)} |")
@@ -48,33 +46,35 @@ def _mean(values: Sequence[float]) -> str:
     return f"{mean(values):.1f} (n = {len(values)})" if values else ""
 
 
-def junit(outcomes: Sequence[Outcome], tolerance: float) -> bytes:
-    """JUnit XML: a case a row, failed if it is worse, skipped if it can't be told."""
-    failed = sum(outcome.state == WORSE for outcome in outcomes)
-    skipped = sum(outcome.state in (UNKNOWN, MISSING) for outcome in outcomes)
+def junit(outcomes: Sequence[Outcome], tolerance: float, failing: Collection[str]) -> bytes:
+    """JUnit XML: a case a row, failed if its state is one of `failing`, skipped if nothing can be told of it."""
+    cases = [_case(outcome, tolerance, failing) for outcome in outcomes]
+    failed, skipped = (str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "skipped"))
     suite = ElementTree.Element(
-        "testsuite",
-        name="tfstudy check",
-        tests=str(len(outcomes)),
-        failures=str(failed),
-        skipped=str(skipped),
-        errors="0",
+        "testsuite", name="tfstudy check", tests=str(len(cases)), failures=failed, skipped=skipped, errors="0"
     )
-    for outcome in outcomes:
-        then = outcome.then
-        case = ElementTree.SubElement(suite, "testcase", classname=f"{then.task}.{then.split}", name=then.name)
-        before, now, change, p = _figures(outcome)
-        text = (
-            f"{before} then, {now or 'nothing'} now"
-            + (f"; change {change}" if change else "")
-            + (f", p {p}" if p else "")
-        )
-        if outcome.state == WORSE:
-            ElementTree.SubElement(case, "failure", message=f"fell by more than {tolerance:g} points").text = text
-        elif outcome.state in (UNKNOWN, MISSING):
-            ElementTree.SubElement(case, "skipped", message=f"{outcome.state}: {outcome.reason}")
-        else:
-            ElementTree.SubElement(case, "system-out").text = f"{outcome.state}: {text}"
+    suite.extend(cases)
     ElementTree.indent(suite)
     written: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
     return written
+
+
+def _case(outcome: Outcome, tolerance: float, failing: Collection[str]) -> ElementTree.Element:
+    then = outcome.then
+    before, now, change, p = _figures(outcome)
+    told = [
+        f"{before} then, {now or 'nothing'} now",
+        f"change {change}" * bool(change),
+        f"p {p}" * bool(p),
+        outcome.reason,
+    ]
+    text = "; ".join(filter(None, told))
+    case = ElementTree.Element("testcase", classname=f"{then.task}.{then.split}", name=then.name)
+    if outcome.state in failing:
+        why = f"fell by more than {tolerance:g} points" if outcome.state == WORSE else outcome.state
+        ElementTree.SubElement(case, "failure", message=why).text = text
+    elif outcome.state in (UNKNOWN, MISSING):
+        ElementTree.SubElement(case, "skipped", message=f"{outcome.state}: {outcome.reason}")
+    else:
+        ElementTree.SubElement(case, "system-out").text = f"{outcome.state}: {text}"
+    return case

@@ -84,9 +84,9 @@ def told(values: Iterable[object]) -> str:
 
 def _decoding(result: Result) -> str:
     decode = result.decode
-    if decode.get("method") != "beam":
-        return str(decode.get("method", ""))
-    return f"beam of {decode.get('width')}, length penalty {decode.get('length_penalty', 0):g}"
+    if decode.method != "beam":
+        return decode.method
+    return f"beam of {decode.width}, length penalty {decode.length_penalty:g}"
 
 
 def _seconds(values: Sequence[float]) -> str:

@@ -10,7 +10,7 @@ import msgspec
 
 from tasks.base import UserError, one_of
 from tfstudy import stats
-from tfstudy.records import Measured, Study, content, some
+from tfstudy.records import Lengths, Measured, Study, content, some
 from tfstudy.rows import Row, main_metrics, of_same_kind, order, rows
 from tfstudy.verdicts import Verdict, groups, spread, verdicts
 
@@ -87,7 +87,7 @@ def of_rows(study: Study, found: Sequence[Row], metric: str = "", baseline: str 
     several = {row.where for row, group in zip(found, letters, strict=True) if group and "a" not in group}
     base = to_baseline(judged, baseline)
     lines = [
-        line(row, metrics[row.task], group, "a" in group and row.where in several, base.get(id(row)))
+        line(row, metrics[row.task], group, group == "a" and row.where in several, base.get(id(row)))
         for row, group in zip(found, letters, strict=True)
     ]
     quoted = any(one.published or one.published_oracle or one.published_over for one in lines)
@@ -149,9 +149,9 @@ def in_order(found: Sequence[Row], keys: Sequence[str]) -> list[Row]:
     return sorted(found, key=key) if keys else list(found)
 
 
-def reach(lengths: Sequence[dict[str, Any]], name: str) -> str:
+def reach(lengths: Sequence[Lengths], name: str) -> str:
     """The median of L90 or L50 over seeds: `>=` if it is no less than the longest tested, `none` if no length holds."""
-    length, censored = stats.reach([(one[name] or 0, one[name] == one["longest"]) for one in lengths])
+    length, censored = stats.reach([(getattr(one, name) or 0, getattr(one, name) == one.longest) for one in lengths])
     return "none" if not length else f">={length}" if censored else str(length)
 
 
@@ -172,7 +172,7 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict], quoted
         *(["L90, L50: the length up to which 90 and 50 % are right, the median of seeds"] if reached else []),
         *(["published: the same metric and kind of network; what its ± is, its paper says"] if quoted else []),
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
-        f"{several(r.decode.get('method', '') for r in results)}, free-running to EOS; {_scored(reads)}",
+        f"{several(r.decode.method for r in results)}, free-running to EOS; {_scored(reads)}",
         f"examples of held-out splits whose source occurs in train: {overlaps:,} in {len(tests)} scored splits",
         f"{len(runs)} runs, {_range([len(row.runs) for row in found])} a row; {several(r.device for r in results)}; "
         f"{hours:.1f} device hours of training and evaluation; {made_with(runs)}",
@@ -185,9 +185,8 @@ def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict], quoted
 def _tested(judged: Sequence[Verdict]) -> list[str]:
     tested = [v for v in judged if not math.isnan(v.p)]
     if not tested:
-        return ["no two rows of the same examples have 2 seeds each, so nothing is tested"] if judged else []
+        return ["no two rows of the same examples have 2 finished seeds each, so nothing is tested"] if judged else []
     methods = several(v.found.method for v in tested)
-    few = min(v.found.n for v in tested)
     lines = [
         f"group: rows of the same examples that share a letter do not differ significantly ({methods}, two-sided, Holm "
         f"over {len(tested)} pair{'s' * (len(tested) != 1)}, .05); bold: the best group, where there are several"
@@ -195,8 +194,8 @@ def _tested(judged: Sequence[Verdict]) -> list[str]:
     limits = [v for v in tested if v.found.note]
     if limits:
         lines.append(
-            f"{len(limits)} of {len(tested)} tests rest on normal differences: with {few} seeds no test without that "
-            "assumption can go below .05"
+            f"{len(limits)} of {len(tested)} tests take the figures of seeds for normally distributed: with so few "
+            "seeds and so many tests, none without that assumption could find anything"
         )
     return lines
 

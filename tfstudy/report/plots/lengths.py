@@ -39,7 +39,7 @@ def curve(row: Row) -> Curve:
     """Length to exact match in per cent of each run, of the lengths that have enough examples."""
     out: Curve = {}
     for run in row.runs:
-        found = run.result.lengths.get("exact_match", {})
+        found = run.result.lengths.exact_match
         least = min(ENOUGH, max((part["n"] for part in found.values()), default=0))
         for text, part in found.items():
             if part["n"] >= least:
