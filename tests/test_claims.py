@@ -1,6 +1,7 @@
 """Claims: how they are read, judged and shown; and papers' figures beside ours. From made records."""
 
 import json
+import math
 import re
 import shlex
 from collections import Counter
@@ -447,3 +448,24 @@ def test_every_paper_has_a_command_or_no_counterpart():
         command = reproduce.command(name)
         assert command.startswith("tfstudy grid") or all(reproduce._missing(one) for one in reproduce.paper(name))
     assert {"lake-2018", "dessi-2019", "csordas-2021", "deletang-2022"} <= set(grid.names())
+
+
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ({"of": {"arch": "lstm"}, "above": math.nan}, "must be finite"),
+        ({"of": {"arch": "lstm"}, "above": math.inf}, "must be finite"),
+        ({"of": {"arch": ["lstm"]}, "above": 1}, "'arch' must be a name"),
+        ({"of": {"arch": "lstm", "model.dim": [1]}, "above": 1}, "'model.dim' must be a value"),
+        ({"of": {"arch": "lstm", "task": "scann"}, "above": 1}, "did you mean 'scan'?"),
+        ({"of": {"arch": "lstm", "split": "lenght"}, "above": 1}, "did you mean 'length'?"),
+    ],
+)
+def test_what_could_never_be_judged_is_refused(part, said):
+    with pytest.raises(UserError) as error:
+        claim(part)
+    assert said in str(error.value)
+
+
+def test_experiments_with_numbers_in_their_names_are_known():
+    assert claim({"of": {"arch": "lstm", "split": "fewshot_num2_rep1"}, "above": 1}).statements

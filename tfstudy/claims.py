@@ -30,6 +30,7 @@ from typing import Any
 
 import msgspec
 
+import tasks
 from tasks.base import UserError, one_of
 from tfstudy.files import configs, read_yaml
 from tfstudy.report.table import NAMES
@@ -169,6 +170,9 @@ def _sound(statement: Statement, where: str) -> None:
     operators = [name for name in ("is_", "above", "below") if getattr(statement, name) is not None]
     if len(operators) != 1 or (statement.is_ is None) != (statement.within is None):
         raise UserError(f"{where}: it must say one of 'is' with 'within', 'above', and 'below'")
+    told = (statement.is_, statement.within, statement.above, statement.below)
+    if not all(math.isfinite(figure) for figure in told if figure is not None):
+        raise UserError(f"{where}: what is said must be finite, but is {statement.said}")
     if statement.within is not None and statement.within <= 0:
         raise UserError(f"{where}: 'within' must be above 0, but is {statement.within:g}")
     for selector in filter(None, (statement.of, statement.minus)):
@@ -178,3 +182,13 @@ def _sound(statement: Statement, where: str) -> None:
         for key in ("task", "split", "arch"):
             if key not in selector:
                 raise UserError(f"{where}: rows must be told by their {key}")
+        for key, value in selector.items():
+            if not isinstance(value, str if key in NAMED else (str, int, float, bool)):
+                raise UserError(f"{where}: '{key}' must be {'a name' if key in NAMED else 'a value'}, but is '{value}'")
+        _experiment(selector["task"], selector["split"], where)
+
+
+def _experiment(task: str, split: str, where: str) -> None:
+    known = tasks.find(one_of(f"{where}: task", task, tasks.names())).experiments()
+    if not any(re.fullmatch(re.sub(r"<\w+>", r"\\d+", name), split) for name in known):
+        one_of(f"{where}: split", split, known)

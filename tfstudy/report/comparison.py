@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.base import UserError
+from tfstudy.records import flat
 from tfstudy.runs import read_config, read_environments, read_result
 
 ENVIRONMENT = ("commit", "platform", "device", "threads", "processors")
@@ -73,11 +74,3 @@ def _measured(a: Path, b: Path) -> list[str]:
     if len(rows) == 1:
         return ["metrics: none that both have"]
     return [line.removeprefix("  ") for line in _aligned(rows, numbers=True)]
-
-
-def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Sections as one level of keys such as `model.dim`."""
-    out: dict[str, Any] = {}
-    for key, value in tree.items():
-        out |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
-    return out
