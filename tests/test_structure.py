@@ -24,9 +24,8 @@ FLOORS = (
     ("tfstudy.experiment", "tfstudy.finished",),
     (
         "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
-        "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy", "tfstudy.records", "tfstudy.rows", "tfstudy.verdicts",
-        "tfstudy.gate",
-        "tfstudy.claims", "tfstudy.judging", "tfstudy.reproduce",
+        "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy", "tfstudy.measured", "tfstudy.records", "tfstudy.rows",
+        "tfstudy.verdicts", "tfstudy.gate", "tfstudy.claims", "tfstudy.judging", "tfstudy.reproduce",
     ),
     ("tfstudy.cli",),
     ("tfstudy.__main__",),

@@ -10,14 +10,15 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import yaml
 
 from tasks.base import UserError
+from tfstudy.measured import RESULT, Result, content
 from tfstudy.runs import FORMAT, find_runs
 
 if TYPE_CHECKING:
@@ -26,111 +27,6 @@ if TYPE_CHECKING:
 NAME = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)")
 HEAD = b"# tfstudy run "  # a config.yaml begins with it
 UNFINISHED, SMOKE, TRIAL = "not finished", "a smoke run", "a trial of tuning"
-
-
-Count = Annotated[int, msgspec.Meta(ge=0)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]  # a BLEU of 100 is rounded
-
-
-class Slice(msgspec.Struct, frozen=True):
-    """What a run measured on some examples; metrics are shares of 1."""
-
-    n: Count
-    metrics: dict[str, Share] = {}
-    exact_match_interval: tuple[float, float] | None = None  # Wilson's, 95 %
-
-
-class Part(Slice, frozen=True, kw_only=True, dict=True):
-    """What a run measured on a split."""
-
-    role: str  # validation or test
-    mean_over_lengths: dict[str, Share] = {}
-    home: tuple[str, str] = ("", "")  # the file and the split that slices are read from: they are most of a record
-
-    @cached_property
-    def by(self) -> dict[str, dict[str, Slice]]:
-        """Tag and value to what was measured on the examples that have it; read when it is first asked for."""
-        file, split = self.home
-        try:
-            return SLICES.decode(content(file)).splits[split].slices if file else {}
-        except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
-            raise UserError(f"{file} is broken in its slices ({error}); move its folder away to go on") from None
-
-
-class Lengths(msgspec.Struct, frozen=True):
-    """How far accuracy reaches."""
-
-    longest: int = 0  # that was tested; 0 if lengths were not
-    L90: int | None = None  # None if not even the shortest is right so often
-    L50: int | None = None
-    exact_match: dict[str, dict[str, float]] = {}  # by length: n and exact_match
-
-    def __bool__(self) -> bool:
-        return bool(self.longest)
-
-
-class Decode(msgspec.Struct, frozen=True):
-    """How outputs were found."""
-
-    method: str = ""
-    width: int = 1
-    length_penalty: float = 0.0
-    max_length: int = 0
-
-
-class Evaluated(msgspec.Struct, frozen=True):
-    """What was scored."""
-
-    limit: int = 0  # examples of a split; 0 is all
-
-
-class Result(msgspec.Struct, frozen=True):
-    """A `result.json`."""
-
-    format: int
-    run: str
-    experiment: str  # of the runs that differ from this one in their seed alone
-    task: str
-    split: str
-    arch: str
-    seed: int
-    status: str  # finished or diverged
-    smoke: bool
-    preset: str = "default"
-    reason: str = ""
-    tuning: bool = False
-    device: str = ""
-    parameters: Count = 0
-    train_examples: Count = 0
-    checkpoint: str = "last"
-    step: int = 0
-    train_seconds: Seconds = 0.0
-    evaluate_seconds: Seconds = 0.0
-    train_flops_estimate: float = 0.0
-    trained_in: str | None = None  # the run whose weights it took over, if it did not train
-    decode: Decode = Decode()
-    eval: Evaluated = Evaluated()
-    overlap: dict[str, int] = {}
-    signatures: dict[str, str] = {}
-    lengths: Lengths = Lengths()
-    splits: dict[str, Part] = {}
-
-
-class Sliced(msgspec.Struct):
-    """Of a split in a `result.json`."""
-
-    slices: dict[str, dict[str, Slice]] = {}
-
-
-class Splits(msgspec.Struct):
-    """Of a `result.json`."""
-
-    splits: dict[str, Sliced] = {}
-
-
-SLICES = msgspec.json.Decoder(Splits)
-RESULT = msgspec.json.Decoder(Result)
 
 
 class Measured(NamedTuple):
@@ -215,20 +111,6 @@ def read_one(path: Path) -> Measured | str:
     for name, part in result.splits.items():
         msgspec.structs.force_setattr(part, "home", (file, name))
     return _impossible(result) or _foreign(path, result) or Measured(path, result)
-
-
-def content(path: str, size: int = 1 << 30) -> bytes:
-    """The first bytes of a file, or none if it can't be read: thousands of small files at half of what `open` takes."""
-    try:
-        file = os.open(path, os.O_RDONLY)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, min(size, os.fstat(file).st_size))
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
 
 
 def _impossible(result: Result) -> str:

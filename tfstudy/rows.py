@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from tasks.base import one_of
 from tfstudy.files import configs
-from tfstudy.records import Measured, Part, Slice, settings
+from tfstudy.measured import Part, Slice
+from tfstudy.records import Measured, settings
 
 ARCHITECTURES = {  # names in papers of the kinds of network that ours are
     "transformer": ("Transformer", "Rel. Universal Transformer"),

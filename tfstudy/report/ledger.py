@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tfstudy.records import Result
+from tfstudy.measured import Result
 from tfstudy.report.table import several
 from tfstudy.rows import Row
 

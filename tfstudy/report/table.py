@@ -10,7 +10,8 @@ import msgspec
 
 from tasks.base import UserError, one_of
 from tfstudy import stats
-from tfstudy.records import Lengths, Measured, Study, content, some
+from tfstudy.measured import Lengths, content
+from tfstudy.records import Measured, Study, some
 from tfstudy.rows import Row, main_metrics, of_same_kind, order, rows
 from tfstudy.verdicts import Verdict, groups, spread, verdicts
 
