@@ -14,7 +14,7 @@ from tfstudy.stats import Interval
 PROTOCOL = (
     "difference: ours minus theirs, with its 95 % interval: Welch's with a published ±, which is taken for a standard "
     "deviation over the paper's seeds (the list of figures does not say of what kind each is); else of our seeds alone",
-    "agrees: the whole interval lies within {tolerance:g} points; differs: it does not, and 0 is not in it; "
+    "agrees: the whole interval lies within {tolerance:g} points; differs: all of it lies outside; "
     "underpowered: neither, or fewer than 3 seeds (5 on splits of large variance). The best of k seeds has no "
     "interval: our best of as many is within {tolerance:g} points, or is not",
     "unlike: ours differ from the paper's network or settings as told beside them, so that it is no replication",
