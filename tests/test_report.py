@@ -204,6 +204,9 @@ def test_what_reads_records_loads_no_torch(tmp_path, words):
 def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match="no finished run"):
         table(tmp_path)
+    diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
+    with pytest.raises(UserError, match=r"no finished run under .*; 1 diverged"):
+        table(write(tmp_path / "study", diverged))
 
 
 def test_every_published_figure_names_its_paper_metric_and_source():

@@ -100,7 +100,8 @@ def verdict(found: Finding, least: int) -> tuple[str, str]:
         return UNDECIDED, f"{lost} diverged, so the mean is of those alone that did not"
     if n < least:
         return UNDECIDED, f"{n} of at least {least} seeds; about {max(least, weighed.needed or 0) - n} more"
-    needed = f"; about {max(1, weighed.needed - n)} more seeds" if weighed.needed else ""
+    more = max(1, weighed.needed - n) if weighed.needed else 0
+    needed = f"; about {more} more seed{'s' * (more != 1)}" if more else ""
     if weighed.side == "across":
         return UNDECIDED, f"the interval does not tell it from {weighed.bound:g}{needed}"
     if found.p >= ALPHA:  # nan where there is no test, and the interval alone decides

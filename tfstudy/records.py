@@ -89,7 +89,8 @@ def some(root: Path) -> Study:
     """`read`, and `UserError` if no run is finished."""
     study = read(root)
     if not any(run.finished for run in study.runs):
-        raise UserError("; ".join([f"no finished run under {root}", *study.told(1)]))
+        lost = [f"{len(study.runs)} diverged"] if study.runs else []
+        raise UserError("; ".join([f"no finished run under {root}", *lost, *study.told(1)]))
     return study
 
 

@@ -120,7 +120,7 @@ def judge(found: Interval, values: Sequence[float], figure: Published, tolerance
     if found.low > tolerance or found.high < -tolerance:
         return DIFFERS, f"ours is {'higher' if found.mean > 0 else 'lower'}, by more than {tolerance:g} points"
     more = _more(values, found.mean, _spread(figure), tolerance)
-    return UNDERPOWERED, f"about {more} more seeds" if more else "seeds of ours alone would not tell"
+    return UNDERPOWERED, f"about {more} more seed{'s' * (more != 1)}" if more else "seeds of ours alone would not tell"
 
 
 def difference(ours: Interval, values: Sequence[float], value: float, spread: float, seeds: int) -> Interval:

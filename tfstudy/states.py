@@ -52,7 +52,9 @@ def find_study(root: Path, name: str) -> Path:
     there = studies(root)
     if not there:
         raise UserError(f"there is no study in {root}; --results names the folder of all results")
-    return root / one_of("study", name.strip("/"), there)
+    if (Path(name) / "config.yaml").exists():
+        raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` tells what it measured")
+    return root / one_of("study", name.rstrip("/"), there)
 
 
 def runs_of(study: Path) -> list[Run]:
