@@ -12,7 +12,7 @@ from tasks.base import UserError
 from tfstudy.records import read
 from tfstudy.report.formats import FORMATS, columns, markdown
 from tfstudy.report.summary import summary
-from tfstudy.report.table import table
+from tfstudy.report.table import table, turned
 from tfstudy.rows import published, rows
 
 
@@ -114,6 +114,19 @@ def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
     assert "**19" not in text
     assert "(Welch, two-sided, Holm over 1 pair, .05)" in text
     assert "tests take the figures" not in text  # 5 and 5: labels could go to .008
+
+
+def test_a_verdict_says_the_same_the_other_way_round(tmp_path):
+    three = [
+        result(seed, 0.5 + 0.1 * place + (-1) ** seed / 10, arch=arch, experiment=arch, run=f"{arch}{seed}")
+        for place, arch in enumerate(("cnn", "lstm", "transformer"))
+        for seed in range(4)
+    ]
+    for one in table(write(tmp_path, *three)).verdicts:
+        other = turned(one)
+        assert (other.more_seeds, other.p, other.first) == (one.more_seeds, one.p, one.second)
+        assert (other.found.mean, other.found.low) == (-one.found.mean, -one.found.high)
+        assert turned(other) == one
 
 
 def test_nothing_is_bold_where_nothing_differs(tmp_path):

@@ -109,7 +109,7 @@ def turned(verdict: Verdict) -> Verdict:
     """The same verdict, the other way round."""
     found = verdict.found
     other = found._replace(mean=-found.mean, low=-found.high, high=-found.low, effect=-found.effect)
-    return Verdict(verdict.second, verdict.first, other, verdict.p)
+    return verdict._replace(first=verdict.second, second=verdict.first, found=other)
 
 
 def line(row: Row, metric: str, group: str, top: bool, against: Verdict | None) -> Line:
