@@ -55,10 +55,11 @@ def findings(table: Table) -> Findings:
             f"{len(shown):,} of {len(tested):,} comparisons are told here: those of different architectures before "
             "others, and the smallest p first. The letters in the table tell all of them."
         )
+    untested = len(table.verdicts) - len(tested)
+    why = f", {untested:,} not tested, for which both need 2 seeds" if untested else ""
     summary = (
         f"{len(table.verdicts):,} comparison{'s' * (len(table.verdicts) != 1)} of two rows on the same examples: "
-        f"{decided:,} decided, {len(tested) - decided:,} undecided, {len(table.verdicts) - len(tested):,} not tested, "
-        "for which both need 2 seeds."
+        f"{decided:,} decided, {len(tested) - decided:,} undecided{why}."
         if table.verdicts
         else "No two rows have the same examples, so nothing is compared."
     )

@@ -73,7 +73,7 @@ def p_value(p: float) -> str:
 
 def signed(value: float) -> str:
     """`+1.2`, with a minus sign where it is less than 0."""
-    return f"{value:+.1f}".replace("-", MINUS)
+    return f"{round(value, 1) + 0.0:+.1f}".replace("-", MINUS)  # no -0.0
 
 
 def _number(value: float) -> str:

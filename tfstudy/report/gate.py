@@ -6,7 +6,7 @@ from statistics import mean
 from xml.etree import ElementTree
 
 from tfstudy.gate import MISSING, STATES, UNKNOWN, WORSE, Outcome
-from tfstudy.report.formats import MINUS, p_value
+from tfstudy.report.formats import p_value, signed
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
@@ -38,7 +38,7 @@ def _figures(outcome: Outcome) -> tuple[str, str, str, str]:
     found = outcome.found
     if not found:
         return then, now, "", ""
-    change = f"{found.mean:+.1f} [{found.low:+.1f}, {found.high:+.1f}]".replace("-", MINUS)
+    change = f"{signed(found.mean)} [{signed(found.low)}, {signed(found.high)}]"
     return then, now, change, "" if math.isnan(outcome.p) else p_value(outcome.p)
 
 
