@@ -12,7 +12,7 @@ seeds that have not been tried.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -211,21 +211,23 @@ def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...],
     if not statement.minus:
         return (nearest(firsts, lambda row: rank(row, statement.of)),) if firsts else (), max(0, len(firsts) - 1)
     seconds = [row for row in known if matches(row, statement.minus)]
-    named = statement.of.keys() | statement.minus.keys()
-    pairs = [(a, b) for a in firsts for b in seconds if _comparable(a, b, named)]
+    buckets: dict[Hashable, tuple[list[Row], list[Row]]] = {}
+    for side, some in enumerate((firsts, seconds)):
+        for row in some:
+            buckets.setdefault(_kept(row, statement), ([], []))[side].append(row)
+    pairs = [bucket for bucket in buckets.values() if all(bucket)]
     if not pairs:
         return (), len(firsts) + len(seconds) if firsts and seconds else 0
 
-    ranks = {
-        id(row): rank(row, told) for some, told in ((firsts, statement.of), (seconds, statement.minus)) for row in some
-    }
+    def told(side: int) -> Callable[[Row], tuple[Any, ...]]:
+        return lambda row: rank(row, (statement.of, statement.minus)[side])
 
     def together(pair: tuple[Row, Row]) -> tuple[Any, ...]:
-        both = [ranks[id(row)] for row in pair]
+        both = [told(side)(row) for side, row in enumerate(pair)]
         return sum(r[0] for r in both), max(r[1] for r in both), [r[2:] for r in both]
 
-    best = nearest(pairs, together)
-    return best, len({id(row) for pair in pairs for row in pair}) - len({id(row) for row in best})
+    best = nearest([(nearest(a, told(0)), nearest(b, told(1))) for a, b in pairs], together)
+    return best, len({id(row) for bucket in pairs for side in bucket for row in side} - {id(row) for row in best})
 
 
 def matches(row: Row, wanted: Selector) -> bool:
@@ -269,11 +271,14 @@ def as_preset(task: str, split: str, arch: str, name: str) -> tuple[tuple[str, A
     return tuple((key, value) for key, value in flat(config.model_dump(mode="json")).items() if "." in key)
 
 
-def _comparable(one: Row, other: Row, told: Collection[str]) -> bool:
-    alike = one.arch == other.arch and one.preset == other.preset
+def _kept(row: Row, statement: Statement) -> Hashable:
+    """What two rows must share to be compared: all data, decoding and evaluation, but for what is said of them,
+    and of one architecture and preset all settings.
+    """
+    one, other = statement.of, statement.minus
+    alike = one["arch"] == other["arch"] and one["preset"] == other["preset"]
+    free = {*one, *other, *UNTOLD, "data.split", "data.hub"}  # a split is told by its name
+    if one["preset"] != other["preset"]:  # what is held out of train to validate on is part of a preset
+        free.add("data.validation")
     sections = ("",) if alike else ("data.", "decode.", "eval.")
-    keys = {key for row in (one, other) for key in row.config if key.startswith(sections)}
-    keys -= {*told, *UNTOLD, "data.split", "data.hub"}  # a split is told by its name
-    if one.preset != other.preset:  # what is held out of train to validate on is part of a preset
-        keys -= {"data.validation"}
-    return all(one.config.get(key) == other.config.get(key) for key in keys)
+    return frozenset((key, str(v)) for key, v in row.config.items() if key.startswith(sections) and key not in free)
