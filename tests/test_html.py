@@ -14,9 +14,10 @@ from test_report import result, write
 
 from tasks.base import UserError
 from tfstudy.anatomy import KINDS
+from tfstudy.contents import predictions
 from tfstudy.records import some
 from tfstudy.report import html
-from tfstudy.report.browser import EXAMPLES, FILES, LONGEST, browse, marked, predictions
+from tfstudy.report.browser import EXAMPLES, FILES, LONGEST, browse, marked
 from tfstudy.report.evidence import claims_of
 from tfstudy.report.findings import findings
 from tfstudy.report.html import publish
@@ -260,7 +261,8 @@ def test_predictions_that_are_not_there_are_said_so(tmp_path, content):
     study = predict(write(tmp_path / "study", result(0)), (GOLD, "a"))
     [file] = study.glob("*/*/*/predictions/test.jsonl.gz")
     file.unlink() if content is None else file.write_bytes(content)
-    assert predictions(file.parent.parent, "test") == []
+    with pytest.raises(UserError, match="has no predictions of 'test' that can be read"):
+        predictions(file.parent.parent, "test")
     found = browse(rows(some(study).runs))
     assert found.rows == []
     assert found.notes[-1] == "No predictions that can be read are in the records of 1 rows: scan length lstm."

@@ -24,7 +24,7 @@ FLOORS = (
     ("tfstudy.experiment", "tfstudy.finished",),
     (
         "tfstudy.grid", "tfstudy.launchers", "tfstudy.report", "tfstudy.space", "tfstudy.samplers", "tfstudy.tune",
-        "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy", "tfstudy.measured", "tfstudy.records", "tfstudy.rows",
+        "tfstudy.tuned", "tfstudy.stats", "tfstudy.anatomy", "tfstudy.contents", "tfstudy.records", "tfstudy.rows",
         "tfstudy.verdicts", "tfstudy.gate", "tfstudy.claims", "tfstudy.judging", "tfstudy.reproduce",
     ),
     ("tfstudy.cli",),

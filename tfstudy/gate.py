@@ -25,8 +25,6 @@ WORSE, MISSING, UNKNOWN, OPEN, BETTER, SAME = STATES = (
     "better",
     "as before",  # the whole interval lies within the tolerance
 )
-
-
 Word = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what XML and a line of a table can hold
 
 

@@ -18,7 +18,7 @@ import msgspec
 import yaml
 
 from tasks.base import UserError
-from tfstudy.measured import RESULT, Result, content
+from tfstudy.contents import RESULT, Result, content
 from tfstudy.runs import FORMAT, find_runs
 
 if TYPE_CHECKING:

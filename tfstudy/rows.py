@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from tasks.base import one_of
+from tfstudy.contents import Part, Slice
 from tfstudy.files import configs
-from tfstudy.measured import Part, Slice
 from tfstudy.records import Measured, settings
 
 ARCHITECTURES = {  # names in papers of the kinds of network that ours are

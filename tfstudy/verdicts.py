@@ -24,11 +24,6 @@ class Verdict(NamedTuple):
         return self.p < ALPHA
 
     @property
-    def decided(self) -> str:
-        """`higher`, `lower`, or `undecided`, of the first."""
-        return "undecided" if not self.significant else "higher" if self.found.mean > 0 else "lower"
-
-    @property
     def more_seeds(self) -> int | None:
         """How many more seeds an undecided difference of this size would need, in a table of as many tests.
 

@@ -1,14 +1,13 @@
 """Wrong predictions to look through: the kinds of each row's, with examples, the first wrong token told apart."""
 
-import gzip
-import zlib
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
+from tasks.base import UserError
 from tfstudy.anatomy import KINDS, Anatomy, anatomy, first_error
+from tfstudy.contents import predictions
 from tfstudy.report.plots.style import place
 from tfstudy.rows import Row
 
@@ -76,7 +75,7 @@ def browse(rows: Sequence[Row]) -> Browser:
     examples = max(2, min(EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # a row has about 4 kinds
     found, unread = [], []
     for row in shown:
-        read = {run.result.seed: rows_of for run in row.runs[:seeds] if (rows_of := predictions(run.path, row.test))}
+        read = {run.result.seed: rows_of for run in row.runs[:seeds] if (rows_of := _read(run.path, row.test))}
         if read:
             found.append(_browsed(row, place(row, rows), read, examples))
         else:
@@ -86,16 +85,10 @@ def browse(rows: Sequence[Row]) -> Browser:
     return Browser(found, [name for name in KINDS if name in occur and name != "right"], notes)
 
 
-def predictions(path: Path, split: str) -> list[dict[str, Any]]:
-    """A run's predictions of a split; empty if its record has none that can be read."""
-    try:
-        lines = gzip.decompress((path / "predictions" / f"{split}.jsonl.gz").read_bytes())
-        return PREDICTIONS.decode_lines(lines)
-    except (OSError, EOFError, zlib.error, msgspec.DecodeError):  # not there, cut off, not what was written
-        return []
-
-
-PREDICTIONS = msgspec.json.Decoder(dict[str, Any])
+def _read(path: Path, split: str) -> list[dict[str, Any]]:
+    with contextlib.suppress(UserError):
+        return predictions(path, split)
+    return []
 
 
 def marked(text: str, at: int | None) -> Marked:

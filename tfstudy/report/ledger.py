@@ -1,13 +1,10 @@
 """How each row of a table was measured: the protocol, read from the records of its runs."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-import msgspec
-
-from tfstudy.measured import Result
+from tfstudy.contents import Environment, Result, environments
 from tfstudy.report.table import several
 from tfstudy.rows import Row
 
@@ -26,15 +23,6 @@ class Ledger(NamedTuple):
     entries: list[Entry]  # the rest, row by row
 
 
-class Environment(msgspec.Struct, frozen=True):
-    """Of an entry of `env.json`: what worked on a run."""
-
-    versions: dict[str, str] = {}
-    data: str = ""
-    commit: str | None = ""
-
-
-ENVIRONMENTS = msgspec.json.Decoder(list[Environment])
 VERSIONS = ("python", "torch", "lightning")  # of the packages that decide numbers most
 
 
@@ -46,14 +34,6 @@ def ledger(rows: Sequence[Row]) -> Ledger:
     shared = same if len(rows) > 1 else {}
     left = ({name: text for name, text in facts.items() if name not in shared} for facts in found)
     return Ledger(shared, [Entry(row, facts) for row, facts in zip(rows, left, strict=True)])
-
-
-def environments(path: Path) -> list[Environment]:
-    """What `env.json` says of the processes that worked on a run; empty if it can't be read."""
-    try:
-        return ENVIRONMENTS.decode((path / "env.json").read_bytes())
-    except (OSError, msgspec.DecodeError):
-        return []
 
 
 def _facts(row: Row, made: Iterable[Environment]) -> dict[str, str]:

@@ -1,13 +1,11 @@
 """Wrong predictions of finished runs as text: their kinds, their examples, and what runs agree on."""
 
-import gzip
-import json
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from tasks.base import UserError, one_of
+from tfstudy import contents
 from tfstudy.anatomy import Row, agreement, anatomy
 from tfstudy.runs import read_result
 
@@ -17,12 +15,7 @@ WIDTH = 100  # letters of an example's tokens
 def predictions(path: Path, split: str) -> list[Row]:
     """A finished run's predictions of a split; `UserError` if it has none."""
     one_of("--split", split, list(read_result(path).get("splits", {})))
-    try:
-        with gzip.open(path / "predictions" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            return list(map(json.loads, lines))
-    except (OSError, EOFError, ValueError, zlib.error) as error:  # not there, cut off, or not what was written
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path} has no predictions of '{split}' that can be read ({reason})") from None
+    return [*contents.predictions(path, split)]
 
 
 def name_of(path: Path) -> str:

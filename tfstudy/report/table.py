@@ -6,11 +6,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import msgspec
-
 from tasks.base import UserError, one_of
 from tfstudy import stats
-from tfstudy.measured import Lengths, content
+from tfstudy.contents import Lengths, environments
 from tfstudy.records import Measured, Study, some
 from tfstudy.rows import Row, main_metrics, of_same_kind, order, rows
 from tfstudy.verdicts import Verdict, groups, spread, verdicts
@@ -216,25 +214,10 @@ def _range(counts: Collection[int]) -> str:
     return f"{least} to {most} seeds" if least < most else f"{most} seed{'s' * (most != 1)}"
 
 
-class Made(msgspec.Struct):
-    """Of an entry of `env.json`."""
-
-    versions: dict[str, str] = {}
-
-
-MADE = msgspec.json.Decoder(list[Made])
-
-
 def made_with(runs: Iterable[Measured]) -> str:
     """The versions of torch and lightning that runs were made with."""
-    found: dict[str, None] = {}
-    for run in runs:
-        try:
-            environments = MADE.decode(content(f"{run.path}/env.json"))
-        except msgspec.DecodeError:
-            continue
-        for made in environments:
-            found |= {f"{name} {made.versions[name]}": None for name in ("torch", "lightning") if name in made.versions}
+    made = (one.versions for run in runs for one in environments(run.path))
+    found = {f"{name} {versions[name]}" for versions in made for name in ("torch", "lightning") if name in versions}
     return ", ".join(sorted(found, reverse=True)) or "versions unknown"
 
 

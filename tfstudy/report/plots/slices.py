@@ -5,7 +5,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from tasks.base import UserError
-from tfstudy.measured import Part
+from tfstudy.contents import Part
 from tfstudy.report.plots.looks import Look, looks_of
 from tfstudy.report.plots.style import (
     Picture,

@@ -1,8 +1,11 @@
-"""What a `result.json` holds, as types that refuse what no run can have measured. Loads no torch."""
+"""What the files of a run folder hold, as types that refuse what no run can have measured. Loads no torch."""
 
+import gzip
 import os
+import zlib
 from functools import cached_property
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 
@@ -126,3 +129,33 @@ class Splits(msgspec.Struct):
 
 SLICES = msgspec.json.Decoder(Splits)
 RESULT = msgspec.json.Decoder(Result)
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """Of an entry of `env.json`: what worked on a run."""
+
+    versions: dict[str, str] = {}
+    data: str = ""
+    commit: str | None = ""
+
+
+ENVIRONMENTS = msgspec.json.Decoder(list[Environment])
+PREDICTIONS = msgspec.json.Decoder(dict[str, Any])
+
+
+def environments(path: Path) -> list[Environment]:
+    """What `env.json` says of the processes that worked on a run; empty if it can't be read."""
+    try:
+        return ENVIRONMENTS.decode(content(f"{path}/env.json"))
+    except msgspec.DecodeError:
+        return []
+
+
+def predictions(path: Path, split: str) -> list[dict[str, Any]]:
+    """A run's predictions of a split, an entry an example; `UserError` if it has none that can be read."""
+    try:
+        lines = gzip.decompress((path / "predictions" / f"{split}.jsonl.gz").read_bytes())
+        return PREDICTIONS.decode_lines(lines)
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:  # not there, cut off, not what was written
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path} has no predictions of '{split}' that can be read ({reason})") from None
