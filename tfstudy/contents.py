@@ -155,7 +155,9 @@ def predictions(path: Path, split: str) -> list[dict[str, Any]]:
     """A run's predictions of a split, an entry an example; `UserError` if it has none that can be read."""
     try:
         lines = gzip.decompress((path / "predictions" / f"{split}.jsonl.gz").read_bytes())
-        return PREDICTIONS.decode_lines(lines)
+        if found := PREDICTIONS.decode_lines(lines):
+            return found
+        reason = "the file is empty"
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:  # not there, cut off, not what was written
-        reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path} has no predictions of '{split}' that can be read ({reason})") from None
+        reason = getattr(error, "strerror", None) or str(error)
+    raise UserError(f"{path} has no predictions of '{split}' that can be read ({reason})")

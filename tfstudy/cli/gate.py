@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app, reason
+from tfstudy.cli.options import RESULTS, Results, StudyName, app, folder, reason
 
 
 @app.command()
@@ -21,7 +21,6 @@ def check(
     """Exit with 1 if a figure of a study fell, significantly and by more than the tolerance, or is gone."""
     from tasks.base import UserError
     from tfstudy import gate
-    from tfstudy.cli.reports import folder
     from tfstudy.records import read
     from tfstudy.report import gate as report
     from tfstudy.rows import rows

@@ -68,6 +68,13 @@ def root_of(results: Path, smoke: bool) -> Path:
     return beside(results, "smoke") if smoke else results
 
 
+def folder(results: Path, study: str) -> Path:
+    """A study's folder, or that of all without a name; `UserError` if there is none of that name."""
+    from tfstudy.states import find_study
+
+    return find_study(results, study) if study else results
+
+
 def beside(results: Path, kind: str) -> Path:
     """The folder of runs of this kind: `results-smoke` beside `results`."""
     return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-{kind}")

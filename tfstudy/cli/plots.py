@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app
-from tfstudy.cli.reports import folder
+from tfstudy.cli.options import RESULTS, Results, StudyName, app, folder
 
 KINDS = "split, length, learning, operands, data, scaling, differences, errors, or slices with --tag"
 

@@ -1,11 +1,10 @@
 """The commands that read the records of a study."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app
+from tfstudy.cli.options import RESULTS, Results, StudyName, app, folder
 
 
 @app.command()
@@ -24,13 +23,6 @@ def table(
 
     write = FORMATS[one_of("--format", format_, tuple(FORMATS))]
     print(write(tables.table(folder(results, study), by, metric, baseline)), end="")
-
-
-def folder(results: Path, study: str) -> Path:
-    """A study's folder, or that of all without a name; `UserError` if there is none of that name."""
-    from tfstudy.states import find_study
-
-    return find_study(results, study) if study else results
 
 
 @app.command()
