@@ -42,7 +42,7 @@ engines: $(STAMP)
 	$(BIN)/python -m pytest -q -rs -m slow tests/test_clusters.py
 
 bench: $(STAMP)
-	for script in training decoding trainer parts dropout generation grid records errors startup; do \
+	for script in training decoding trainer parts convolution dropout generation grid records errors startup; do \
 	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 tasks-first: $(STAMP)

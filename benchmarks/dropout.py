@@ -7,7 +7,7 @@ from timing import alternate, arguments, scan, seconds, table
 from torch import Tensor, nn
 
 from tfstudy.models.base import Dropout
-from tfstudy.vocab import PAD
+from tfstudy.training import block
 
 
 def dropped(arch: str) -> tuple[list[torch.Size], float]:
@@ -18,7 +18,7 @@ def dropped(arch: str) -> tuple[list[torch.Size], float]:
             module.register_forward_hook(lambda _, given, __: shapes.append(given[0].shape))
     prepared.model.train()
     for part in next(iter(prepared.data.train_dataloader())).parts:
-        prepared.model(part.source, part.source != PAD, part.target[:, :-1])
+        prepared.model.forward_blocks([block(rows) for rows in part])
     return shapes, prepared.config.model.dropout
 
 

@@ -1,58 +1,65 @@
-"""Batches computed in 1 to 6 parts of like length, and batches of like length: what each costs in training.
+"""What a training step costs with its batch in one padded whole, or in 1 to 4 parts of at most 1 to 12 blocks.
 
 The figure is milliseconds per 1,000 labels, which is about one step. Below the table: what a step costs at all, by
-least squares over all steps (time = a + b parts + c padded positions), and the ratio b / c, which is `OVERHEAD` in
-tfstudy/data.py. With one thread the parts are computed one after the other, with more side by side.
+least squares over all steps with two parts (time = a + b blocks + c padded positions), and the ratio b / c,
+which is `OVERHEAD` in tfstudy/data.py. With one thread the parts are computed one after the other, with more side by
+side.
 """
 
 import statistics
 from functools import partial
-from itertools import islice
 
 import numpy as np
 import torch
 from timing import alternate, arguments, now, scan, table
-from trainer import copied, loop
+from trainer import loop
 
-from tfstudy.data import OVERHEAD
+from tfstudy import data
 from tfstudy.experiment import Prepared
 
 SKIP = 2  # the first steps, which are not measured
-Step = tuple[int, int, float]  # parts, padded positions, milliseconds
+Step = tuple[int, int, float]  # blocks, padded positions, milliseconds
 
 
-def steps(prepared: Prepared, count: int, seen: dict[tuple[str, int], list[Step]], name: str) -> float:
+def steps(prepared: Prepared, blocks: int, count: int, seen: dict[tuple[str, int], list[Step]], name: str) -> float:
     """Milliseconds per 1,000 labels of the first batches; every step is added to `seen` by its number."""
+    data.BLOCKS = blocks
     labels, whole, before = 0.0, 0.0, 0.0
-    batches = islice(prepared.data.train_dataloader(), SKIP + count)
-    for number, batch in enumerate(loop(copied(prepared), batches)):
+    for number, batch in enumerate(loop(prepared, SKIP + count)):
         spent, before = 1000 * (now() - before), now()
         if number >= SKIP:
             labels, whole = labels + batch.tokens, whole + spent
-            positions = sum(part.source.numel() + part.target.numel() for part in batch.parts)
-            seen.setdefault((name, number), []).append((len(batch.parts), positions, spent))
+            rows = [rows for part in batch.parts for rows in part]
+            positions = sum(each.source.numel() + each.target.numel() for each in rows)
+            seen.setdefault((name, number), []).append((len(rows), positions, spent))
     return 1000 * whole / labels
 
 
 def overhead(seen: dict[tuple[str, int], list[Step]]) -> str:
     """The three terms of a step's time, of each step the median of its rounds."""
     rows = [(*rounds[0][:2], statistics.median(r[2] for r in rounds)) for rounds in seen.values()]
-    parts, positions, times = np.array(rows).T
-    fixed, part, position = np.linalg.lstsq(np.stack([np.ones_like(parts), parts, positions], 1), times, rcond=None)[0]
-    costs = f"{fixed:.2f} ms + {part:.2f} ms a part + {1000 * position:.2f} ms per 1,000 positions"
-    return f"  {costs}: a part is {part / position:.0f} positions (OVERHEAD is {OVERHEAD})"
+    blocks, positions, times = np.array(rows).T
+    terms = np.stack([np.ones_like(blocks), blocks, positions], 1)
+    fixed, block, position = np.linalg.lstsq(terms, times, rcond=None)[0]
+    costs = f"{fixed:.2f} ms + {block:.2f} ms a block + {1000 * position:.2f} ms per 1,000 positions"
+    return f"  {costs}: a block is {block / position:.0f} positions (OVERHEAD is {data.OVERHEAD})"
 
 
 def main() -> None:
     chosen = arguments(__doc__)
-    count, rounds = (15, 2) if chosen.quick else (80, 5)
+    count, rounds = (15, 2) if chosen.quick else (60, 5)
     for arch in chosen.arch:
-        settings = {f"{n} part{'s' * (n > 1)}": scan(arch, parts=n) for n in (1, 2, 3, 4, 6)}
-        settings["length batching, 1 part"] = scan(arch, parts=1, batching="length")
+        settings = {(1, 1): "padded whole"}
+        settings |= {(2, blocks): f"2 parts of {blocks} block{'s' * (blocks > 1)}" for blocks in (1, 2, 4, 8, 12)}
+        settings |= {(parts, 8): f"{parts} parts of 8 blocks" for parts in (3, 4)}
         seen: dict[tuple[str, int], list[Step]] = {}
-        ways = {name: partial(steps, prepared, count, seen, name) for name, prepared in settings.items()}
+        apart: dict[tuple[str, int], list[Step]] = {}  # of the whole and of other numbers of parts
+        ways = {
+            name: partial(steps, scan(arch, parts=parts), blocks, count, seen if parts == 2 else apart, name)
+            for (parts, blocks), name in settings.items()
+        }
         measured = alternate(ways, rounds)
-        table(f"{arch}, {torch.get_num_threads()} threads", "ms per 1,000", measured, "1 part")
+        table(f"{arch}, {torch.get_num_threads()} threads", "ms per 1,000", measured, "padded whole", faster=True)
         print(overhead(seen))
 
 

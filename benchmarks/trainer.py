@@ -11,7 +11,7 @@ from timing import alternate, arguments, now, ratios, scan, table
 from torch import nn
 from training import SKIP, Speed
 
-from tfstudy.data import Batch
+from tfstudy.data import Batch, TaskData
 from tfstudy.experiment import Prepared
 from tfstudy.training import Seq2Seq, fit
 
@@ -21,15 +21,19 @@ class NoTrainer:
 
     current_epoch, num_training_batches, world_size, global_rank = 0, 1, 1, 0
 
+    def __init__(self, data: TaskData) -> None:
+        self.datamodule = data  # says in how many parts a batch comes
+
 
 def copied(prepared: Prepared) -> Seq2Seq:
     """A module of its own, with the same weights every time."""
     return Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
 
 
-def loop(module: Seq2Seq, batches: Iterator[Batch]) -> Iterator[Batch]:
-    """Trains without Lightning; yields each batch after its step."""
-    trainer = NoTrainer()  # the module keeps no more than a weak reference
+def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
+    """Trains for so many steps without Lightning; yields each batch after its step."""
+    module, batches = copied(prepared), islice(prepared.data.train_dataloader(), count)
+    trainer = NoTrainer(prepared.data)  # the module keeps no more than a weak reference
     module.trainer = trainer  # type: ignore[assignment]
     chosen = module.configure_optimizers()
     optimizer, schedule = chosen["optimizer"], chosen["lr_scheduler"]["scheduler"]
@@ -56,7 +60,7 @@ def with_lightning(prepared: Prepared) -> float:
 def bare(prepared: Prepared) -> float:
     """Milliseconds a step of the loop."""
     steps = prepared.config.train.steps
-    times = [now() for _ in loop(copied(prepared), islice(prepared.data.train_dataloader(), steps))]
+    times = [now() for _ in loop(prepared, steps)]
     return 1000 * (times[-1] - times[SKIP - 1]) / (steps - SKIP)
 
 

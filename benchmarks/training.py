@@ -1,8 +1,8 @@
 """Training speed on SCAN simple: tfstudy against the same model trained in the usual way with Lightning.
 
-The usual way: a DataLoader that shuffles examples, a collate function that encodes and pads them, `nn.Dropout`, one
-padded pass per batch, `self.log` at every step, Adam as it comes, clipping by the Trainer. Model, size, batch size and
-schedule are the same; what is counted is label tokens a second, without padding.
+The usual way: a DataLoader that shuffles examples, a collate function that encodes and pads them, `nn.Dropout` and
+torch's convolution, one padded pass per batch, `self.log` at every step, Adam as it comes, clipping by the Trainer.
+Model, size, batch size and schedule are the same; what is counted is label tokens a second, without padding.
 """
 
 import copy
@@ -23,6 +23,7 @@ from tfstudy.config import TrainConfig
 from tfstudy.data import TaskData
 from tfstudy.experiment import Prepared
 from tfstudy.models.base import Dropout, Model
+from tfstudy.models.cnn import GatedConvolution
 from tfstudy.training import Seq2Seq, fit, rate
 from tfstudy.vocab import BOS, EOS, PAD
 
@@ -43,7 +44,8 @@ class Speed(Callback):
         if batch_idx < SKIP:
             self.began = self.ended
         else:
-            self.targets += [part.target for part in batch.parts] if hasattr(batch, "parts") else [batch[1]]
+            ours = hasattr(batch, "parts")
+            self.targets += [rows.target for part in batch.parts for rows in part] if ours else [batch[1]]
 
     def tokens_per_second(self) -> float:
         """Labels are what is no padding, without BOS."""
@@ -81,11 +83,13 @@ class UsualDropout(nn.Dropout):
         return self.p
 
 
-def with_usual_dropout(module: nn.Module) -> nn.Module:
-    """The module, with `nn.Dropout` in place of ours wherever it is."""
+def with_usual_parts(module: nn.Module) -> nn.Module:
+    """The module, with `nn.Dropout` and torch's convolution in place of ours wherever they are."""
     for name, child in module.named_children():
-        usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_dropout(child)
+        usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_parts(child)
         setattr(module, name, usual)
+    if isinstance(module, GatedConvolution):
+        module.product = module.convolution  # type: ignore[method-assign]
     return module
 
 
@@ -115,7 +119,7 @@ def usual(prepared: Prepared) -> float:
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    model: Any = with_usual_dropout(copy.deepcopy(prepared.model))
+    model: Any = with_usual_parts(copy.deepcopy(prepared.model))
     trainer.fit(Usual(model, config), loader(prepared.data, config.batch_size))
     return speed.tokens_per_second()
 

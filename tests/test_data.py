@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.base import Example, Splits, Task, TaskConfig
-from tfstudy.data import OVERHEAD, Batches, Encoded, TaskData, cut, mix, pad
+from tfstudy.data import OVERHEAD, Batches, Encoded, TaskData, cut, mix, pad, share
 from tfstudy.vocab import BOS, EOS, PAD, SPECIAL, UNK, Vocab
 
 WORDS = "abcdefgh"
@@ -126,21 +126,38 @@ def test_rows_are_cut_to_their_own_longest(lengths, data):
 
 def pairs(parts):
     """Each row's source and target, without padding."""
-    rows = [row for part in parts for row in zip(part.source.tolist(), part.target.tolist(), strict=True)]
+    blocks = [block for part in parts for block in part]
+    rows = [row for block in blocks for row in zip(block.source.tolist(), block.target.tolist(), strict=True)]
     return Counter(tuple(tuple(token for token in ids if token != PAD) for ids in row) for row in rows)
 
 
-@given(LENGTHS, st.integers(1, 4), st.integers(1, 5))
-def test_ranks_share_a_batch_out_and_their_token_counts_add_up(lengths, count, ranks):
+@given(LENGTHS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
+def test_ranks_share_a_batch_out_and_their_token_counts_add_up(lengths, parts, blocks, ranks):
     data, index = encoded(lengths), torch.randperm(len(lengths))
-    whole, shares = data.rows(index), [data.batch(index, count, rank, ranks) for rank in range(ranks)]
+    whole, shares = data.rows(index), [data.batch(index, parts, blocks, rank, ranks) for rank in range(ranks)]
     assert sum(share.tokens for share in shares) == pytest.approx((whole.target[:, 1:] != PAD).sum())
-    assert sum((pairs(share.parts) for share in shares), Counter()) == pairs([whole])
-    assert all(len(share.parts) <= count for share in shares)
+    assert sum((pairs(share.parts) for share in shares), Counter()) == pairs([[whole]])
+    assert all(len(share.parts) <= parts and all(0 < len(p) <= blocks for p in share.parts) for share in shares)
+
+
+def test_a_batch_of_one_part_and_block_keeps_its_order():
+    data, index = encoded([(1, 5), (3, 1), (2, 2)]), torch.tensor([0, 2, 1])
+    [[rows]] = data.batch(index).parts
+    assert torch.equal(rows.target, data.rows(index).target)
+
+
+@given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 6))
+def test_parts_are_consecutive_and_differ_by_less_than_a_row(lengths, parts):
+    found = share(np.array(lengths, dtype=np.int64), parts)
+    assert [i for start, end in found for i in range(start, end)] == list(range(len(lengths)))
+    assert len(found) <= parts
+    for start, end in found:
+        assert end > start
+        assert sum(lengths[start:end]) < sum(lengths) / parts + max(lengths) + 1e-9
 
 
 @given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), max_size=7), st.integers(1, 4))
-def test_a_batch_is_cut_where_padding_is_least(lengths, parts):
+def test_a_part_is_cut_where_padding_is_least(lengths, blocks):
     source, target = (np.array([pair[side] for pair in lengths], dtype=np.int64) for side in (0, 1))
 
     def cost(cuts):
@@ -148,15 +165,15 @@ def test_a_batch_is_cut_where_padding_is_least(lengths, parts):
             (end - start) * (source[start:end].max() + target[start:end].max()) + OVERHEAD for start, end in cuts
         )
 
-    n, found = len(lengths), cut(source, target, parts)
+    n, found = len(lengths), cut(source, target, blocks)
     ways = [
         list(itertools.pairwise([0, *inner, n]))
-        for size in range(min(parts, n))
+        for size in range(min(blocks, n))
         for inner in itertools.combinations(range(1, n), size)
     ]
     assert cost(found) == min(map(cost, ways), default=0)
     assert [i for start, end in found for i in range(start, end)] == list(range(n))
-    assert len(found) <= parts
+    assert len(found) <= blocks
 
 
 # Batches
@@ -272,7 +289,7 @@ def trainer(folder, **options):
 
 
 def split(data, name):
-    return pairs([data.encoded[name].rows(torch.arange(len(data.encoded[name])))])
+    return pairs([[data.encoded[name].rows(torch.arange(len(data.encoded[name])))]])
 
 
 @pytest.mark.parametrize("parts", [0, 1, 5])
@@ -289,7 +306,7 @@ def test_a_trainer_gets_the_batches_of_the_steps_in_order(task, tmp_path):
     module, data = Watcher(), TaskData(task, batch_size=8, seed=3)
     data.epoch = 3
     trainer(tmp_path, max_epochs=4).fit(module, data)
-    assert module.trained == [pairs([data.encoded["train"].rows(data.batches.index(step))]) for step in range(12)]
+    assert module.trained == [pairs([[data.encoded["train"].rows(data.batches.index(step))]]) for step in range(12)]
 
 
 @pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")

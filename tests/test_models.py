@@ -12,9 +12,10 @@ from tasks.base import UserError
 from tfstudy import models
 from tfstudy.models.attention import KeyValue, MultiHeadAttention
 from tfstudy.models.base import Dropout, Model, parameter_count, select_rows
-from tfstudy.models.cnn import CNN, scale_gradient
+from tfstudy.models.blocks import Block, joined, parted, positions, shapes
+from tfstudy.models.cnn import CNN, GatedConvolution, scale_gradient
 from tfstudy.models.lstm import LSTM, Attention
-from tfstudy.models.transformer import Block, Transformer
+from tfstudy.models.transformer import Layer, Transformer
 from tfstudy.vocab import EOS, PAD
 
 CLOSE = {"atol": 3e-5, "rtol": 1e-4}  # float32 in another order of addition
@@ -56,6 +57,15 @@ def test_no_logit_depends_on_a_later_token(model, source, tokens, place):
     before, after = (model(source, source != PAD, t) for t in (tokens, changed))
     assert_close(before[:, :place], after[:, :place], **CLOSE)
     assert (before[:, place] - after[:, place]).abs().amax(-1).min() > 1e-3
+
+
+def test_blocks_of_any_shapes_have_the_logits_of_each_alone(model, source, tokens):
+    sources = [source[:1, :4], source, source[1:], source[:0]]
+    given = [tokens[:1], tokens[:, :3], tokens[1:, :1], tokens[:0]]
+    blocks = [Block(s, s != PAD, t) for s, t in zip(sources, given, strict=True)]
+    expected = [model(*block).flatten(0, 1) for block in blocks]
+    assert_close(model.forward_blocks(blocks), torch.cat(expected), **CLOSE)
+    assert_close(model.forward_blocks(blocks[1:2]), expected[1], **CLOSE)
 
 
 @pytest.mark.parametrize("filler", [PAD, 7])
@@ -160,6 +170,18 @@ def test_weights_can_be_saved_and_loaded(variant, build, model, source, tokens):
     assert torch.equal(other(source, source != PAD, tokens), model(source, source != PAD, tokens))
 
 
+# Blocks
+
+
+def test_blocks_are_joined_row_by_row_and_parted_again():
+    blocks = [torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7]]), torch.zeros(0, 4, dtype=torch.long)]
+    assert joined(blocks).tolist() == [1, 2, 3, 4, 5, 6, 7]
+    again = parted(joined(blocks), shapes(blocks))
+    assert all(torch.equal(a, b) for a, b in zip(again, blocks, strict=True))
+    assert positions(blocks, 5).tolist() == [5, 6, 7, 5, 6, 7, 5]
+    assert joined(blocks[:1]).data_ptr() == blocks[0].data_ptr(), "one block is not copied"
+
+
 # The registry and wrong configs
 
 
@@ -227,24 +249,35 @@ def by_hand(attention, x, y, allowed):
 
 
 def test_attention_is_softmax_of_scaled_dot_products():
-    attention, x, y = randomised(MultiHeadAttention(12, 3)), torch.randn(1, 4, 12), torch.randn(1, 5, 12)
+    attention, x, y = randomised(MultiHeadAttention(12, 3)), torch.randn(4, 12), torch.randn(5, 12)
     mask = torch.tensor([True, False, True, True, False]).view(1, 1, 1, 5)
-    expected = by_hand(attention, x[0], y[0], lambda i, j: bool(mask[0, 0, 0, j]))
-    assert_close(attention(x, attention.project(y), mask)[0], expected, **CLOSE)
+    expected = by_hand(attention, x, y, lambda i, j: bool(mask[0, 0, 0, j]))
+    assert_close(attention(x, [(1, 4)], attention.project(y, [(1, 5)]), [mask]), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_attention_looks_at_its_own_row_of_its_own_block_only(causal):
+    attention, places = randomised(MultiHeadAttention(12, 3)), [(1, 4), (2, 3)]
+    x = torch.randn(10, 12)
+    got = attention(x, places, attention.project(x, places), causal=causal)
+    for start, end in ((0, 4), (4, 7), (7, 10)):
+        expected = by_hand(attention, x[start:end], x[start:end], lambda i, j: j <= i or not causal)
+        assert_close(got[start:end], expected, **CLOSE)
 
 
 @pytest.mark.parametrize("new", [1, 2, 5])
 def test_causal_attention_sees_the_past_and_itself(new):
-    attention, x = randomised(MultiHeadAttention(12, 3)), torch.randn(1, 5, 12)
-    expected = by_hand(attention, x[0], x[0], lambda i, j: j <= i)[5 - new :]
-    assert_close(attention(x[:, 5 - new :], attention.project(x), causal=True)[0], expected, **CLOSE)
+    attention, x = randomised(MultiHeadAttention(12, 3)), torch.randn(5, 12)
+    expected = by_hand(attention, x, x, lambda i, j: j <= i)[5 - new :]
+    seen = attention.project(x, [(1, 5)])
+    assert_close(attention(x[5 - new :], [(1, new)], seen, causal=True), expected, **CLOSE)
 
 
 def test_a_cache_grows_at_its_end():
     attention, x = randomised(MultiHeadAttention(12, 3)), torch.randn(2, 5, 12)
-    whole = attention.project(x)
-    grown = attention.project(x[:, :3]).append(attention.project(x[:, 3:]))
-    assert_close(tuple(grown), tuple(whole))
+    [whole] = attention.project(x.flatten(0, 1), [(2, 5)])
+    first, second = attention.project(joined([x[:, :3], x[:, 3:]]), [(2, 3), (2, 2)])
+    assert_close(tuple(first.append(second)), tuple(whole))
 
 
 def test_attention_agrees_with_that_of_torch():
@@ -253,7 +286,8 @@ def test_attention_agrees_with_that_of_torch():
     copy_attention(attention, reference)
     mask = torch.tensor([[True] * 5, [True, True, False, False, False]])
     expected = reference(x, y, y, key_padding_mask=~mask, need_weights=False)[0]
-    assert_close(attention(x, attention.project(y), mask[:, None, None]), expected, **CLOSE)
+    got = attention(joined([x]), [(2, 4)], attention.project(joined([y]), [(2, 5)]), [mask[:, None, None]])
+    assert_close(got.view(2, 4, 12), expected, **CLOSE)
 
 
 def copy_attention(ours, theirs):
@@ -264,33 +298,36 @@ def copy_attention(ours, theirs):
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_an_encoder_block_agrees_with_that_of_torch(norm):
-    block = randomised(Block(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder=False))
+def test_an_encoder_layer_agrees_with_that_of_torch(norm):
+    layer = randomised(Layer(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder=False))
     theirs = nn.TransformerEncoderLayer(12, 3, 20, dropout=0.0, batch_first=True, norm_first=norm == "pre")
-    copy_attention(block.attention, theirs.self_attn)
-    copies = {theirs.linear1: block.feedforward[0], theirs.linear2: block.feedforward[-1]}
-    copies |= {theirs.norm1: block.attention_norm, theirs.norm2: block.feedforward_norm}
+    copy_attention(layer.attention, theirs.self_attn)
+    copies = {theirs.linear1: layer.feedforward[0], theirs.linear2: layer.feedforward[-1]}
+    copies |= {theirs.norm1: layer.attention_norm, theirs.norm2: layer.feedforward_norm}
     for reference, ours in copies.items():
         reference.load_state_dict(ours.state_dict())
     x, mask = torch.randn(2, 5, 12), torch.tensor([[True] * 5, [True, True, False, False, False]])
-    assert_close(block.encode(x, mask)[mask], theirs(x, src_key_padding_mask=~mask)[mask], **CLOSE)
+    got = layer.encode(joined([x]), [(2, 5)], [mask[:, None, None]]).view(2, 5, 12)
+    assert_close(got[mask], theirs(x, src_key_padding_mask=~mask)[mask], **CLOSE)
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_decoder_block_agrees_with_that_of_torch(norm):
-    block = randomised(Block(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder=True))
+def test_a_decoder_layer_agrees_with_that_of_torch(norm):
+    layer = randomised(Layer(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder=True))
     theirs = nn.TransformerDecoderLayer(12, 3, 20, dropout=0.0, batch_first=True, norm_first=norm == "pre")
-    copy_attention(block.attention, theirs.self_attn)
-    copy_attention(block.cross, theirs.multihead_attn)
-    copies = {theirs.linear1: block.feedforward[0], theirs.linear2: block.feedforward[-1]}
-    copies |= {theirs.norm1: block.attention_norm, theirs.norm2: block.cross_norm, theirs.norm3: block.feedforward_norm}
+    copy_attention(layer.attention, theirs.self_attn)
+    copy_attention(layer.cross, theirs.multihead_attn)
+    copies = {theirs.linear1: layer.feedforward[0], theirs.linear2: layer.feedforward[-1]}
+    copies |= {theirs.norm1: layer.attention_norm, theirs.norm2: layer.cross_norm, theirs.norm3: layer.feedforward_norm}
     for reference, ours in copies.items():
         reference.load_state_dict(ours.state_dict())
     x, y, mask = torch.randn(2, 4, 12), torch.randn(2, 5, 12), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
     none = KeyValue(torch.zeros(2, 3, 0, 4), torch.zeros(2, 3, 0, 4))
     ahead = nn.Transformer.generate_square_subsequent_mask(4)
     expected = theirs(x, y, tgt_mask=ahead.isinf(), memory_key_padding_mask=~mask)
-    assert_close(block.decode(x, none, block.cross.project(y), mask)[0], expected, **CLOSE)
+    memory = layer.cross.project(joined([y]), [(2, 5)])
+    got, _ = layer.decode(joined([x]), [(2, 4)], [none], memory, [mask[:, None, None]])
+    assert_close(got.view(2, 4, 12), expected, **CLOSE)
 
 
 def test_pre_norm_ends_with_a_norm_and_post_norm_does_not(build):
@@ -435,6 +472,14 @@ def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(k
         y = ((attended(torch.stack(contexts)) + inner) * half + y) * half
     expected = model.output(model.decoder_out(y))
     assert_close(model(source[None], source[None] != PAD, tokens[None])[0], expected, **CLOSE)
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 5])
+def test_a_convolution_as_a_product_equals_that_of_torch(kernel):
+    layer = randomised(GatedConvolution(6, 8, kernel)).double()
+    blocks = [torch.randn(rows, length + kernel - 1, 6).double() for rows, length in ((2, 1), (1, 7), (3, 4))]
+    assert_close(layer.product(blocks), layer.convolution(blocks))
+    assert layer(blocks).shape == (2 * 1 + 1 * 7 + 3 * 4, 4)
 
 
 def test_weight_norm_starts_from_the_same_function(build, source, tokens):

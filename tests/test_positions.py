@@ -69,6 +69,12 @@ def test_a_sinusoidal_position_past_the_table_is_computed():
     assert_close(added, sinusoids(far, 6), **CLOSE)
 
 
+def test_an_embedding_that_knows_the_end_of_its_positions_is_the_same():
+    embedding, places = Embedding(9, 6, "sinusoidal", longest=4), torch.tensor([3, 0, 70, 3])
+    tokens = torch.tensor([4, 5, 6, 7])
+    assert torch.equal(embedding(tokens, places, end=71), embedding(tokens, places))
+
+
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
         Embedding(9, 6, "learned", longest=4)(torch.tensor([[5]]), torch.tensor([[4]]))
@@ -100,9 +106,9 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
                 scores.append((content + place) / math.sqrt(head))
             parts.append(torch.stack(scores).softmax(0) @ v[seen, at])
         rows.append(attention.out(torch.cat(parts)))
-    seen = attention.project(x[None])
-    got = attention(x[None, keys - new :], seen, None if causal else mask.view(1, 1, 1, -1), causal)
-    assert_close(got[0], torch.stack(rows), **CLOSE)
+    seen = attention.project(x, [(1, keys)])
+    got = attention(x[keys - new :], [(1, new)], seen, None if causal else [mask.view(1, 1, 1, -1)], causal)
+    assert_close(got, torch.stack(rows), **CLOSE)
 
 
 @given(start=st.integers(0, 12), keys=st.integers(1, 9), shift=st.integers(1, 20))
@@ -115,20 +121,19 @@ def test_relative_terms_depend_on_the_distance_alone(start, keys, shift):
     assert_close(far[..., shift:], near, **CLOSE)
 
 
+def to_itself(attention, x):
+    """Self-attention of one row (length, dim)."""
+    return attention(x, [(1, len(x))], attention.project(x, [(1, len(x))]))
+
+
 @given(order=st.permutations(range(6)))
 @settings(max_examples=20)
 def test_self_attention_without_positions_is_permutation_equivariant(order):
-    attention = randomised(MultiHeadAttention(8, 2))
-    x = torch.randn(1, 6, 8)
-    shuffled = x[:, order]
-    assert_close(
-        attention(shuffled, attention.project(shuffled)), attention(x, attention.project(x))[:, order], **CLOSE
-    )
+    attention, x = randomised(MultiHeadAttention(8, 2)), torch.randn(6, 8)
+    assert_close(to_itself(attention, x[order]), to_itself(attention, x)[order], **CLOSE)
 
 
 def test_self_attention_with_relative_positions_is_not_permutation_equivariant():
-    attention = randomised(MultiHeadAttention(8, 2, relative=True))
-    x, order = torch.randn(1, 6, 8), [1, 0, 2, 3, 4, 5]
-    shuffled = x[:, order]
-    plain, moved = attention(x, attention.project(x)), attention(shuffled, attention.project(shuffled))
-    assert (moved - plain[:, order]).abs().max() > 1e-3
+    attention, x = randomised(MultiHeadAttention(8, 2, relative=True)), torch.randn(6, 8)
+    order = [1, 0, 2, 3, 4, 5]
+    assert (to_itself(attention, x[order]) - to_itself(attention, x)[order]).abs().max() > 1e-3

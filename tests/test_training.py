@@ -23,7 +23,7 @@ from tfstudy.data import TaskData
 from tfstudy.decoding import greedy
 from tfstudy.record import Record
 from tfstudy.runs import find_runs, read_result
-from tfstudy.training import DivergenceError, Seq2Seq, fit, own_words, rate, summed_loss
+from tfstudy.training import DivergenceError, Seq2Seq, block, fit, labels, own_words, rate, summed_loss
 from tfstudy.vocab import BOS, PAD
 
 SMALL = {"transformer": {"feedforward": 16}, "lstm": {"hidden": 16}, "cnn": {"channels": 16, "layers": 2}}
@@ -105,9 +105,9 @@ def test_accumulating_two_batches_equals_one_batch_of_both():
     loss = torch.zeros(())
     for number in range(2):
         batch = data.encoded["train"].batch(data.batches.index(number))
-        [part] = batch.parts
-        logits = other.model(part.source, part.source != PAD, part.target[:, :-1])
-        loss = loss + summed_loss(logits, part.target) / batch.tokens / 2
+        [[rows]] = batch.parts
+        logits = other.model(rows.source, rows.source != PAD, rows.target[:, :-1]).flatten(0, 1)
+        loss = loss + summed_loss(logits, rows.target[:, 1:].flatten()) / batch.tokens / 2
     loss.backward()
     with torch.no_grad():
         for parameter in other.model.parameters():
@@ -115,22 +115,25 @@ def test_accumulating_two_batches_equals_one_batch_of_both():
     assert same(one.model, other.model, atol=1e-5)
 
 
-@pytest.mark.parametrize("count", [2, 3, 5])
+@pytest.mark.parametrize("count", [(2, 1), (1, 4), (2, 3), (5, 2)], ids=str)
 @pytest.mark.parametrize("arch", SMALL)
-def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_its_parts(arch, count):
+def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_its_parts_and_blocks(arch, count, monkeypatch):
+    monkeypatch.setattr("tfstudy.data.OVERHEAD", 0)
     module, data = parts(arch)
     encoded, index = data.encoded["train"], torch.arange(40)
 
     def computed(batch):
         module.zero_grad()
-        losses = [summed_loss(module.model(p.source, p.source != PAD, p.target[:, :-1]), p.target) for p in batch.parts]
+        losses = [summed_loss(module.model.forward_blocks([block(r) for r in p]), labels(p)) for p in batch.parts]
         loss = torch.stack(losses).sum() / batch.tokens
         loss.backward()
         return loss.detach(), [p.grad.clone() for p in module.parameters() if p.grad is not None]
 
-    whole, cut = encoded.batch(index, 1), encoded.batch(index, count)
+    whole, cut = encoded.batch(index), encoded.batch(index, *count)
     assert whole.tokens == cut.tokens == float((encoded.target[index][:, 1:] != PAD).sum())
-    assert sum(len(part.source) for part in cut.parts) == 40
+    assert sum(len(rows.source) for part in cut.parts for rows in part) == 40
+    assert len(cut.parts) == count[0]
+    assert (max(map(len, cut.parts)) > 1) == (count[1] > 1)
     (loss, gradient), (loss_cut, gradient_cut) = computed(whole), computed(cut)
     assert_close(loss, loss_cut, atol=1e-5, rtol=0)
     for a, b in zip(gradient, gradient_cut, strict=True):
@@ -146,9 +149,9 @@ def test_label_smoothing_spreads_probability_over_all_tokens(smoothing):
         2, labels[..., None], torch.full((2, 4, 1), 1 - smoothing)
     )
     expected = -(spread * log_softmax(logits, -1)).sum(-1)[labels != PAD].sum()
-    assert_close(summed_loss(logits, target, smoothing), expected)
+    assert_close(summed_loss(logits.flatten(0, 1), labels.flatten(), smoothing), expected)
     plain = cross_entropy(logits[labels != PAD], labels[labels != PAD], reduction="sum", label_smoothing=smoothing)
-    assert_close(summed_loss(logits, target, smoothing), plain)
+    assert_close(summed_loss(logits.flatten(0, 1), labels.flatten(), smoothing), plain)
 
 
 def test_the_gradient_is_clipped_as_a_whole_and_its_norm_before_that_is_kept():
@@ -302,9 +305,9 @@ def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatc
     real = training.summed_loss
     steps = []
 
-    def late(logits, target, smoothing=0.0):
+    def late(logits, gold, smoothing=0.0):
         steps.append(logits.requires_grad)
-        return real(logits, target, smoothing) * (math.nan if sum(steps) > 12 else 1)
+        return real(logits, gold, smoothing) * (math.nan if sum(steps) > 12 else 1)
 
     monkeypatch.setattr(training, "summed_loss", late)
     assert tfstudy(*command("lstm", "--set", "train.parts=1")) == 1
@@ -327,9 +330,9 @@ def test_a_loss_that_is_no_number_raises_when_it_is_read(value, monkeypatch):
 def test_a_divergence_after_the_last_logged_step_is_a_divergence_too(monkeypatch):
     real, calls = training.summed_loss, []
 
-    def late(logits, target, smoothing=0.0):
+    def late(logits, gold, smoothing=0.0):
         calls.append(1)
-        return real(logits, target, smoothing) * (math.nan if logits.requires_grad and len(calls) > 40 else 1)
+        return real(logits, gold, smoothing) * (math.nan if logits.requires_grad and len(calls) > 40 else 1)
 
     monkeypatch.setattr(training, "summed_loss", late)
     more = ["train.steps=43", "train.parts=1", "train.check_every=50"]
@@ -391,12 +394,12 @@ def test_the_validation_loss_is_that_of_all_labels():
     checkpoint = torch.load(folder() / "checkpoints/last.ckpt", weights_only=True)
     prepared.model.load_state_dict(model_weights(checkpoint))
     encoded = prepared.data.encoded["validation"]
-    part = encoded.rows(torch.arange(len(encoded)))
+    rows = encoded.rows(torch.arange(len(encoded)))
     with torch.no_grad():
-        logits = prepared.model.eval()(part.source, part.source != PAD, part.target[:, :-1])
-    labels = part.target[:, 1:]
-    loss = float(summed_loss(logits, part.target) / (labels != PAD).sum())
-    accuracy = float((logits.argmax(-1) == labels)[labels != PAD].float().mean())
+        logits = prepared.model.eval()(rows.source, rows.source != PAD, rows.target[:, :-1])
+    gold = rows.target[:, 1:]
+    loss = float(cross_entropy(logits[gold != PAD], gold[gold != PAD]))
+    accuracy = float((logits.argmax(-1) == gold)[gold != PAD].float().mean())
     kept = metrics(folder())
     assert kept["10", "validation_loss"] == pytest.approx(loss, abs=1e-5)
     assert kept["10", "validation_accuracy"] == pytest.approx(accuracy, abs=1e-6)

@@ -32,7 +32,7 @@ class TrainConfig(Section):
     batch_size: int = Field(64, ge=1, description="most examples in a batch, of all devices together")
     batch_tokens: int = Field(0, ge=0, description="most padded tokens on a batch's longer side; 0 is no bound")
     batching: Literal["random", "length"] = Field("random", description="batches of any lengths, or of like length")
-    parts: int = Field(0, ge=0, description="parts of like length that a batch is computed in; 0 is 4 on CPU, else 1")
+    parts: int = Field(0, ge=0, description="parts computed side by side; 1 is the padded whole; 0 is 2 on CPU, else 1")
     accumulate: int = Field(1, ge=1, description="batches whose mean gradient makes one step, each weighted alike")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")
     learning_rate: float = Field(1e-3, gt=0, description="the highest of the schedule")

@@ -1,5 +1,6 @@
 """Examples as a few integer tensors; a batch is an index into them, a pure function of (seed, step)."""
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -12,20 +13,24 @@ from tasks.base import Example, Task
 from tfstudy.vocab import BOS, EOS, PAD, Vocab
 
 ORDER, DROPOUT = range(2)  # what random numbers are for: streams of one seed must not meet
-OVERHEAD = 128  # what one more pass through a model costs on a CPU, in padded positions (benchmarks/parts.py)
+PARTS, BLOCKS = 2, 4  # of a batch, and of a part, on a CPU
+OVERHEAD = 48  # what one more block costs on a CPU, in padded positions (benchmarks/parts.py)
 
 
-class Part(NamedTuple):
-    """Padded token ids. `target` starts with BOS and both end with EOS."""
+class Rows(NamedTuple):
+    """Padded token ids of rows of like length. `target` starts with BOS and both end with EOS."""
 
     source: Tensor  # (rows, source)
     target: Tensor  # (rows, target)
 
 
 class Batch(NamedTuple):
-    """Rows that make one gradient, in parts of like length: the sum of losses is the same, with less padding."""
+    """Rows that make one gradient. The sum of losses is that of the whole padded batch, with less padding.
 
-    parts: tuple[Part, ...]
+    Parts have about as many tokens each and may be computed side by side, each in one pass over its rectangles.
+    """
+
+    parts: tuple[tuple[Rows, ...], ...]
     tokens: float  # labels of all parts on all devices (EOS counts, padding and BOS don't), over the number of devices
 
 
@@ -44,36 +49,45 @@ class Encoded:
         self.source, self.target = self.source.to(device), self.target.to(device)
         return self
 
-    def rows(self, index: Tensor) -> Part:
+    def rows(self, index: Tensor) -> Rows:
         """These rows (a CPU index), padded to the longest of them."""
         source_length, target_length = int(self.source_lengths[index].max()), int(self.target_lengths[index].max())
         index = index.to(self.source.device)
-        return Part(self.source[index, :source_length], self.target[index, :target_length])
+        return Rows(self.source[index, :source_length], self.target[index, :target_length])
 
-    def batch(self, index: Tensor, parts: int = 1, rank: int = 0, ranks: int = 1, alike: bool = False) -> Batch:
-        """The batch of these rows in at most so many parts, or what of it belongs to device `rank` of `ranks`.
+    def batch(self, index: Tensor, parts: int = 1, blocks: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
+        """The batch of these rows, or what of it belongs to device `rank` of `ranks`.
 
-        Rows that are of one length already (`alike`) are parted evenly: no padding is to be saved, only time.
+        It has at most so many parts, and each of them at most so many blocks.
         """
-        tokens = float(self.target_lengths[index].sum() - len(index)) / ranks
         mine = index[rank::ranks]
-        if alike:
-            return Batch(tuple(self.rows(rows) for rows in mine.chunk(parts) if len(rows)), tokens)
-        mine = mine[self.target_lengths[mine].sort(stable=True).indices] if parts > 1 else mine
-        cuts = cut(self.source_lengths[mine].numpy(), self.target_lengths[mine].numpy(), parts)
-        return Batch(tuple(self.rows(mine[start:end]) for start, end in cuts), tokens)
+        if parts > 1 or blocks > 1:
+            mine = mine[self.target_lengths[mine].sort(stable=True).indices]
+        source, target = self.source_lengths[mine].numpy(), self.target_lengths[mine].numpy()
+        made = []
+        for start, end in share(source + target, parts):
+            cuts = cut(source[start:end], target[start:end], blocks)
+            made.append(tuple(self.rows(mine[start + first : start + last]) for first, last in cuts))
+        return Batch(tuple(made), float(self.target_lengths[index].sum() - len(index)) / ranks)
 
 
-def cut(source: np.ndarray, target: np.ndarray, parts: int) -> list[tuple[int, int]]:
-    """Consecutive (start, end) of at most `parts` parts, with the fewest padded positions and `OVERHEAD` for each."""
+def share(lengths: np.ndarray, parts: int) -> list[tuple[int, int]]:
+    """Consecutive (start, end) of at most `parts` parts whose sums of lengths are about alike."""
+    middles = np.cumsum(lengths) - lengths / 2
+    bounds = np.searchsorted(middles, lengths.sum() * np.arange(1, parts) / parts)
+    return [(a, b) for a, b in itertools.pairwise([0, *bounds.tolist(), len(lengths)]) if a < b]
+
+
+def cut(source: np.ndarray, target: np.ndarray, blocks: int) -> list[tuple[int, int]]:
+    """Consecutive (start, end) of at most `blocks` blocks, with the fewest padded positions and `OVERHEAD` for each."""
     n = len(target)
-    if parts == 1 or n < 2 or n > 2048:  # the costs of all parts are a table of n x n
+    if blocks == 1 or n < 2 or n > 2048:  # the costs of all blocks are a table of n x n
         return [(0, n)] if n else []
     start, end = np.arange(n)[:, None], np.arange(n)
     widths = sum(np.maximum.accumulate(np.where(end >= start, x, 0), axis=1) for x in (source, target))
-    cost = np.where(end >= start, (end - start + 1) * widths + OVERHEAD, np.inf)  # of a part from start to end
-    best, origin = [cost[0]], []  # best[k][e]: k + 1 parts that end at e
-    for _ in range(parts - 1):
+    cost = np.where(end >= start, (end - start + 1) * widths + OVERHEAD, np.inf)  # of a block from start to end
+    best, origin = [cost[0]], []  # best[k][e]: k + 1 blocks that end at e
+    for _ in range(blocks - 1):
         ways = best[-1][:-1, None] + cost[1:]
         origin.append(ways.argmin(0))
         best.append(ways.min(0))
@@ -174,8 +188,9 @@ class TaskData(LightningDataModule):
     """Any task for a `lightning.Trainer`: its vocabularies, its splits as tensors, batches by `Batches`.
 
     An epoch is a pass over the train split, or `epoch` batches if that is set; the first is number `first_epoch`. A
-    batch is computed in at most `parts` parts; 0 means 4 on a CPU, where padding costs most, and 1 elsewhere, where the
-    number of kernels does. The validation loader covers the validation split, if any, in batches sorted by length.
+    batch is computed in at most `parts` parts, with 1 as a padded whole; 0 means `PARTS` on a CPU, where padding costs
+    most, and 1 elsewhere, where the number of kernels does. The validation loader covers the validation split, if any,
+    in batches sorted by length.
     """
 
     def __init__(
@@ -222,12 +237,12 @@ class TaskData(LightningDataModule):
 
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
-        encoded = self.encoded[split]
-        alike = batches.batching == "length" and split == self.task.splits().train
-        return Loader(count, first, lambda number: encoded.batch(batches.index(number), self.parts, rank, ranks, alike))
+        encoded, parts = self.encoded[split], self.parts
+        blocks = BLOCKS if parts > 1 else 1
+        return Loader(count, first, lambda number: encoded.batch(batches.index(number), parts, blocks, rank, ranks))
 
     @property
     def parts(self) -> int:
         """The most parts that a batch is computed in, on the device where the data are."""
         on_cpu = next(iter(self.encoded.values())).source.device.type == "cpu"
-        return self._parts or (4 if on_cpu else 1)
+        return self._parts or (PARTS if on_cpu else 1)

@@ -20,12 +20,13 @@ from torchmetrics import MeanMetric, SumMetric
 from torchmetrics.classification import MulticlassAccuracy
 
 from tfstudy.config import TrainConfig
-from tfstudy.data import DROPOUT, Batch, Part, TaskData, mix
+from tfstudy.data import DROPOUT, Batch, Rows, TaskData, mix
 from tfstudy.models.base import Model, dropout_seed
+from tfstudy.models.blocks import Block
 from tfstudy.runs import write_whole
 from tfstudy.vocab import BOS, PAD
 
-VERSION = 1  # raise it when the same config gives other weights
+VERSION = 2  # raise it when the same config gives other weights
 
 
 class DivergenceError(ArithmeticError):
@@ -57,9 +58,9 @@ class Seq2Seq(LightningModule):
         self._state: dict[str, Any] = {}  # of a checkpoint to go on from
         self._logged = 0
         self._pool: ThreadPoolExecutor | None = None
-        self._forward: Callable[[Tensor, Tensor, Tensor], Tensor] = model.forward
+        self._forward: Callable[[Sequence[Block]], Tensor] = model.forward_blocks
         if self.config.compile:
-            self._forward = torch.compile(model.forward)
+            self._forward = torch.compile(model.forward_blocks)
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         number = (self.first_epoch + self.trainer.current_epoch) * int(self.trainer.num_training_batches) + batch_idx
@@ -72,14 +73,14 @@ class Seq2Seq(LightningModule):
         self.train_loss.update(loss.detach())
         return loss
 
-    def _loss(self, part: Part, fed: bool) -> Tensor:
+    def _loss(self, part: Sequence[Rows], fed: bool) -> Tensor:
         """The summed loss of a part; `fed` with gold tokens or with the model's own."""
-        inputs, mask = part.target[:, :-1], part.source != PAD
+        blocks = [block(rows) for rows in part]
         if not fed:
-            inputs = own_words(self.model, part.source, mask, inputs.shape[1])
-        return summed_loss(self._forward(part.source, mask, inputs), part.target, self.config.label_smoothing)
+            blocks = [b._replace(tokens=own_words(self.model, *b[:2], b.tokens.shape[1])) for b in blocks]
+        return summed_loss(self._forward(blocks), labels(part), self.config.label_smoothing)
 
-    def _side_by_side(self, parts: Sequence[Part], fed: bool, seed: int) -> Tensor:
+    def _side_by_side(self, parts: Sequence[Sequence[Rows]], fed: bool, seed: int) -> Tensor:
         """The summed loss of several parts, each with its gradient from a thread of its own.
 
         The gradients are added in the parts' order and each part has its own seed, so the sum does not depend on the
@@ -88,19 +89,16 @@ class Seq2Seq(LightningModule):
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         cast = torch.autocast("cpu", torch.get_autocast_dtype("cpu"), enabled=torch.is_autocast_enabled("cpu"))
 
-        def work(number: int) -> tuple[Tensor, Sequence[Tensor | None]]:
+        def work(number: int) -> tuple[Tensor, tuple[Tensor, ...]]:
             with dropout_seed(mix(seed, number)), torch.enable_grad(), cast:
                 loss = self._loss(parts[number], fed)
-            return loss.detach(), torch.autograd.grad(loss, parameters, allow_unused=True)
+            return loss.detach(), torch.autograd.grad(loss, parameters, materialize_grads=True)
 
-        largest_first = sorted(range(len(parts)), key=lambda i: -parts[i].source.numel() - parts[i].target.numel())
-        results = dict(zip(largest_first, (self._pool.map if self._pool else map)(work, largest_first), strict=True))
-        done = [results[number] for number in range(len(parts))]
+        done = list((self._pool.map if self._pool else map)(work, range(len(parts))))
         total = torch.stack([loss for loss, _ in done]).sum() if done else torch.zeros(())
-        gradients = [torch.zeros_like(p) for p in parameters]
-        for _, part in done:
-            known = [(sum_, gradient) for sum_, gradient in zip(gradients, part, strict=True) if gradient is not None]
-            torch._foreach_add_([sum_ for sum_, _ in known], [gradient for _, gradient in known])
+        gradients: tuple[Tensor, ...] = done[0][1] if done else tuple(torch.zeros_like(p) for p in parameters)
+        for _, more in done[1:]:
+            gradients = tuple(torch._foreach_add(gradients, more))  # not in place: two biases may share one gradient
         loss: Tensor = KnownGradient.apply(total, gradients, *parameters)  # type: ignore[no-untyped-call]
         return loss
 
@@ -143,10 +141,10 @@ class Seq2Seq(LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for part in batch.parts:
-            logits = self.model(part.source, part.source != PAD, part.target[:, :-1])
-            self.validation_loss.update(summed_loss(logits, part.target))
-            self.validation_labels.update((part.target[:, 1:] != PAD).sum())
-            self.validation_accuracy.update(logits.flatten(0, 1), part.target[:, 1:].flatten())
+            logits, gold = self.model.forward_blocks([block(rows) for rows in part]), labels(part)
+            self.validation_loss.update(summed_loss(logits, gold))
+            self.validation_labels.update((gold != PAD).sum())
+            self.validation_accuracy.update(logits, gold)
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.clip or math.inf)
@@ -217,10 +215,19 @@ class KnownGradient(torch.autograd.Function):
         return None, None, *torch._foreach_mul(ctx.gradients, outer[0])
 
 
-def summed_loss(logits: Tensor, target: Tensor, smoothing: float = 0.0) -> Tensor:
-    """The cross entropy, in nats, summed over all labels of `target` (batch, length), which starts with BOS."""
-    labels = target[:, 1:].flatten()
-    return cross_entropy(logits.flatten(0, 1), labels, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+def block(rows: Rows) -> Block:
+    """What a model is given of these rows: sources, and targets without their last token."""
+    return Block(rows.source, rows.source != PAD, rows.target[:, :-1])
+
+
+def labels(part: Sequence[Rows]) -> Tensor:
+    """What a model should say after each of the tokens it is given, of all rows: (positions,)."""
+    return torch.cat([rows.target[:, 1:].flatten() for rows in part])
+
+
+def summed_loss(logits: Tensor, gold: Tensor, smoothing: float = 0.0) -> Tensor:
+    """The cross entropy, in nats, of logits (positions, vocab), summed over all labels (positions,) but PAD."""
+    return cross_entropy(logits, gold, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
 def rate(config: TrainConfig, step: int) -> float:

@@ -9,7 +9,7 @@ from tfstudy.models.base import Model
 
 __all__ = ["Model", "find", "names"]
 
-PARTS = {"attention", "base", "positions"}  # files of this folder that are no architecture
+PARTS = {"attention", "base", "blocks", "positions"}  # files of this folder that are no architecture
 
 
 def names() -> list[str]:

@@ -2,7 +2,7 @@
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
+
+from tfstudy.models.blocks import Block, joined
 
 State = Any  # a NamedTuple of batch-first tensors, or of tuples of them
 
@@ -61,6 +63,13 @@ class Model(nn.Module, ABC):
         """Teacher forcing: the logits after each of `tokens`, which start with BOS."""
         logits: Tensor = self.decode(tokens, self.encode(source, source_mask))[0]
         return logits
+
+    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
+        """Teacher forcing of several blocks: the logits of `forward` for each, one block's positions after the other's.
+
+        An architecture whose layers act on each token by itself, for the most part, may compute all blocks together.
+        """
+        return joined([self(*block) for block in blocks])
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

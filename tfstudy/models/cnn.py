@@ -1,6 +1,7 @@
 """The convolutional encoder-decoder ConvS2S (Gehring et al. 2017, arXiv 1705.03122)."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from tfstudy.models.base import Dropout, Model, ModelConfig
+from tfstudy.models.blocks import Block, joined, parted, positions, shapes
 from tfstudy.models.positions import Embedding
 
 HALF = math.sqrt(0.5)  # keeps the variance of a sum of two (section 3.4)
@@ -61,35 +63,79 @@ class CNN(Model):
         return self.config.longest if self.config.positions == "learned" else None
 
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> CNNState:
-        positions = torch.arange(source.shape[1], device=source.device)[None]
-        embedded = self.dropout(self.source_embedding(source, positions))
-        present = source_mask[..., None]
-        x = self.encoder_in(embedded)
-        left = (self.config.kernel - 1) // 2
-        for layer in self.encoder:
-            inner = self.dropout(x * present)
-            padded = nn.functional.pad(inner, (0, 0, left, self.config.kernel - 1 - left))
-            x = (gated(layer, padded) + x) * HALF
-        x = scale_gradient(self.encoder_out(x), 1 / (2 * self.config.layers))
-        window = x.new_zeros(len(x), self.config.kernel - 1, self.config.channels)
-        position = source_mask.new_zeros(len(x), dtype=torch.long)
-        return CNNState(x, (x + embedded) * HALF, source_mask, (window,) * self.config.layers, position)
+        return self._encode([source], [source_mask])[0]
 
     def decode(
         self, tokens: Int[Tensor, "batch length"], state: CNNState
     ) -> tuple[Float[Tensor, "batch length target_vocab"], CNNState]:
-        positions = state.position[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
-        embedded = self.dropout(self.target_embedding(tokens, positions))
+        logits, [state] = self._decode([tokens], [state])
+        return logits.view(*tokens.shape, logits.shape[1]), state
+
+    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
+        sources, masks, tokens = zip(*blocks, strict=True)
+        return self._decode(tokens, self._encode(sources, masks))[0]
+
+    def _encode(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[CNNState]:
+        """The state of each block."""
+        places, present = shapes(sources), joined(masks)[:, None]
+        embedded = self.dropout(self.source_embedding(joined(sources), positions(sources)))
+        x = self.encoder_in(embedded)
+        left = (self.config.kernel - 1) // 2
+        for layer in self.encoder:
+            inner = parted(self.dropout(x * present), places)
+            padded = [nn.functional.pad(block, (0, 0, left, self.config.kernel - 1 - left)) for block in inner]
+            x = (layer(padded) + x) * HALF
+        x = scale_gradient(self.encoder_out(x), 1 / (2 * self.config.layers))
+        keys, values = parted(x, places), parted((x + embedded) * HALF, places)
+        return [self._start(*each) for each in zip(keys, values, masks, strict=True)]
+
+    def _start(self, keys: Tensor, values: Tensor, mask: Tensor) -> CNNState:
+        window = keys.new_zeros(len(keys), self.config.kernel - 1, self.config.channels)
+        position = mask.new_zeros(len(keys), dtype=torch.long)
+        return CNNState(keys, values, mask, (window,) * self.config.layers, position)
+
+    def _decode(self, tokens: Sequence[Tensor], states: Sequence[CNNState]) -> tuple[Tensor, list[CNNState]]:
+        """The logits at all positions of all blocks, and the state of each."""
+        places, before = shapes(tokens), self.config.kernel - 1
+        starts = joined([state.position[:, None].expand_as(block) for block, state in zip(tokens, states, strict=True)])
+        embedded = self.dropout(self.target_embedding(joined(tokens), starts + positions(tokens)))
         x = self.decoder_in(embedded)
-        past = []
-        for layer, query, attended, before in zip(self.decoder, self.query, self.attended, state.past, strict=True):
-            window = torch.cat([before, self.dropout(x)], 1)
-            past.append(window[:, window.shape[1] - before.shape[1] :])
-            inner = gated(layer, window)
-            context = attend((query(inner) + embedded) * HALF, state)
-            x = ((attended(context) + inner) * HALF + x) * HALF
+        pasts = []
+        for depth, (layer, query, attended) in enumerate(zip(self.decoder, self.query, self.attended, strict=True)):
+            new = parted(self.dropout(x), places)
+            windows = [torch.cat([state.past[depth], block], 1) for block, state in zip(new, states, strict=True)]
+            pasts.append([window[:, window.shape[1] - before :] for window in windows])
+            inner = layer(windows)
+            queries = parted((query(inner) + embedded) * HALF, places)
+            contexts = joined([attend(block, state) for block, state in zip(queries, states, strict=True)])
+            x = ((attended(contexts) + inner) * HALF + x) * HALF
         logits = self.output(self.dropout(self.decoder_out(x)))
-        return logits, state._replace(past=tuple(past), position=state.position + tokens.shape[1])
+        after = [
+            state._replace(past=past, position=state.position + length)
+            for state, past, (_, length) in zip(states, zip(*pasts, strict=True), places, strict=True)
+        ]
+        return logits, after
+
+
+class GatedConvolution(nn.Conv1d):
+    """A convolution without padding, then gated linear units (Dauphin et al. 2017)."""
+
+    def forward(self, blocks: Sequence[Tensor]) -> Float[Tensor, "positions channels"]:  # type: ignore[override]
+        """Of blocks (rows, length + kernel - 1, channels), the outputs at all rows x length positions of each."""
+        computed = self.product if blocks[0].device.type == "cpu" else self.convolution
+        return nn.functional.glu(computed(blocks), dim=1)
+
+    def product(self, blocks: Sequence[Tensor]) -> Tensor:
+        """As one product of matrices: on a CPU faster than torch's convolution (`benchmarks/convolution.py`)."""
+        kernel = self.kernel_size[0]
+        windows = [torch.cat([x[:, j : x.shape[1] - kernel + 1 + j] for j in range(kernel)], -1) for x in blocks]
+        return nn.functional.linear(joined(windows), self.weight.transpose(1, 2).flatten(1), self.bias)
+
+    def convolution(self, blocks: Sequence[Tensor]) -> Tensor:
+        """The same by torch, in fewer kernels: for a GPU."""
+        weight = self.weight  # once: with weight normalisation it is computed
+        convolved = [nn.functional.conv1d(x.transpose(1, 2), weight, self.bias) for x in blocks]
+        return joined([x.transpose(1, 2) for x in convolved])
 
 
 def attend(query: Float[Tensor, "batch length dim"], state: CNNState) -> Float[Tensor, "batch length dim"]:
@@ -97,11 +143,6 @@ def attend(query: Float[Tensor, "batch length dim"], state: CNNState) -> Float[T
     scores = query @ state.keys.transpose(1, 2)
     weights = scores.masked_fill(~state.source_mask[:, None], float("-inf")).softmax(-1)
     return weights @ state.values * state.source_mask.sum(1).sqrt()[:, None, None]
-
-
-def gated(layer: nn.Module, x: Float[Tensor, "batch padded channels"]) -> Float[Tensor, "batch length channels"]:
-    """A convolution without padding, then gated linear units (Dauphin et al. 2017)."""
-    return nn.functional.glu(layer(x.transpose(1, 2)), dim=1).transpose(1, 2)
 
 
 def scale_gradient(x: Tensor, scale: float) -> Tensor:
@@ -119,7 +160,7 @@ def linear(config: CNN.Config, inputs: int, outputs: int, dropout: float = 0.0) 
 
 def convolution(config: CNN.Config) -> nn.Module:
     """Variance 4 (1 - dropout) / (kernel * channels), since gates halve it twice (section 3.5)."""
-    layer = nn.Conv1d(config.channels, 2 * config.channels, config.kernel)
+    layer = GatedConvolution(config.channels, 2 * config.channels, config.kernel)
     nn.init.normal_(layer.weight, std=math.sqrt(4 * (1 - config.dropout) / (config.kernel * config.channels)))
     if layer.bias is not None:
         nn.init.zeros_(layer.bias)

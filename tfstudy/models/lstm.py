@@ -1,6 +1,7 @@
 """An LSTM encoder-decoder with attention (Bahdanau et al. 2015, arXiv 1409.0473; Luong et al. 2015, 1508.04025)."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -9,6 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from tfstudy.models.base import Dropout, Model, ModelConfig
+from tfstudy.models.blocks import Block, joined, parted, shapes
 
 
 class LSTMState(NamedTuple):
@@ -69,44 +71,75 @@ class LSTM(Model):
         self.dropout = Dropout(config.dropout)
 
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> LSTMState:
-        lengths = source_mask.sum(1)
-        x = self.source_embedding(source)
-        hidden, cell = [], []
-        for reader, bridge in zip(self.encoder, self.bridge, strict=True):
-            x, last = reader(self.dropout(x), lengths)
-            start_hidden, start_cell = bridge(last).chunk(2, -1)
-            hidden.append(start_hidden.tanh())
-            cell.append(start_cell)
-        x = self.dropout(x)
-        fed = x.new_zeros(len(x), self.config.hidden)
-        return LSTMState(self.attention.project(x), x, source_mask, torch.cat(hidden, 1), torch.cat(cell, 1), fed)
+        return self._encode([source], [source_mask])[0]
 
     def decode(
         self, tokens: Int[Tensor, "batch length"], state: LSTMState
     ) -> tuple[Float[Tensor, "batch length target_vocab"], LSTMState]:
-        x = self.dropout(self.target_embedding(tokens))
-        if not self.config.input_feeding:
-            attended, state = self._advance(x, state)
-        else:
-            steps = []
-            for step in x.unbind(1):
-                out, state = self._advance(torch.cat([step, state.fed], -1)[:, None], state)
-                state = state._replace(fed=out[:, -1])
-                steps.append(out)
-            attended = torch.cat(steps, 1)
-        return self.output(self.dropout(attended)), state
+        logits, [state] = self._decode([tokens], [state])
+        return logits.view(*tokens.shape, logits.shape[1]), state
 
-    def _advance(self, x: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        """The attended vectors h~ = tanh(W [h; c]) (Luong et al. 2015, eq. 5) after inputs `x`."""
-        hidden, cell, outputs = [], [], x
+    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
+        sources, masks, tokens = zip(*blocks, strict=True)
+        return self._decode(tokens, self._encode(sources, masks))[0]
+
+    def _encode(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
+        """The state of each block."""
+        places, lengths = shapes(sources), [mask.sum(1) for mask in masks]
+        x = self.source_embedding(joined(sources))
+        hidden, cell = [], []
+        for reader, bridge in zip(self.encoder, self.bridge, strict=True):
+            read = [reader(*each) for each in zip(parted(self.dropout(x), places), lengths, strict=True)]
+            x = joined([outputs for outputs, _ in read])
+            start_hidden, start_cell = bridge(torch.cat([last for _, last in read])).chunk(2, -1)
+            hidden.append(start_hidden.tanh())
+            cell.append(start_cell)
+        x = self.dropout(x)
+        rows = [len(mask) for mask in masks]
+        starts = zip(torch.split(torch.cat(hidden, 1), rows), torch.split(torch.cat(cell, 1), rows), strict=True)
+        known = zip(parted(self.attention.project(x), places), parted(x, places), masks, strict=True)
+        fed = [x.new_zeros(n, self.config.hidden) for n in rows]
+        return [LSTMState(*a, *b, c) for a, b, c in zip(known, starts, fed, strict=True)]
+
+    def _decode(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
+        """The logits at all positions of all blocks, and the state of each."""
+        inputs = parted(self.dropout(self.target_embedding(joined(tokens))), shapes(tokens))
+        if self.config.input_feeding:
+            fed = [self._feed(x, state) for x, state in zip(inputs, states, strict=True)]
+            attended, after = joined([vectors for vectors, _ in fed]), [state for _, state in fed]
+        else:
+            attended, after = self._advance(inputs, states)
+        return self.output(self.dropout(attended)), after
+
+    def _feed(self, inputs: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
+        """The attended vectors (rows, length, hidden) of a block; each enters the next step."""
+        steps = []
+        for step in inputs.unbind(1):
+            out, [state] = self._advance([torch.cat([step, state.fed], -1)[:, None]], [state])
+            state = state._replace(fed=out)
+            steps.append(out)
+        return torch.stack(steps, 1), state
+
+    def _advance(self, inputs: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
+        """The attended vectors h~ = tanh(W [h; c]) (Luong et al. 2015, eq. 5) at all positions, and the new states."""
+        places, outputs, hidden, cell = shapes(inputs), list(inputs), [], []
         for depth, layer in enumerate(self.decoder):
-            start = (state.hidden[None, :, depth].contiguous(), state.cell[None, :, depth].contiguous())
-            outputs, (last_hidden, last_cell) = layer(self.dropout(outputs) if depth else outputs, start)
-            hidden.append(last_hidden[0])
-            cell.append(last_cell[0])
-        context = self.attention(outputs, state.keys, state.values, state.source_mask)
-        attended = torch.tanh(self.combine(torch.cat([outputs, context], -1)))
-        return attended, state._replace(hidden=torch.stack(hidden, 1), cell=torch.stack(cell, 1))
+            if depth:
+                outputs = parted(self.dropout(joined(outputs)), places)
+            starts = [
+                (state.hidden[None, :, depth].contiguous(), state.cell[None, :, depth].contiguous()) for state in states
+            ]
+            done = [layer(*each) for each in zip(outputs, starts, strict=True)]
+            outputs = [x for x, _ in done]
+            hidden.append([last[0] for _, (last, _) in done])
+            cell.append([last[0] for _, (_, last) in done])
+        contexts = [self.attention(x, *state[:3]) for x, state in zip(outputs, states, strict=True)]
+        attended = torch.tanh(self.combine(torch.cat([joined(outputs), joined(contexts)], -1)))
+        after = [
+            state._replace(hidden=torch.stack(h, 1), cell=torch.stack(c, 1))
+            for state, h, c in zip(states, zip(*hidden, strict=True), zip(*cell, strict=True), strict=True)
+        ]
+        return attended, after
 
 
 class Reader(nn.Module):
@@ -145,9 +178,9 @@ class Attention(nn.Module):
             for layer in (self.query, self.score):
                 nn.init.xavier_uniform_(layer.weight)
 
-    def project(self, encoded: Float[Tensor, "batch source encoded"]) -> Float[Tensor, "batch source hidden"]:
+    def project(self, encoded: Float[Tensor, "positions encoded"]) -> Float[Tensor, "positions keys"]:
         """The part of the score that does not depend on the query."""
-        projected: Tensor = encoded.new_zeros(*encoded.shape[:2], 0) if self.kind == "none" else self.key(encoded)
+        projected: Tensor = encoded.new_zeros(len(encoded), 0) if self.kind == "none" else self.key(encoded)
         return projected
 
     def forward(

@@ -27,14 +27,18 @@ class Embedding(nn.Module):
             nn.init.normal_(self.positions.weight, std=std * scale)
 
     def forward(
-        self, tokens: Int[Tensor, "batch length"], positions: Int[Tensor, "#batch length"]
-    ) -> Float[Tensor, "batch length {self.dim}"]:
-        """Embeddings of tokens at positions; learned ones must be below `longest`."""
+        self, tokens: Int[Tensor, "*shape"], positions: Int[Tensor, "*shape"], end: int | None = None
+    ) -> Float[Tensor, "*shape {self.dim}"]:
+        """Embeddings of tokens at positions, all below `end` if that is given; learned ones must be below `longest`."""
         embedded: Tensor = self.tokens(tokens) * self.scale
         if self.kind == "learned":
             embedded = embedded + self.positions(positions)
         elif self.kind == "sinusoidal":
-            embedded = embedded + sinusoids(positions, self.dim).to(embedded.dtype)
+            if end is None:
+                encoded = sinusoids(positions, self.dim)
+            else:  # sines are dear, and positions repeat
+                encoded = sinusoids(torch.arange(end, device=positions.device), self.dim)[positions]
+            embedded = embedded + encoded.to(embedded.dtype)
         return embedded
 
 

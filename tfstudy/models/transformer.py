@@ -1,16 +1,16 @@
 """The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from tfstudy.models.attention import KeyValue, MultiHeadAttention
 from tfstudy.models.base import Dropout, Model, ModelConfig
+from tfstudy.models.blocks import Block, Shapes, joined, positions, shapes
 from tfstudy.models.positions import Embedding
 
 
@@ -80,43 +80,70 @@ class Transformer(Model):
     def encode(
         self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]
     ) -> TransformerState:
-        positions = torch.arange(source.shape[1], device=source.device)[None]
-        x = self.dropout(self.source_embedding(source, positions))
-        for block in self.encoder:
-            x = block.encode(x, source_mask)
-        x = self.encoder.norm(x)
-        empty = x.new_zeros(len(x), self.config.heads, 0, self.config.dim // self.config.heads)
-        memory = tuple(block.cross.project(x) for block in self.decoder)
-        return TransformerState(memory, tuple(KeyValue(empty, empty) for _ in memory), source_mask)
+        return self._encode([source], [source_mask])[0]
 
     def decode(
         self, tokens: Int[Tensor, "batch length"], state: TransformerState
     ) -> tuple[Float[Tensor, "batch length target_vocab"], TransformerState]:
-        start = state.past[0].keys.shape[2]
-        positions = torch.arange(start, start + tokens.shape[1], device=tokens.device)[None]
-        x = self.dropout(self.target_embedding(tokens, positions))
-        past = []
-        for block, memory, seen in zip(self.decoder, state.memory, state.past, strict=True):
-            x, seen = block.decode(x, seen, memory, state.source_mask)
-            past.append(seen)
-        return self.output(self.decoder.norm(x)), state._replace(past=tuple(past))
+        logits, [state] = self._decode([tokens], [state])
+        return logits.view(*tokens.shape, logits.shape[1]), state
+
+    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
+        sources, masks, tokens = zip(*blocks, strict=True)
+        return self._decode(tokens, self._encode(sources, masks))[0]
+
+    def _encode(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
+        """The state of each block."""
+        places, seen = shapes(sources), [mask[:, None, None] for mask in masks]
+        x = self._embed(self.source_embedding, sources, 0)
+        for layer in self.encoder:
+            x = layer.encode(x, places, seen)
+        x = self.encoder.norm(x)
+        memories = zip(*(layer.cross.project(x, places) for layer in self.decoder), strict=True)
+        return [
+            TransformerState(memory, (self._nothing(x, len(mask)),) * len(memory), mask)
+            for memory, mask in zip(memories, masks, strict=True)
+        ]
+
+    def _decode(
+        self, tokens: Sequence[Tensor], states: Sequence[TransformerState]
+    ) -> tuple[Tensor, list[TransformerState]]:
+        """The logits at all positions of all blocks, and the state of each."""
+        places, seen = shapes(tokens), [state.source_mask[:, None, None] for state in states]
+        x = self._embed(self.target_embedding, tokens, states[0].past[0].keys.shape[2])
+        pasts = []
+        for depth, layer in enumerate(self.decoder):
+            past, memory = [state.past[depth] for state in states], [state.memory[depth] for state in states]
+            x, past = layer.decode(x, places, past, memory, seen)
+            pasts.append(past)
+        after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
+        return self.output(self.decoder.norm(x)), after
+
+    def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], start: int) -> Tensor:
+        end = start + max(length for _, length in shapes(tokens))
+        embedded: Tensor = self.dropout(embedding(joined(tokens), positions(tokens, start), end))
+        return embedded
+
+    def _nothing(self, x: Tensor, rows: int) -> KeyValue:
+        empty = x.new_zeros(rows, self.config.heads, 0, self.config.dim // self.config.heads)
+        return KeyValue(empty, empty)
 
 
 class Stack(nn.Module):
-    """`layers` blocks, or one block applied `layers` times; with pre-norm a last norm ends the residual stream."""
+    """`layers` layers, or one applied `layers` times; with pre-norm a last norm ends the residual stream."""
 
     def __init__(self, config: Transformer.Config, layers: int, decoder: bool) -> None:
         super().__init__()
         self.layers = layers
-        self.blocks = nn.ModuleList(Block(config, decoder) for _ in range(1 if config.share_layers else layers))
+        self.blocks = nn.ModuleList(Layer(config, decoder) for _ in range(1 if config.share_layers else layers))
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
 
-    def __iter__(self) -> Iterator["Block"]:
+    def __iter__(self) -> Iterator["Layer"]:
         for depth in range(self.layers):
             yield self.blocks[depth % len(self.blocks)]  # type: ignore[misc]
 
 
-class Block(nn.Module):
+class Layer(nn.Module):
     """Self-attention, attention to the source (decoder only) and a feed-forward network, each with a residual."""
 
     def __init__(self, config: Transformer.Config, decoder: bool) -> None:
@@ -144,19 +171,25 @@ class Block(nn.Module):
         return x if self.pre else norm(x)
 
     def encode(
-        self, x: Float[Tensor, "batch source dim"], mask: Bool[Tensor, "batch source"]
-    ) -> Float[Tensor, "batch source dim"]:
+        self, x: Float[Tensor, "positions dim"], places: Shapes, masks: Sequence[Tensor]
+    ) -> Float[Tensor, "positions dim"]:
         normed = self._before(self.attention_norm, x)
-        update = self.attention(normed, self.attention.project(normed), mask[:, None, None])
+        update = self.attention(normed, places, self.attention.project(normed, places), masks)
         return self._feed(self._add(self.attention_norm, x, update))
 
     def decode(
-        self, x: Float[Tensor, "batch length dim"], past: KeyValue, memory: KeyValue, mask: Bool[Tensor, "batch source"]
-    ) -> tuple[Float[Tensor, "batch length dim"], KeyValue]:
+        self,
+        x: Float[Tensor, "positions dim"],
+        places: Shapes,
+        past: Sequence[KeyValue],
+        memory: Sequence[KeyValue],
+        masks: Sequence[Tensor],
+    ) -> tuple[Float[Tensor, "positions dim"], list[KeyValue]]:
         normed = self._before(self.attention_norm, x)
-        past = past.append(self.attention.project(normed))
-        x = self._add(self.attention_norm, x, self.attention(normed, past, causal=True))
-        update = self.cross(self._before(self.cross_norm, x), memory, mask[:, None, None])
+        new = self.attention.project(normed, places)
+        past = [before.append(now) for before, now in zip(past, new, strict=True)]
+        x = self._add(self.attention_norm, x, self.attention(normed, places, past, causal=True))
+        update = self.cross(self._before(self.cross_norm, x), places, memory, masks)
         return self._feed(self._add(self.cross_norm, x, update)), past
 
     def _feed(self, x: Tensor) -> Tensor:
