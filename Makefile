@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/installed
+FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
 .PHONY: help scan test check slow engines bench scan-first tasks-first clean
 
@@ -26,13 +27,13 @@ scan: $(STAMP)
 	$(BIN)/tfstudy run scan --arch transformer
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q
+	$(FAST)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q
+	$(FAST)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow

@@ -6,7 +6,7 @@ Model, size, batch size and schedule are the same; what is counted is label toke
 """
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -31,10 +31,10 @@ SKIP = 5  # the first steps, which are not measured
 
 
 class Speed(Callback):
-    """Label tokens a second after the first `SKIP` steps."""
+    """Label tokens a second after the first `SKIP` steps, and what of them was padding."""
 
     def __init__(self) -> None:
-        self.targets: list[Tensor] = []
+        self.blocks: list[tuple[Tensor, Tensor]] = []  # sources and targets, padded
         self.began = self.ended = 0.0
 
     def on_train_batch_end(
@@ -44,12 +44,16 @@ class Speed(Callback):
         if batch_idx < SKIP:
             self.began = self.ended
         else:
-            ours = hasattr(batch, "parts")
-            self.targets += [rows.target for part in batch.parts for rows in part] if ours else [batch[1]]
+            self.blocks += [rows for part in batch.parts for rows in part] if hasattr(batch, "parts") else [batch]
 
     def tokens_per_second(self) -> float:
         """Labels are what is no padding, without BOS."""
-        return sum(int((t[:, 1:] != PAD).sum()) for t in self.targets) / (self.ended - self.began)
+        return sum(int((target[:, 1:] != PAD).sum()) for _, target in self.blocks) / (self.ended - self.began)
+
+    def padded(self) -> float:
+        """Positions computed for each that is no padding, of sources and targets together."""
+        given = [ids for source, target in self.blocks for ids in (source, target[:, 1:])]
+        return sum(ids.numel() for ids in given) / sum(int((ids != PAD).sum()) for ids in given)
 
 
 class Usual(LightningModule):
@@ -105,8 +109,8 @@ def loader(data: TaskData, batch_size: int) -> DataLoader[Example]:
     return DataLoader(examples, batch_size, shuffle=True, collate_fn=collate)
 
 
-def usual(prepared: Prepared) -> float:
-    """Tokens a second of the usual way."""
+def usual(prepared: Prepared) -> Speed:
+    """The usual way's speed."""
     config, speed = prepared.config.train, Speed()
     trainer = Trainer(
         max_steps=config.steps,
@@ -121,15 +125,15 @@ def usual(prepared: Prepared) -> float:
     )
     model: Any = with_usual_parts(copy.deepcopy(prepared.model))
     trainer.fit(Usual(model, config), loader(prepared.data, config.batch_size))
-    return speed.tokens_per_second()
+    return speed
 
 
-def ours(prepared: Prepared) -> float:
-    """Tokens a second of `tfstudy.training.fit`."""
+def ours(prepared: Prepared) -> Speed:
+    """The speed of `tfstudy.training.fit`."""
     speed = Speed()
     module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
     fit(module, prepared.data, callbacks=[speed], accelerator="cpu")
-    return speed.tokens_per_second()
+    return speed
 
 
 def main() -> None:
@@ -138,14 +142,25 @@ def main() -> None:
     for arch in chosen.arch:
         default = scan(arch, steps=steps)
         one_part, by_length = scan(arch, steps=steps, parts=1), scan(arch, steps=steps, batching="length", parts=2)
-        ways = {
-            "usual": partial(usual, default),
-            "ours, one part": partial(ours, one_part),
-            "ours": partial(ours, default),
-            "ours, length batching": partial(ours, by_length),
+        padded: dict[str, float] = {}
+
+        def labels(
+            name: str, way: Callable[[Prepared], Speed], prepared: Prepared, p: dict[str, float] = padded
+        ) -> float:
+            """Labels a second, and on the side how much of it all was padding."""
+            speed = way(prepared)
+            p[name] = speed.padded()
+            return speed.tokens_per_second()
+
+        settings = {
+            "usual": (usual, default),
+            "ours, one part": (ours, one_part),
+            "ours": (ours, default),
+            "ours, length batching": (ours, by_length),
         }
-        measured = alternate(ways, rounds)
+        measured = alternate({name: partial(labels, name, *how) for name, how in settings.items()}, rounds)
         table(f"{arch}, {torch.get_num_threads()} threads", "labels a second", measured, "usual")
+        print("  positions computed for a token:", ", ".join(f"{name} {ratio:.2f}" for name, ratio in padded.items()))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
 from tfstudy.models.base import Dropout, Model, ModelConfig
-from tfstudy.models.blocks import Block, joined, parted, positions, shapes
+from tfstudy.models.blocks import Blockwise, joined, parted, positions, shapes
 from tfstudy.models.positions import Embedding
 
 HALF = math.sqrt(0.5)  # keeps the variance of a sum of two (section 3.4)
@@ -27,7 +27,7 @@ class CNNState(NamedTuple):
     position: Int[Tensor, " batch"]
 
 
-class CNN(Model):
+class CNN(Blockwise, Model):
     """Gated convolutions with residuals; every decoder layer attends to the source."""
 
     version = 1
@@ -62,21 +62,7 @@ class CNN(Model):
     def longest(self) -> int | None:
         return self.config.longest if self.config.positions == "learned" else None
 
-    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> CNNState:
-        return self._encode([source], [source_mask])[0]
-
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: CNNState
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], CNNState]:
-        logits, [state] = self._decode([tokens], [state])
-        return logits.view(*tokens.shape, logits.shape[1]), state
-
-    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
-        sources, masks, tokens = zip(*blocks, strict=True)
-        return self._decode(tokens, self._encode(sources, masks))[0]
-
-    def _encode(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[CNNState]:
-        """The state of each block."""
+    def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[CNNState]:
         places, present = shapes(sources), joined(masks)[:, None]
         embedded = self.dropout(self.source_embedding(joined(sources), positions(sources)))
         x = self.encoder_in(embedded)
@@ -94,8 +80,7 @@ class CNN(Model):
         position = mask.new_zeros(len(keys), dtype=torch.long)
         return CNNState(keys, values, mask, (window,) * self.config.layers, position)
 
-    def _decode(self, tokens: Sequence[Tensor], states: Sequence[CNNState]) -> tuple[Tensor, list[CNNState]]:
-        """The logits at all positions of all blocks, and the state of each."""
+    def decode_blocks(self, tokens: Sequence[Tensor], states: Sequence[CNNState]) -> tuple[Tensor, list[CNNState]]:
         places, before = shapes(tokens), self.config.kernel - 1
         starts = joined([state.position[:, None].expand_as(block) for block, state in zip(tokens, states, strict=True)])
         embedded = self.dropout(self.target_embedding(joined(tokens), starts + positions(tokens)))

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from tfstudy.models.base import Dropout, Model, ModelConfig
-from tfstudy.models.blocks import Block, joined, parted, shapes
+from tfstudy.models.blocks import Blockwise, joined, parted, shapes
 
 
 class LSTMState(NamedTuple):
@@ -24,7 +24,7 @@ class LSTMState(NamedTuple):
     fed: Float[Tensor, "batch hidden"]
 
 
-class LSTM(Model):
+class LSTM(Blockwise, Model):
     """A bidirectional encoder and a decoder that attends to it from its own output, without input feeding.
 
     Without input feeding the recurrence does not depend on the attention, so teacher forcing is one call of the fused
@@ -70,21 +70,7 @@ class LSTM(Model):
             nn.init.zeros_(layer.bias)
         self.dropout = Dropout(config.dropout)
 
-    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> LSTMState:
-        return self._encode([source], [source_mask])[0]
-
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: LSTMState
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], LSTMState]:
-        logits, [state] = self._decode([tokens], [state])
-        return logits.view(*tokens.shape, logits.shape[1]), state
-
-    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
-        sources, masks, tokens = zip(*blocks, strict=True)
-        return self._decode(tokens, self._encode(sources, masks))[0]
-
-    def _encode(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
-        """The state of each block."""
+    def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
         places, lengths = shapes(sources), [mask.sum(1) for mask in masks]
         x = self.source_embedding(joined(sources))
         hidden, cell = [], []
@@ -101,8 +87,7 @@ class LSTM(Model):
         fed = [x.new_zeros(n, self.config.hidden) for n in rows]
         return [LSTMState(*a, *b, c) for a, b, c in zip(known, starts, fed, strict=True)]
 
-    def _decode(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
-        """The logits at all positions of all blocks, and the state of each."""
+    def decode_blocks(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
         inputs = parted(self.dropout(self.target_embedding(joined(tokens))), shapes(tokens))
         if self.config.input_feeding:
             fed = [self._feed(x, state) for x, state in zip(inputs, states, strict=True)]

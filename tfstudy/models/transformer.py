@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from tfstudy.models.attention import KeyValue, MultiHeadAttention
 from tfstudy.models.base import Dropout, Model, ModelConfig
-from tfstudy.models.blocks import Block, Shapes, joined, positions, shapes
+from tfstudy.models.blocks import Blockwise, Shapes, joined, positions, shapes
 from tfstudy.models.positions import Embedding
 
 
@@ -22,7 +22,7 @@ class TransformerState(NamedTuple):
     source_mask: Bool[Tensor, "batch source"]
 
 
-class Transformer(Model):
+class Transformer(Blockwise, Model):
     """Self-attention in the encoder, causal self-attention and attention to the source in the decoder."""
 
     version = 1
@@ -77,23 +77,7 @@ class Transformer(Model):
     def longest(self) -> int | None:
         return self.config.longest if self.config.positions == "learned" else None
 
-    def encode(
-        self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]
-    ) -> TransformerState:
-        return self._encode([source], [source_mask])[0]
-
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: TransformerState
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], TransformerState]:
-        logits, [state] = self._decode([tokens], [state])
-        return logits.view(*tokens.shape, logits.shape[1]), state
-
-    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
-        sources, masks, tokens = zip(*blocks, strict=True)
-        return self._decode(tokens, self._encode(sources, masks))[0]
-
-    def _encode(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
-        """The state of each block."""
+    def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
         places, seen = shapes(sources), [mask[:, None, None] for mask in masks]
         x = self._embed(self.source_embedding, sources, 0)
         for layer in self.encoder:
@@ -105,10 +89,9 @@ class Transformer(Model):
             for memory, mask in zip(memories, masks, strict=True)
         ]
 
-    def _decode(
+    def decode_blocks(
         self, tokens: Sequence[Tensor], states: Sequence[TransformerState]
     ) -> tuple[Tensor, list[TransformerState]]:
-        """The logits at all positions of all blocks, and the state of each."""
         places, seen = shapes(tokens), [state.source_mask[:, None, None] for state in states]
         x = self._embed(self.target_embedding, tokens, states[0].past[0].keys.shape[2])
         pasts = []
