@@ -57,6 +57,18 @@ def test_a_grid_is_made_once_and_knows_afterwards_how_long_it_takes(capfd):
     assert "2 runs taken over from other studies" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize("devices", ["1", "2"])
+def test_another_copy_of_the_code_in_the_working_folder_is_not_run(devices, tmp_path):
+    for name in ("tfstudy", "tasks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the wrong copy')")
+    words = ["grid", "--task", "copying", "--arch", "lstm", "--devices", devices, *SMALL]
+    program = [str(Path(sys.executable).with_name("tfstudy")), *words]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(tmp_path.glob("results/*/*/lstm/*/result.json"))) == 1
+
+
 def test_a_run_that_fails_is_named_and_the_others_are_made(capfd, tmp_path):
     told = {**COPYING, "axes": {"arch": ["lstm"], "train.learning_rate": [1e-3]}, "seeds": "0-1"}
     Path("grid.yaml").write_text(json.dumps(told))

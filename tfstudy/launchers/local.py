@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import wait
 from multiprocessing.forkserver import ensure_running
 from pathlib import Path
@@ -21,7 +21,7 @@ from tasks.base import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
 from tfstudy.launchers.cuda import MOST, Service, Sharing
 from tfstudy.launchers.job import MEMORY, Job, end_with, perform
-from tfstudy.launchers.program import LEAKED, begin
+from tfstudy.launchers.program import LEAKED, begin, own_code
 
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
@@ -59,6 +59,19 @@ def runs_at_once(text: str, auto: int) -> int:
     return int(text)
 
 
+@contextlib.contextmanager
+def environment(more: Mapping[str, str]) -> Iterator[None]:
+    """With these variables for the processes that are started within."""
+    before = dict(os.environ)
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for name in more.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)
+
+
 class Slot(NamedTuple):
     """A share of a device."""
 
@@ -94,7 +107,8 @@ class Local(Engine):
         self._service = Service() if per_device > 1 and "cpu" not in devices else None  # starts with the first run
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["tfstudy.launchers.warm"])
-        ensure_running()  # it imports while the grid is planned
+        with environment(own_code(os.getcwd())):
+            ensure_running()  # it imports while the grid is planned
 
     @property
     def at_once(self) -> int:

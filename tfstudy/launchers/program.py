@@ -8,8 +8,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import IO, Any
 
+import tfstudy
 from tfstudy.launchers.job import ALIVE, DONE, FAILED, Job
 
 LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
@@ -45,11 +47,17 @@ def cleaned(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def own_code(folder: str) -> dict[str, str]:
+    """Keeps a Python that starts in this folder from taking another copy of this package that lies there."""
+    here = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
+    return {} if here else {"PYTHONSAFEPATH": "1"}
+
+
 def begin(job: Job, alive: int, environment: Mapping[str, str] = {}, **streams: Any) -> "subprocess.Popen[bytes]":
     """The program, which ends once nothing can be read from `alive` any more; `OSError` if it can't be started."""
     return subprocess.Popen(
         [sys.executable, "-m", "tfstudy.launchers", json.dumps(job._asdict())],
-        env={**cleaned(os.environ), **environment, ALIVE: str(alive)},
+        env={**cleaned(os.environ), **own_code(streams.get("cwd") or os.getcwd()), **environment, ALIVE: str(alive)},
         pass_fds=[alive],
         stdin=subprocess.DEVNULL,
         start_new_session=True,

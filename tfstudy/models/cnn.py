@@ -30,7 +30,7 @@ class CNNState(NamedTuple):
 class CNN(Blockwise, Model):
     """Gated convolutions with residuals; every decoder layer attends to the source."""
 
-    version = 1
+    version = 2
     parallel = True
 
     class Config(ModelConfig):
