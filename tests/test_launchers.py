@@ -281,6 +281,30 @@ def test_nothing_is_left_when_the_launcher_is_interrupted(tmp_path):
     assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_process_is_ended_though_the_interruption_comes_while_it_starts(number, tmp_path, monkeypatch):
+    [job] = planned(tmp_path, {**COPYING, "base": {**COPYING["base"], "train": {"steps": 100_000}}})
+    real, started = Local._fork, []
+
+    def interrupted(self, *args):
+        started.append(real(self, *args))
+        os.kill(os.getpid(), number)
+        return started[0]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Local, "_fork", interrupted)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            supervise([job], Local(["cpu"], 1))
+        assert signal.getsignal(signal.SIGTERM) is stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [process.is_alive() for process in started] == [False]
+
+
 def test_a_run_that_the_data_or_the_code_left_behind_is_refused(tmp_path):
     [job] = planned(tmp_path)
     [wrong] = [job._replace(path=job.path[:-8] + "0" * 8)]

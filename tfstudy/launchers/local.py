@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing.connection import wait
@@ -70,6 +71,23 @@ def environment(more: Mapping[str, str]) -> Iterator[None]:
         for name in more.keys() - before.keys():
             del os.environ[name]
         os.environ.update(before)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """What is done within is done whole; an interruption is heard afterwards. Only the main thread ever hears one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = {n: signal.signal(n, lambda number, _: heard.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        if heard:
+            signal.raise_signal(heard[0])
 
 
 class Slot(NamedTuple):
@@ -135,7 +153,8 @@ class Local(Engine):
         slots = self._choose(job, alone)
         devices = list(dict.fromkeys(slot.device for slot in slots))
         start = self._fork if job.devices == 1 else self._spawn
-        self._processes.append(Process(job, slots, start(job, devices), time.monotonic()))
+        with uninterrupted():  # else a process could be there that nobody knows
+            self._processes.append(Process(job, slots, start(job, devices), time.monotonic()))
 
     def wait(self, seconds: float) -> Sequence[End]:
         forked = [p.handle.sentinel for p in self._processes if not isinstance(p.handle, subprocess.Popen)]
