@@ -1,9 +1,9 @@
 """What a training step costs with its batch in one padded whole, or in 1 to 4 parts of at most 1 to 12 blocks.
 
 The figure is milliseconds per 1,000 labels, which is about one step. Below the table: what a step costs at all, by
-least squares over all steps with two parts (time = a + b blocks + c padded positions), and the ratio b / c,
-which is `OVERHEAD` in tfstudy/data.py. With one thread the parts are computed one after the other, with more side by
-side.
+least squares over all steps with two parts (time = a + b blocks + c padded positions), and the ratio b / c;
+`OVERHEAD` in tfstudy/data.py lies between those of the architectures. With one thread the parts are computed one after
+the other, with more side by side.
 """
 
 import statistics

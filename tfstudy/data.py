@@ -14,7 +14,7 @@ from tfstudy.vocab import BOS, EOS, PAD, Vocab
 
 ORDER, DROPOUT = range(2)  # what random numbers are for: streams of one seed must not meet
 PARTS, BLOCKS = 2, 4  # of a batch, and of a part, on a CPU
-OVERHEAD = 48  # what one more block costs on a CPU, in padded positions (benchmarks/parts.py)
+OVERHEAD = 48  # of one more block on a CPU, in padded positions: 20 to 65 by architecture (benchmarks/parts.py)
 
 
 class Rows(NamedTuple):

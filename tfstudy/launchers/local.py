@@ -61,7 +61,7 @@ def runs_at_once(text: str, auto: int) -> int:
 
 
 @contextlib.contextmanager
-def environment(more: Mapping[str, str]) -> Iterator[None]:
+def with_environment(more: Mapping[str, str]) -> Iterator[None]:
     """With these variables for the processes that are started within."""
     before = dict(os.environ)
     os.environ.update(more)
@@ -125,7 +125,7 @@ class Local(Engine):
         self._service = Service() if per_device > 1 and "cpu" not in devices else None  # starts with the first run
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["tfstudy.launchers.warm"])
-        with environment(own_code(os.getcwd())):
+        with with_environment(own_code(os.getcwd())):
             ensure_running()  # it imports while the grid is planned
 
     @property

@@ -67,7 +67,8 @@ class Model(nn.Module, ABC):
     def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
         """Teacher forcing of several blocks: the logits of `forward` for each, one block's positions after the other's.
 
-        An architecture whose layers act on each token by itself, for the most part, may compute all blocks together.
+        An architecture whose layers act on each token by itself, for the most part, may compute all blocks together:
+        see `blocks.Blockwise`.
         """
         return joined([self(*block) for block in blocks])
 

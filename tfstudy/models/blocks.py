@@ -46,9 +46,9 @@ def positions(blocks: Sequence[Tensor], start: int = 0) -> Tensor:
 
 
 class Blockwise(ABC):
-    """For a `Model` that computes blocks together: it writes these two methods, and has its own by them.
+    """For a `Model` that computes blocks together: it defines the two abstract methods, and gets those of `Model`.
 
-    A state is that of one block, with the rows of the block first.
+    It stands before `Model` among the bases. A state is that of one block, with the block's rows first.
     """
 
     @abstractmethod

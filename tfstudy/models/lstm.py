@@ -28,7 +28,8 @@ class LSTM(Blockwise, Model):
     """A bidirectional encoder and a decoder that attends to it from its own output, without input feeding.
 
     Without input feeding the recurrence does not depend on the attention, so teacher forcing is one call of the fused
-    LSTM. The decoder starts from learned maps of the encoder's last outputs (Bahdanau et al. 2015, appendix A.2.2).
+    LSTM a block. The decoder starts from learned maps of the encoder's last outputs (Bahdanau et al. 2015, appendix
+    A.2.2).
     """
 
     version = 1
