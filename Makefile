@@ -40,11 +40,11 @@ slow: $(STAMP)
 
 engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'
-	$(BIN)/python -m pytest -q -rs -m slow tests/test_clusters.py
+	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_clusters.py
 
 bench: $(STAMP)
-	for script in training decoding trainer parts convolution dropout generation grid records errors startup; do \
-	  echo "== $$script"; $(BIN)/python benchmarks/$$script.py || exit 1; done
+	for script in $$(ls benchmarks/*/*.py); do \
+	  echo "== $$script"; $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
 
 tasks-first: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh

@@ -11,8 +11,10 @@ from typing import Any
 import torch
 
 from tfstudy import models
-from tfstudy.config import merge, preset, resolve
-from tfstudy.experiment import Prepared, prepare, quiet
+from tfstudy.config.presets import preset
+from tfstudy.config.resolve import merge, resolve
+from tfstudy.experiment.prepare import Prepared, prepare
+from tfstudy.runs.environment import quiet
 
 Measured = dict[str, list[float]]  # of each way, a figure for every round
 

@@ -7,12 +7,13 @@ import importlib
 import inspect
 import pkgutil
 
-from tasks.base import Task, UserError, one_of
+from tasks.base import Task
+from tasks.errors import UserError, one_of
 
 __all__ = ["Task", "UserError", "find", "names"]
 
 # Files of this folder that are no task.
-PARTS = {"base", "scoring", "generated", "language", "lexicon", "phenomena", "corpus", "subwords"}
+PARTS = {"base", "errors", "scoring", "generated"}
 
 
 def names() -> list[str]:
@@ -27,7 +28,9 @@ def find(name: str) -> type[Task]:
     found = [
         value
         for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Task) and value.__module__ == module.__name__
+        if inspect.isclass(value)
+        and issubclass(value, Task)
+        and f"{value.__module__}.".startswith(f"{module.__name__}.")
     ]
     if len(found) != 1:
         raise UserError(f"tasks/{name}.py must define one subclass of Task, but defines {len(found)}")

@@ -22,7 +22,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from tasks.base import Example, Tag, Tokens, UserError
+from tasks.base import Example, Tag, Tokens
+from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several, spans
 from tasks.scoring import exact_match, mean
 

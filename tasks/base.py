@@ -1,6 +1,5 @@
 """What a task is: named splits of examples, each a pair of token sequences with tags."""
 
-import difflib
 import hashlib
 import shutil
 import tempfile
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tasks.errors import UserError, one_of
 from tasks.scoring import exact_match, mean, token_accuracy
 
 if TYPE_CHECKING:
@@ -19,21 +19,6 @@ if TYPE_CHECKING:
 
 Tokens = tuple[str, ...]
 Tag = str | int
-
-
-class UserError(Exception):
-    """Input that a user can put right: one message, exit code 2, no traceback."""
-
-
-def one_of(what: str, given: str, allowed: Iterable[str]) -> str:
-    """`given` if it is allowed, else `UserError` with the allowed values and the nearest of them."""
-    allowed = list(allowed)
-    if given in allowed:
-        return given
-    near = difflib.get_close_matches(given, allowed, n=1, cutoff=0.5)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    some = ", ".join(allowed[:40]) + (f", ... ({len(allowed)} in all)" if len(allowed) > 40 else "")
-    raise UserError(f"{what} must be one of {some}, but is '{given}'{hint}")
 
 
 class Example(NamedTuple):

@@ -38,7 +38,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from tasks.base import Tokens, UserError
+from tasks.base import Tokens
+from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several, spans
 
 BITS = "01"

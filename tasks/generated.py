@@ -14,7 +14,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, UserError, hashed, one_of
+from tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, hashed
+from tasks.errors import UserError, one_of
 
 MISSES = 2000  # draws in a row that bring nothing new, after which a split is held to be complete
 HELD_OUT = 0.1  # share of all sources of the train lengths that is kept for validation, and as much for testing

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from tasks.base import Tag, Tokens, UserError, hashed
+from tasks.base import Tag, Tokens, hashed
+from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several, spans
 
 EXPERIMENTS = {

@@ -18,7 +18,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from tasks.base import Example, Splits, Task, TaskConfig, Tokens, UserError, carve, checksum, hashed, one_of
+from tasks.base import Example, Splits, Task, TaskConfig, Tokens, carve, checksum, hashed
+from tasks.errors import UserError, one_of
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}

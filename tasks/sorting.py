@@ -15,7 +15,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from tasks.base import Tokens, UserError
+from tasks.base import Tokens
+from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, spans
 
 EXPERIMENTS = {

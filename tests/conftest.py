@@ -8,7 +8,7 @@ import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
-install_import_hook(["tfstudy.models", "tfstudy.decoding"], "beartype.beartype")
+install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
 settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")

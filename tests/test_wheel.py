@@ -24,7 +24,7 @@ def test_a_wheel_runs_in_an_empty_folder(tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert "SMOKE RUN" in done.stdout
-    where = "import tasks, tfstudy, tfstudy.files as c; print(tasks.__file__, tfstudy.__file__, c.configs())"
+    where = "import tasks, tfstudy, tfstudy.config.files as c; print(tasks.__file__, tfstudy.__file__, c.configs())"
     places = subprocess.run(
         [sys.executable, "-c", where],
         cwd=empty,

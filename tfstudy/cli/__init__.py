@@ -2,29 +2,29 @@
 
 import sys
 
-from tfstudy.cli import claims, gate, grids, lists, plots, publish, reports, runs, tuning, watching
+from tfstudy.cli import check, claims, grids, lists, plots, report, runs, status, tables, tuning
 from tfstudy.cli.options import app, config_of, reason
 
 __all__ = [
     "app",
     "claims",
     "config_of",
-    "gate",
+    "check",
     "grids",
     "lists",
     "main",
     "plots",
-    "publish",
-    "reports",
+    "report",
+    "tables",
     "runs",
     "tuning",
-    "watching",
+    "status",
 ]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line. Exit code 2 for a user's mistake, 1 for a run that failed, 130 when interrupted."""
-    from tasks.base import UserError
+    from tasks.errors import UserError
 
     try:
         app(arguments)

@@ -17,16 +17,16 @@ def claims(
     results: Results = RESULTS,
 ) -> None:
     """Judge claims by what finished runs measured: supported, refuted, undecided or not run, and the evidence."""
-    from tasks.base import one_of
-    from tfstudy import claims, judging
-    from tfstudy.records import read
+    from tasks.errors import one_of
+    from tfstudy.analysis import claims, statements
+    from tfstudy.analysis.collection import read
     from tfstudy.report.claims import FORMATS
 
     write = FORMATS[one_of("--format", format_, FORMATS)]
-    chosen = claims.chosen(claims.read(), ids or [])
+    chosen = statements.chosen(statements.read(), ids or [])
     study = read(results)
-    rows = judging.rows_of(chosen, study.runs)
-    print(write([judging.judge(claim, rows) for claim in chosen], study.told()), end="")
+    rows = claims.rows_of(chosen, study.runs)
+    print(write([claims.judge(claim, rows) for claim in chosen], study.told()), end="")
 
 
 @app.command()
@@ -39,11 +39,11 @@ def reproduce(
     results: Results = RESULTS,
 ) -> None:
     """Set a paper's figures beside ours: agrees, differs, underpowered, or not run."""
-    from tasks.base import UserError, one_of
-    from tfstudy import reproduce as reproduction
-    from tfstudy.records import read
+    from tasks.errors import UserError, one_of
+    from tfstudy.analysis import reproduction as reproduction
+    from tfstudy.analysis.collection import read
+    from tfstudy.analysis.conditions import rows
     from tfstudy.report.reproduction import FORMATS
-    from tfstudy.rows import rows
 
     if not paper:
         for name, figures in sorted(reproduction.papers().items()):
@@ -62,9 +62,9 @@ def reproduce(
 
 def make(paper: str, tier: str, results: Path) -> None:
     """Makes the runs of the paper's grid; ends the command as the grid does, if any of them failed."""
-    from tasks.base import one_of
+    from tasks.errors import one_of
     from tfstudy.cli.grids import grid
-    from tfstudy.grid import names
+    from tfstudy.grids.expand import names
 
     try:
         grid(one_of("--run needs a grid of the paper's name; grid", paper, names()), tier=tier, results=results)

@@ -54,13 +54,13 @@ def grid(
     results: Results = RESULTS,
 ) -> None:
     """Make every run of a grid that is not done. Stopped and started again, it goes on."""
-    from tasks.base import UserError
-    from tfstudy import grid as grids
-    from tfstudy import loggers
-    from tfstudy.launchers import Request, Settings, queue
+    from tasks.errors import UserError
+    from tfstudy.grids import expand as grids
+    from tfstudy.launchers import Request, Settings, job_list
     from tfstudy.launchers import engine as engine_of
     from tfstudy.launchers.job import Job
-    from tfstudy.report.progress import foretell
+    from tfstudy.report.grid_progress import foretell
+    from tfstudy.training import loggers
 
     kept = loggers.chosen(logger)
     request = Request(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
@@ -80,18 +80,18 @@ def grid(
     with ended(engine):
         common = Job("", {}, "", "", devices=devices, accelerator=accelerator, threads=threads, loggers=kept)
         planned = grids.plan(grids.expand(told, smoke), root, study)
-        jobs = queue.sharded(queue.jobs(planned, root, study, common), shard)
-        done, todo = queue.divide(jobs)
-        seconds = queue.estimates(jobs, root)
+        jobs = job_list.sharded(job_list.jobs(planned, root, study, common), shard)
+        done, todo = job_list.divide(jobs)
+        seconds = job_list.estimates(jobs, root)
         if dry_run:
             for line in foretell(jobs, done, seconds, engine.at_once):
                 print(line)
             return
-        queue.keep_plan(jobs)
-        if taken := queue.take_over(todo):
+        job_list.keep_plan(jobs)
+        if taken := job_list.take_over(todo):
             print(f"{len(taken)} runs taken over from other studies of {root}", flush=True)
-            done, todo = queue.divide(jobs)
-        raise typer.Exit(make(queue.longest_first(todo, seconds), done, seconds, engine, fail_fast))
+            done, todo = job_list.divide(jobs)
+        raise typer.Exit(make(job_list.longest_first(todo, seconds), done, seconds, engine, fail_fast))
 
 
 @contextlib.contextmanager
@@ -110,7 +110,7 @@ def make(
 ) -> int:
     """Makes the jobs and tells how it went; the command's exit code."""
     from tfstudy.launchers.supervisor import supervise
-    from tfstudy.report.progress import Progress
+    from tfstudy.report.grid_progress import Progress
 
     jobs = [*todo, *done]
     where = f" in {Path(jobs[0].root) / jobs[0].study}" if jobs else ""

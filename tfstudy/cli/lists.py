@@ -16,9 +16,9 @@ def list_(
     results: Results = RESULTS,
 ) -> None:
     """List what there is."""
-    from tasks import base
+    from tasks import errors
 
-    base.one_of("what to list", what, LISTS)
+    errors.one_of("what to list", what, LISTS)
     for line in LISTS[what](task, results):
         print(line)
 
@@ -52,7 +52,7 @@ def _architectures(_: str, __: Path) -> list[str]:
 
 def _presets(task: str, _: Path) -> list[str]:
     import tasks
-    from tfstudy.config import presets
+    from tfstudy.config.presets import presets
 
     tasks.find(task)
     return [
@@ -63,7 +63,7 @@ def _presets(task: str, _: Path) -> list[str]:
 
 
 def _runs(_: str, results: Path) -> list[str]:
-    from tfstudy.runs import describe_run, find_runs
+    from tfstudy.runs.reader import describe_run, find_runs
 
     return [describe_run(path) for path in find_runs(results)]
 
@@ -81,7 +81,7 @@ def export(
 ) -> None:
     """Write a task's splits as files that `datasets.load_dataset` reads."""
     from tasks.base import write_datasets
-    from tfstudy.config import overrides, resolve_data
+    from tfstudy.config.resolve import overrides, resolve_data
 
     chosen = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
     for path in write_datasets(resolve_data(task, chosen), out, form):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from tfstudy.config import RunConfig
+    from tfstudy.config.schema import RunConfig
 
 app = typer.Typer(
     help="Experiments on inductive bias and generalisation in sequence models.",
@@ -39,9 +39,9 @@ def config_of(
     """Defaults < preset < file < --set < named flags; `flags` holds `split`, `seed` and `smoke`."""
     import tasks
     from tfstudy import models
-    from tfstudy.config import SMOKE, merge, overrides, resolve
-    from tfstudy.config import preset as preset_of
-    from tfstudy.files import read_yaml
+    from tfstudy.config.files import read_yaml
+    from tfstudy.config.presets import preset as preset_of
+    from tfstudy.config.resolve import SMOKE, merge, overrides, resolve
 
     given = merge(read_yaml(file) if file else {}, overrides(assignments or []))
     arch = arch or str(given.get("arch", "transformer"))
@@ -56,7 +56,7 @@ def config_of(
 
 def plain(study: str) -> str:
     """A study's name, which is one folder within the results; `UserError` if it is not."""
-    from tasks.base import UserError
+    from tasks.errors import UserError
 
     if not study or study.startswith(".") or "/" in study or "\\" in study:
         raise UserError(f"--study must be one folder's name within the results, such as scan, but is '{study}'")
@@ -70,7 +70,7 @@ def root_of(results: Path, smoke: bool) -> Path:
 
 def folder(results: Path, study: str) -> Path:
     """A study's folder, or that of all without a name; `UserError` if there is none of that name."""
-    from tfstudy.states import find_study
+    from tfstudy.runs.progress import find_study
 
     return find_study(results, study) if study else results
 

@@ -47,14 +47,16 @@ def run(
     results: Results = RESULTS,
 ) -> None:
     """Train and evaluate one model. Goes on where it was stopped; does nothing if it is done."""
-    from tfstudy import experiment, loggers
-    from tfstudy.report.summary import show
+    from tfstudy.experiment.options import Options
+    from tfstudy.experiment.run import run as run_experiment
+    from tfstudy.report.run_summary import show
+    from tfstudy.training import loggers
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
     root, study = root_of(results, resolved.smoke), plain(study)
-    options = experiment.Options(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
+    options = Options(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
     try:
-        outcome = experiment.run(resolved, root, study, options)
+        outcome = run_experiment(resolved, root, study, options)
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -80,7 +82,7 @@ def show(
 ) -> None:
     """Print the resolved config, every key with its type, default and meaning."""
     import tasks
-    from tfstudy.config import annotated
+    from tfstudy.config.display import annotated
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
     tasks.find(task)(resolved.data)  # refuses what no config could
@@ -94,8 +96,8 @@ def result(
     results: Results = RESULTS,
 ) -> None:
     """Print a finished run's numbers from its record, sliced by a tag if wanted."""
-    from tfstudy.report.summary import show
-    from tfstudy.runs import find_run, read_result
+    from tfstudy.report.run_summary import show
+    from tfstudy.runs.reader import find_run, read_result
 
     show(read_result(find_run(results, run)), by)
 
@@ -107,8 +109,8 @@ def predict(
     results: Results = RESULTS,
 ) -> None:
     """Decode one source with a finished run."""
-    from tfstudy import finished
-    from tfstudy.runs import find_run
+    from tfstudy.experiment import finished
+    from tfstudy.runs.reader import find_run
 
     print(finished.predict(find_run(results, run), source))
 
@@ -124,9 +126,9 @@ def evaluate(
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run's splits again; a test split's reading is counted."""
-    from tfstudy import finished
-    from tfstudy.report.summary import reach, show
-    from tfstudy.runs import find_run
+    from tfstudy.experiment import finished
+    from tfstudy.report.run_summary import reach, show
+    from tfstudy.runs.reader import find_run
 
     if extend and split:
         raise typer.BadParameter("--extend draws fresh examples, so no --split goes with it")

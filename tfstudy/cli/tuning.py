@@ -10,10 +10,10 @@ import typer
 from tfstudy.cli.options import RESULTS, Preset, Results, Split, TaskName, app, beside
 
 if TYPE_CHECKING:
-    from tfstudy.grid import Cell
+    from tfstudy.grids.expand import Cell
     from tfstudy.launchers import Settings
     from tfstudy.launchers.supervisor import Event
-    from tfstudy.tune import Score, Search
+    from tfstudy.tuning.search import Score, Search
 
 Values = Annotated[
     list[str] | None,
@@ -51,8 +51,8 @@ def tune(
     results: Results = RESULTS,
 ) -> None:
     """Search settings of every architecture with the same budget. Scores no test split; goes on where it was."""
-    from tfstudy import tune as tuning
     from tfstudy.launchers import Settings
+    from tfstudy.tuning import search as tuning
 
     archs = list(dict.fromkeys(part.strip() for part in arch.split(",") if part.strip()))
     search_ = search or []
@@ -75,13 +75,13 @@ def tune(
 
 def work(planned: "Sequence[tuple[Cell, Path]]", root: Path, study: str, settings: "Settings") -> bool:
     """Makes the trials that are not done on this machine; whether all are done."""
-    from tfstudy.launchers import engine, queue
+    from tfstudy.launchers import engine, job_list
     from tfstudy.launchers.job import Job
     from tfstudy.launchers.supervisor import supervise
 
     local, threads = engine("local", settings)
     common = Job("", {}, "", "", accelerator=settings.accelerator, threads=threads, tuning=True)
-    done, todo = queue.divide(queue.jobs(planned, root, study, common))
+    done, todo = job_list.divide(job_list.jobs(planned, root, study, common))
     print(f"{len(todo)} trials to make, {len(done)} done already; {local.describe()}", flush=True)
     summary = supervise(todo, local, Lines(len(todo)))
     for path, reason in summary.failed.items():
@@ -107,7 +107,7 @@ class Lines:
 
 def outcome(path: Path) -> str:
     """How a trial came out, in some words."""
-    from tfstudy.runs import read_result
+    from tfstudy.runs.reader import read_result
 
     result = read_result(path)
     parts = [part for part in result.get("splits", {}).values() if part["role"] == "validation"]
@@ -119,8 +119,8 @@ def tell(wanted: "Search", scores: "Sequence[Score]", out: Path, aloud: bool) ->
     """Prints all trials and leaves the best as presets; 1 if an architecture has none."""
     from rich.console import Console
 
-    from tfstudy.report.trials import trials
-    from tfstudy.tuned import NAME, best, keep, preset_text
+    from tfstudy.report.tuning_trials import trials
+    from tfstudy.tuning.best_presets import NAME, best, keep, preset_text
 
     chosen = best(scores)
     console = Console()

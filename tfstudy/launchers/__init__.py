@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tasks.base import one_of
+from tasks.errors import one_of
 from tfstudy.launchers.job import Job
 
 __all__ = ["End", "Engine", "Job", "Request", "Settings", "engine"]

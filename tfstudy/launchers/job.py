@@ -38,8 +38,8 @@ class Job(NamedTuple):
 
 def perform(job: Job) -> int:
     """Makes the run in this process, which it takes over: its output goes to the run's log. Returns an exit code."""
-    from tfstudy.record import BusyError
-    from tfstudy.runs import held
+    from tfstudy.runs.files import held
+    from tfstudy.runs.writer import BusyError
 
     path = Path(job.path)
     first = not int(os.environ.get("LOCAL_RANK", 0))
@@ -75,10 +75,11 @@ def _redirect(path: Path) -> None:
 def _run(job: Job) -> int:
     import torch
 
-    from tasks.base import UserError
-    from tfstudy.config import resolve
-    from tfstudy.experiment import Options, run
-    from tfstudy.record import BusyError
+    from tasks.errors import UserError
+    from tfstudy.config.resolve import resolve
+    from tfstudy.experiment.options import Options
+    from tfstudy.experiment.run import run
+    from tfstudy.runs.writer import BusyError
 
     torch.set_num_threads(job.threads)
     options = Options(

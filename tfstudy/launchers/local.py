@@ -18,11 +18,11 @@ from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.base import UserError, one_of
+from tasks.errors import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
-from tfstudy.launchers.cuda import MOST, Service, Sharing
+from tfstudy.launchers.gpu_sharing import MOST, Service, Sharing
 from tfstudy.launchers.job import MEMORY, Job, end_with, perform
-from tfstudy.launchers.program import LEAKED, begin, own_code
+from tfstudy.launchers.subprocess_job import LEAKED, begin, own_code
 
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
@@ -124,7 +124,7 @@ class Local(Engine):
         self._sharing = Sharing(devices) if sharing else None
         self._service = Service() if per_device > 1 and "cpu" not in devices else None  # starts with the first run
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tfstudy.launchers.warm"])
+        self._context.set_forkserver_preload(["tfstudy.launchers.preload"])
         with with_environment(own_code(os.getcwd())):
             ensure_running()  # it imports while the grid is planned
 

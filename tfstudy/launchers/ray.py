@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tasks.base import UserError, one_of
+from tasks.errors import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
 from tfstudy.launchers.job import FAILED, MEMORY, Job
 from tfstudy.launchers.local import GRACE, runs_at_once
-from tfstudy.launchers.program import make
+from tfstudy.launchers.subprocess_job import make
 
 LOSSES = 10  # times that a job is begun again since its node was lost, before that counts as its failure
 LOOK = 2.0  # seconds between two looks at the nodes

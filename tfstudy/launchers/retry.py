@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.base import UserError
-from tfstudy.config import resolve
-from tfstudy.grid import Cell, plan
-from tfstudy.launchers import queue
+from tasks.errors import UserError
+from tfstudy.config.resolve import resolve
+from tfstudy.grids.expand import Cell, plan
+from tfstudy.launchers import job_list
 from tfstudy.launchers.job import Job
-from tfstudy.runs import read_config, read_environments
-from tfstudy.states import Run, plans
+from tfstudy.runs.progress import Run, plans
+from tfstudy.runs.reader import read_config, read_environments
 
 CHANGED = "its config.yaml, data or code have changed since, so it would be another run (`tfstudy why`)"
 
@@ -76,5 +76,5 @@ def _jobs(cells: dict[str, Cell], root: Path, study: str, common: Job) -> dict[s
             for one, cell in cells.items()
             for name, found in _jobs({one: cell}, root, study, common).items()
         }
-    jobs = queue.jobs(planned, root, study, common)
+    jobs = job_list.jobs(planned, root, study, common)
     return {name: job if job.name == name else CHANGED for name, job in zip(cells, jobs, strict=True)}

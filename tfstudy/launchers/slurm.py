@@ -15,10 +15,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.base import UserError, one_of
+from tasks.errors import UserError, one_of
 from tfstudy.launchers import End, Engine, Settings
 from tfstudy.launchers.job import DONE, FAILED, MEMORY, Job
-from tfstudy.launchers.program import make
+from tfstudy.launchers.subprocess_job import make
 
 ARRAY = 1000  # jobs of one array: Slurm's own limit, unless a cluster sets another
 LIMITS = 10  # times that a run may come to its time limit and go on

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from tfstudy.launchers import End, Engine
 from tfstudy.launchers.job import BUSY, DISK, DONE, MEMORY, REFUSED, Job
-from tfstudy.runs import held, note_failure
+from tfstudy.runs.files import held
+from tfstudy.runs.writer import note_failure
 
 ATTEMPTS = 2
 ELSEWHERE = 2.0  # seconds between two looks at runs that another process makes

@@ -4,12 +4,12 @@ import importlib
 import inspect
 import pkgutil
 
-from tasks.base import UserError, one_of
+from tasks.errors import UserError, one_of
 from tfstudy.models.base import Model
 
 __all__ = ["Model", "find", "names"]
 
-PARTS = {"attention", "base", "blocks", "positions"}  # files of this folder that are no architecture
+PARTS = {"attention", "base", "config", "positions", "ragged"}  # files of this folder that are no architecture
 
 
 def names() -> list[str]:

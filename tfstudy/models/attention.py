@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from tfstudy.models.base import Dropout
-from tfstudy.models.blocks import Shapes, joined, parted
 from tfstudy.models.positions import RelativePositions
+from tfstudy.models.ragged import Shapes, joined, parted
 
 
 class KeyValue(NamedTuple):

@@ -8,21 +8,12 @@ from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from tfstudy.models.blocks import Block, joined
+from tfstudy.models.config import ModelConfig
+from tfstudy.models.ragged import Block, joined
 
 State = Any  # a NamedTuple of batch-first tensors, or of tuples of them
-
-
-class ModelConfig(BaseModel):
-    """What every architecture lets a user choose (section `model`)."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-    dim: int = Field(128, ge=1, le=16384, description="width of embeddings")
-    dropout: float = Field(0.1, ge=0, lt=1, description="probability of zeroing an activation in training")
 
 
 class Model(nn.Module, ABC):

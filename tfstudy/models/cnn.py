@@ -10,9 +10,10 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 
-from tfstudy.models.base import Dropout, Model, ModelConfig
-from tfstudy.models.blocks import Blockwise, joined, parted, positions, shapes
+from tfstudy.models.base import Dropout, Model
+from tfstudy.models.config import ModelConfig
 from tfstudy.models.positions import Embedding
+from tfstudy.models.ragged import Blockwise, joined, parted, positions, shapes
 
 HALF = math.sqrt(0.5)  # keeps the variance of a sum of two (section 3.4)
 
@@ -111,7 +112,7 @@ class GatedConvolution(nn.Conv1d):
         return nn.functional.glu(computed(blocks), dim=1)
 
     def product(self, blocks: Sequence[Tensor]) -> Tensor:
-        """As one product of matrices: on a CPU faster than torch's convolution (`benchmarks/convolution.py`)."""
+        """As one product of matrices: on a CPU faster than torch's convolution (`benchmarks/models/convolution.py`)."""
         kernel = self.kernel_size[0]
         windows = [torch.cat([x[:, j : x.shape[1] - kernel + 1 + j] for j in range(kernel)], -1) for x in blocks]
         return nn.functional.linear(joined(windows), self.weight.transpose(1, 2).flatten(1), self.bias)

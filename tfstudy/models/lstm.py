@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.models.base import Dropout, Model, ModelConfig
-from tfstudy.models.blocks import Blockwise, joined, parted, shapes
+from tfstudy.models.base import Dropout, Model
+from tfstudy.models.config import ModelConfig
+from tfstudy.models.ragged import Blockwise, joined, parted, shapes
 
 
 class LSTMState(NamedTuple):

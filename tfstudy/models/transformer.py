@@ -9,9 +9,10 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from tfstudy.models.attention import KeyValue, MultiHeadAttention
-from tfstudy.models.base import Dropout, Model, ModelConfig
-from tfstudy.models.blocks import Blockwise, Shapes, joined, positions, shapes
+from tfstudy.models.base import Dropout, Model
+from tfstudy.models.config import ModelConfig
 from tfstudy.models.positions import Embedding
+from tfstudy.models.ragged import Blockwise, Shapes, joined, positions, shapes
 
 
 class TransformerState(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from tfstudy.claims import METRICS, NAMED, Selector
-from tfstudy.judging import Finding, Judged, Weighed, figures
-from tfstudy.report.formats import MINUS, p_value
-from tfstudy.rows import Row
+from tfstudy.analysis.claims import Finding, Judged, Weighed, figures
+from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.statements import METRICS, NAMED, Selector
+from tfstudy.report.markup import MINUS, p_value
 
 Notes = Sequence[str]
 PROTOCOL = (

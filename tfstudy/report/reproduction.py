@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from textwrap import shorten
 from typing import Any
 
+from tfstudy.analysis.reproduction import Compared
+from tfstudy.analysis.statistics import Interval
 from tfstudy.report.claims import Notes, folders
-from tfstudy.report.formats import MINUS
-from tfstudy.reproduce import Compared
-from tfstudy.stats import Interval
+from tfstudy.report.markup import MINUS
 
 PROTOCOL = (
     "difference: ours minus theirs, with its 95 % interval: Welch's with a published ±, which is taken for a standard "

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from tfstudy.states import (
+from tfstudy.runs.progress import (
     DIVERGED,
     DONE,
     FAILED,

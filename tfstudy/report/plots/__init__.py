@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tasks.base import UserError, one_of
-from tfstudy.records import Study, some
+from tasks.errors import UserError, one_of
+from tfstudy.analysis.collection import Study, some
+from tfstudy.analysis.conditions import Row, rows
 from tfstudy.report.plots.differences import differences
-from tfstudy.report.plots.kinds import errors
+from tfstudy.report.plots.error_kinds import errors
+from tfstudy.report.plots.layout import ENDINGS, Picture, content, save, theme
 from tfstudy.report.plots.learning import learning
 from tfstudy.report.plots.lengths import length
 from tfstudy.report.plots.operands import operands
 from tfstudy.report.plots.sizes import data, scaling
 from tfstudy.report.plots.slices import slices, tags
 from tfstudy.report.plots.splits import split
-from tfstudy.report.plots.style import ENDINGS, Picture, content, save, theme
-from tfstudy.rows import Row, rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

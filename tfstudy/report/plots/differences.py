@@ -4,12 +4,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tasks.base import UserError
-from tfstudy.report.formats import p_value
-from tfstudy.report.plots.looks import colours_of
-from tfstudy.report.plots.style import Picture, canvas, listed, metric_name, place, plain
-from tfstudy.rows import Row, main_metrics
-from tfstudy.verdicts import Verdict, verdicts
+from tasks.errors import UserError
+from tfstudy.analysis.comparisons import Verdict, verdicts
+from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.report.markup import p_value
+from tfstudy.report.plots.layout import Picture, canvas, listed, metric_name, place, plain
+from tfstudy.report.plots.series_style import colours_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,13 +5,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tasks.base import UserError
-from tfstudy.records import Measured
+from tasks.errors import UserError
+from tfstudy.analysis.collection import Measured
+from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.statistics import interval
+from tfstudy.report.plots.layout import Picture, beside, canvas, legend, listed
 from tfstudy.report.plots.lengths import experiments
-from tfstudy.report.plots.looks import Look, looks_of
-from tfstudy.report.plots.style import Picture, beside, canvas, legend, listed
-from tfstudy.rows import Row
-from tfstudy.stats import interval
+from tfstudy.report.plots.series_style import Look, looks_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

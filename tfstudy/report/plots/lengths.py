@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from tasks.base import UserError
-from tfstudy.report.plots.looks import Look, looks_of
-from tfstudy.report.plots.style import PERCENT, Picture, legend, listed, name_axes, panels
-from tfstudy.report.table import reach
-from tfstudy.rows import Row
-from tfstudy.stats import interval
+from tasks.errors import UserError
+from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.statistics import interval
+from tfstudy.report.plots.layout import PERCENT, Picture, legend, listed, name_axes, panels
+from tfstudy.report.plots.series_style import Look, looks_of
+from tfstudy.report.tables import reach
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tasks.base import UserError
-from tfstudy.report.mistakes import predictions
+from tasks.errors import UserError
+from tfstudy.analysis.conditions import Row
+from tfstudy.report.error_examples import predictions
+from tfstudy.report.plots.layout import Picture, listed, name_axes, panels, wrapped
 from tfstudy.report.plots.lengths import experiments
-from tfstudy.report.plots.looks import looks_of
-from tfstudy.report.plots.style import Picture, listed, name_axes, panels, wrapped
-from tfstudy.rows import Row
+from tfstudy.report.plots.series_style import looks_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

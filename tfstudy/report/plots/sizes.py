@@ -5,12 +5,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from math import log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tasks.base import UserError
-from tfstudy.records import Measured
-from tfstudy.report.plots.looks import Look, looks
-from tfstudy.report.plots.style import PERCENT, Picture, capital, legend, listed, metric_name, name_axes, panels, place
-from tfstudy.rows import Row, main_metrics
-from tfstudy.stats import Fit, log_fit
+from tasks.errors import UserError
+from tfstudy.analysis.collection import Measured
+from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.analysis.statistics import Fit, log_fit
+from tfstudy.report.plots.layout import PERCENT, Picture, capital, legend, listed, metric_name, name_axes, panels, place
+from tfstudy.report.plots.series_style import Look, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

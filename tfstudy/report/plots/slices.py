@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from tasks.base import UserError
-from tfstudy.contents import Part
-from tfstudy.report.plots.looks import Look, looks_of
-from tfstudy.report.plots.style import (
+from tasks.errors import UserError
+from tfstudy.analysis.comparisons import spread
+from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.report.plots.layout import (
     Picture,
     beside,
     by_place,
@@ -19,8 +19,8 @@ from tfstudy.report.plots.style import (
     name_axes,
     painted,
 )
-from tfstudy.rows import Row, main_metrics
-from tfstudy.verdicts import spread
+from tfstudy.report.plots.series_style import Look, looks_of
+from tfstudy.runs.schema import Part
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,9 +4,12 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from tasks.base import UserError
-from tfstudy.report.plots.looks import Look, looks_of
-from tfstudy.report.plots.style import (
+from tasks.errors import UserError
+from tfstudy.analysis.comparisons import spread
+from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.analysis.metrics import NAMES
+from tfstudy.analysis.published import of_same_kind
+from tfstudy.report.plots.layout import (
     PERCENT,
     Picture,
     beside,
@@ -17,9 +20,7 @@ from tfstudy.report.plots.style import (
     listed,
     metric_name,
 )
-from tfstudy.report.table import NAMES
-from tfstudy.rows import Row, main_metrics, of_same_kind
-from tfstudy.verdicts import spread
+from tfstudy.report.plots.series_style import Look, looks_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

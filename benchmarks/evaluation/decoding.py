@@ -1,0 +1,87 @@
+"""Greedy decoding of the test commands of SCAN simple: as evaluation does it, against a loop without caches.
+
+The usual way: commands in the file's order, 64 at a time; at every step the decoder reads the whole prefix, until all
+rows of the batch have ended. The model is trained a little first, so that its outputs end where they should.
+"""
+
+from functools import partial
+from statistics import mean
+
+import torch
+from torch import Tensor
+
+from benchmarks.timing import alternate, arguments, scan, seconds, table
+from tfstudy.data.encoding import Encoded
+from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.evaluation.evaluate import generate, generation_limit, some
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.models.base import Model
+from tfstudy.training.fit import fit
+from tfstudy.training.module import Seq2Seq
+
+Outputs = dict[int, list[int]]  # of each row, the tokens before EOS
+TOLERATED = 1e-3  # share of outputs that may differ: of two tokens as probable, rounding decides
+
+
+@torch.no_grad()
+def prefixes(model: Model, source: Tensor, mask: Tensor, limit: int) -> list[list[int]]:
+    """The most probable next token after the whole prefix, until every row has ended."""
+    state = model.encode(source, mask)
+    tokens = torch.full((len(source), 1), BOS)
+    ended = torch.zeros(len(source), dtype=torch.bool)
+    while not ended.all() and tokens.shape[1] <= limit:
+        logits = model.decode(tokens, state)[0][:, -1]
+        logits[:, [PAD, BOS]] = float("-inf")
+        following = torch.where(ended, EOS, logits.argmax(-1))
+        ended |= following == EOS
+        tokens = torch.cat([tokens, following[:, None]], 1)
+    rows: list[list[int]] = tokens[:, 1:].tolist()
+    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+
+
+def decode(prepared: Prepared, encoded: Encoded, limit: int, ordered: bool, size: int, cached: bool) -> Outputs:
+    """The outputs of all rows, by source length or in the file's order, `size` rows at a time."""
+    order = encoded.source_lengths.sort(stable=True).indices if ordered else torch.arange(len(encoded))
+    out: Outputs = {}
+    for rows in order.split(size):
+        part = encoded.rows(rows)
+        given = prepared.model, part.source, part.source != PAD, limit
+        out |= zip(rows.tolist(), generate(*given, prepared.config.decode) if cached else prefixes(*given), strict=True)
+    return out
+
+
+def compare(arch: str, commands: int, rounds: int) -> None:
+    """Trains, decodes each way in turn, and checks that all give the same."""
+    prepared = scan(arch, steps=400, warmup=100)
+    fit(
+        Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train),
+        prepared.data,
+        accelerator="cpu",
+    )
+    prepared.model.eval().cpu()
+    encoded = prepared.data.encode(some(prepared.task.examples("test"), commands))
+    limit, size = generation_limit(prepared.task, prepared.config.decode), prepared.config.eval.batch_size
+    ways = {"usual": (False, 64, False), "usual, with caches": (False, 64, True), "ours": (True, size, True)}
+    outputs: dict[str, Outputs] = {}
+
+    def run(name: str) -> None:
+        outputs[name] = decode(prepared, encoded, limit, *ways[name])
+
+    measured = alternate({name: partial(seconds, partial(run, name)) for name in ways}, rounds)
+    length, gold = mean(map(len, outputs["usual"].values())), float(encoded.target_lengths.float().mean()) - 2
+    title = f"{len(encoded):,} commands, outputs of {length:.1f} tokens on average (gold: {gold:.1f})"
+    table(f"{arch}, {torch.get_num_threads()} threads, {title}", "seconds", measured, "usual", faster=True)
+    different = sum(outputs["ours"][row] != tokens for row, tokens in outputs["usual"].items())
+    print(f"  {different} outputs differ")
+    if different > TOLERATED * len(encoded):
+        raise SystemExit("all ways must give the same outputs")
+
+
+def main() -> None:
+    chosen = arguments(__doc__)
+    for arch in chosen.arch:
+        compare(arch, *((400, 2) if chosen.quick else (0, 5)))
+
+
+if __name__ == "__main__":
+    main()

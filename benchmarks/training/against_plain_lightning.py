@@ -1,0 +1,169 @@
+"""Training speed on SCAN simple: tfstudy against the same model trained in the usual way with Lightning.
+
+The usual way: a DataLoader that shuffles examples, a collate function that encodes and pads them, `nn.Dropout` and
+torch's convolution, one padded pass per batch, `self.log` at every step, Adam as it comes, clipping by the Trainer.
+Model, size, batch size and schedule are the same; what is counted is label tokens a second, without padding.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from lightning.pytorch import Callback, LightningModule, Trainer
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+from benchmarks.timing import alternate, arguments, now, scan, table
+from tasks.base import Example
+from tfstudy.config.schema import TrainConfig
+from tfstudy.data.module import TaskData
+from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.models.base import Dropout, Model
+from tfstudy.models.cnn import GatedConvolution
+from tfstudy.training.fit import fit
+from tfstudy.training.module import Seq2Seq
+from tfstudy.training.optimization import rate
+
+SKIP = 5  # the first steps, which are not measured
+
+
+class Speed(Callback):
+    """Label tokens a second after the first `SKIP` steps, and what of them was padding."""
+
+    def __init__(self) -> None:
+        self.blocks: list[tuple[Tensor, Tensor]] = []  # sources and targets, padded
+        self.began = self.ended = 0.0
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        self.ended = now()
+        if batch_idx < SKIP:
+            self.began = self.ended
+        else:
+            self.blocks += [rows for part in batch.parts for rows in part] if hasattr(batch, "parts") else [batch]
+
+    def tokens_per_second(self) -> float:
+        """Labels are what is no padding, without BOS."""
+        return sum(int((target[:, 1:] != PAD).sum()) for _, target in self.blocks) / (self.ended - self.began)
+
+    def padded(self) -> float:
+        """Positions computed for each that is no padding, of sources and targets together."""
+        given = [ids for source, target in self.blocks for ids in (source, target[:, 1:])]
+        return sum(ids.numel() for ids in given) / sum(int((ids != PAD).sum()) for ids in given)
+
+
+class Usual(LightningModule):
+    """Teacher forcing as tutorials write it."""
+
+    def __init__(self, model: Model, config: TrainConfig) -> None:
+        super().__init__()
+        self.model, self.config = model, config
+
+    def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
+        source, target = batch
+        logits = self.model(source, source != PAD, target[:, :-1])
+        labels = target[:, 1:]
+        loss = cross_entropy(logits.transpose(1, 2), labels, ignore_index=PAD)
+        counted = labels != PAD
+        self.log("train_loss", loss)
+        self.log("train_accuracy", (logits.argmax(-1) == labels)[counted].float().mean())
+        return loss
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.Adam(self.parameters(), self.config.learning_rate, betas=(0.9, 0.98))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(self.config, step))
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+class UsualDropout(nn.Dropout):
+    """`nn.Dropout` under the name that our models read the probability by."""
+
+    @property
+    def probability(self) -> float:
+        return self.p
+
+
+def with_usual_parts(module: nn.Module) -> nn.Module:
+    """The module, with `nn.Dropout` and torch's convolution in place of ours wherever they are."""
+    for name, child in module.named_children():
+        usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_parts(child)
+        setattr(module, name, usual)
+    if isinstance(module, GatedConvolution):
+        module.product = module.convolution  # type: ignore[method-assign]
+    return module
+
+
+def loader(data: TaskData, batch_size: int) -> DataLoader[Example]:
+    """Shuffled examples, encoded and padded as they are drawn."""
+
+    def collate(examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
+        sources = [torch.tensor([*data.source_vocab.encode(e.source), EOS]) for e in examples]
+        targets = [torch.tensor([BOS, *data.target_vocab.encode(e.target), EOS]) for e in examples]
+        return pad_sequence(sources, True, PAD), pad_sequence(targets, True, PAD)
+
+    examples: Any = data.task.examples(data.task.splits().train)
+    return DataLoader(examples, batch_size, shuffle=True, collate_fn=collate)
+
+
+def usual(prepared: Prepared) -> Speed:
+    """The usual way's speed."""
+    config, speed = prepared.config.train, Speed()
+    trainer = Trainer(
+        max_steps=config.steps,
+        accelerator="cpu",
+        devices=1,
+        gradient_clip_val=config.clip,
+        callbacks=[speed],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    model: Any = with_usual_parts(copy.deepcopy(prepared.model))
+    trainer.fit(Usual(model, config), loader(prepared.data, config.batch_size))
+    return speed
+
+
+def ours(prepared: Prepared) -> Speed:
+    """The speed of `tfstudy.training.fit`."""
+    speed = Speed()
+    module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
+    fit(module, prepared.data, callbacks=[speed], accelerator="cpu")
+    return speed
+
+
+def main() -> None:
+    chosen = arguments(__doc__)
+    steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 60, 5)
+    for arch in chosen.arch:
+        default = scan(arch, steps=steps)
+        one_part, by_length = scan(arch, steps=steps, parts=1), scan(arch, steps=steps, batching="length", parts=2)
+        padded: dict[str, float] = {}
+
+        def labels(
+            name: str, way: Callable[[Prepared], Speed], prepared: Prepared, p: dict[str, float] = padded
+        ) -> float:
+            """Labels a second, and on the side how much of it all was padding."""
+            speed = way(prepared)
+            p[name] = speed.padded()
+            return speed.tokens_per_second()
+
+        settings = {
+            "usual": (usual, default),
+            "ours, one part": (ours, one_part),
+            "ours": (ours, default),
+            "ours, length batching": (ours, by_length),
+        }
+        measured = alternate({name: partial(labels, name, *how) for name, how in settings.items()}, rounds)
+        table(f"{arch}, {torch.get_num_threads()} threads", "labels a second", measured, "usual")
+        print("  positions computed for a token:", ", ".join(f"{name} {ratio:.2f}" for name, ratio in padded.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""What Lightning costs a step: `fit` against a bare loop over the same batches with the same loss and optimiser."""
+
+import copy
+import statistics
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+import torch
+from torch import nn
+
+from benchmarks.timing import alternate, arguments, now, ratios, scan, table
+from benchmarks.training.against_plain_lightning import SKIP, Speed
+from tfstudy.data.encoding import Batch
+from tfstudy.data.module import TaskData
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.training.fit import fit
+from tfstudy.training.module import Seq2Seq
+
+
+class NoTrainer:
+    """What `Seq2Seq.training_step` asks of a Trainer, which is none."""
+
+    current_epoch, num_training_batches, world_size, global_rank = 0, 1, 1, 0
+
+    def __init__(self, data: TaskData) -> None:
+        self.datamodule = data  # says in how many parts a batch comes
+
+
+def copied(prepared: Prepared) -> Seq2Seq:
+    """A module of its own, with the same weights every time."""
+    return Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
+
+
+def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
+    """Trains for so many steps without Lightning; yields each batch after its step."""
+    module, batches = copied(prepared), islice(prepared.data.train_dataloader(), count)
+    trainer = NoTrainer(prepared.data)  # the module keeps no more than a weak reference
+    module.trainer = trainer  # type: ignore[assignment]
+    chosen = module.configure_optimizers()
+    optimizer, schedule = chosen["optimizer"], chosen["lr_scheduler"]["scheduler"]
+    module.on_fit_start()
+    try:
+        for number, batch in enumerate(batches):
+            optimizer.zero_grad()
+            module.training_step(batch, number).backward()
+            nn.utils.clip_grad_norm_(module.parameters(), module.config.clip)
+            optimizer.step()
+            schedule.step()
+            yield batch
+    finally:
+        module.teardown("fit")
+
+
+def with_lightning(prepared: Prepared) -> float:
+    """Milliseconds a step of `fit`."""
+    speed = Speed()
+    fit(copied(prepared), prepared.data, callbacks=[speed], accelerator="cpu")
+    return 1000 * (speed.ended - speed.began) / (prepared.config.train.steps - SKIP)
+
+
+def bare(prepared: Prepared) -> float:
+    """Milliseconds a step of the loop."""
+    steps = prepared.config.train.steps
+    times = [now() for _ in loop(prepared, steps)]
+    return 1000 * (times[-1] - times[SKIP - 1]) / (steps - SKIP)
+
+
+def main() -> None:
+    chosen = arguments(__doc__)
+    steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 100, 9)
+    for arch in chosen.arch:
+        prepared = scan(arch, steps=steps)
+        ways = {
+            "bare loop": partial(bare, prepared),
+            "fit": partial(with_lightning, prepared),
+        }
+        measured = alternate(ways, rounds)
+        table(f"{arch}, {torch.get_num_threads()} threads", "ms a step", measured, "bare loop")
+        share = 1 - 1 / statistics.median(ratios(measured["fit"], measured["bare loop"]))
+        print(f"  {share:.1%} of fit's time is not in the bare loop")
+
+
+if __name__ == "__main__":
+    main()

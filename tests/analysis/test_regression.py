@@ -1,0 +1,155 @@
+"""`tfstudy check`: a real drop fails, noise and what can't be told do not."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.experiment.test_extend import tfstudy
+from tests.report.test_tables import result, write
+from tfstudy.analysis.collection import read
+from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.regression import BETTER, MISSING, OPEN, SAME, UNKNOWN, WORSE, judge, read_baseline
+
+THEN = (0.80, 0.82, 0.78, 0.81, 0.79)
+
+
+def study(place: Path, figures, **more) -> Path:
+    return write(place, *(result(seed, figure, **more) for seed, figure in enumerate(figures)))
+
+
+def kept(tmp_path: Path, capsys, figures=THEN, **more) -> Path:
+    study(tmp_path / "results" / "then", figures, **more)
+    capsys.readouterr()
+    assert tfstudy("table", "then", "--results", str(tmp_path / "results"), "--format", "json") == 0
+    path = tmp_path / "baseline.json"
+    path.write_text(capsys.readouterr().out)
+    return path
+
+
+def check(tmp_path: Path, *more: str) -> int:
+    baseline = str(tmp_path / "baseline.json")
+    return tfstudy("check", "now", "--results", str(tmp_path / "results"), "--against", baseline, *more)
+
+
+@pytest.mark.parametrize(
+    ("figures", "state", "code"),
+    [
+        (THEN, SAME, 0),
+        ((0.70, 0.73, 0.67, 0.71, 0.69), WORSE, 1),
+        ((0.90, 0.93, 0.87, 0.91, 0.89), BETTER, 0),
+        ((0.60, 0.99, 0.55, 0.95, 0.60), OPEN, 0),  # lower in the mean, but noise
+        ((0.795, 0.816, 0.774, 0.805, 0.786), SAME, 0),  # significant, but within the tolerance
+        ((0.0,) * 5, WORSE, 1),
+        ((0.70,), UNKNOWN, 0),
+    ],
+)
+def test_only_a_drop_that_is_significant_and_large_fails(tmp_path, capsys, figures, state, code):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", figures)
+    [outcome] = judge(read_baseline(tmp_path / "baseline.json"), rows(read(tmp_path / "results" / "now").runs), 1.0)
+    assert outcome.state == state
+    junit, summary = tmp_path / "out" / "junit.xml", tmp_path / "summary.md"
+    assert check(tmp_path, "--junit", str(junit), "--summary", str(summary)) == code
+    suite = ElementTree.fromstring(junit.read_bytes())
+    assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
+    assert suite.get("skipped") == str(int(state == UNKNOWN))
+    assert state in summary.read_text()
+    assert summary.read_text() in capsys.readouterr().out
+
+
+def test_the_tolerance_is_in_points(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", (0.70, 0.73, 0.67, 0.71, 0.69))
+    assert check(tmp_path, "--tolerance", "9") == 1
+    assert check(tmp_path, "--tolerance", "11") == 0
+
+
+def test_runs_that_diverge_now_count_as_0(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    parts = [result(seed, status="diverged", reason="nan") for seed in range(5)]
+    write(tmp_path / "results" / "now", *({k: v for k, v in part.items() if k != "splits"} for part in parts))
+    assert check(tmp_path) == 1
+    assert "0.0 (n = 5)" in capsys.readouterr().out
+
+
+def test_other_examples_are_not_compared(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    part = result(0)["splits"]["test"] | {"n": 500}
+    write(tmp_path / "results" / "now", *(result(seed, splits={"test": part}) for seed in range(5)))
+    assert check(tmp_path) == 2
+    assert "1000 examples then, 500 now" in capsys.readouterr().err
+
+
+def test_a_row_that_is_gone_fails_unless_it_may(tmp_path, capsys):
+    path = kept(tmp_path, capsys)
+    tree = json.loads(path.read_text())
+    tree["rows"].append(tree["rows"][0] | {"arch": "cnn"})
+    path.write_text(json.dumps(tree))
+    study(tmp_path / "results" / "now", THEN)
+    assert check(tmp_path) == 1
+    assert f"{MISSING}: no such row now" in capsys.readouterr().out
+    assert check(tmp_path, "--partial") == 0
+
+
+def test_a_collapse_without_any_spread_fails_among_many_rows(tmp_path, capsys):
+    path = kept(tmp_path, capsys, (1.0,) * 5)
+    tree = json.loads(path.read_text())
+    tree["rows"] = [tree["rows"][0] | {"preset": f"p{n}"} for n in range(12)]
+    path.write_text(json.dumps(tree))
+    same = [
+        result(seed, 0.0, preset=f"p{n}", experiment=f"e{n}", run=f"{n:x}{seed}")
+        for n in range(12)
+        for seed in range(5)
+    ]
+    write(tmp_path / "results" / "now", *same)
+    assert check(tmp_path) == 1
+    assert "12 worse" in capsys.readouterr().out
+
+
+def test_a_neighbour_of_other_settings_hides_no_row(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", [figure - 0.4 for figure in THEN])
+    write(tmp_path / "results" / "now", result(0, 0.8, experiment="other", run="ab"))
+    assert check(tmp_path) == 1
+    assert "1 worse" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("option", ["--junit", "--summary"])
+def test_a_file_that_can_not_be_written_is_a_mistake_and_no_drop(tmp_path, capsys, option):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", THEN)
+    (tmp_path / "file").write_text("")
+    assert check(tmp_path, option, str(tmp_path / "file" / "x")) == 2
+    assert "can't write" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [("", "is no table"), ("{}", "is no table"), ('{"rows": []}', "has no rows"), (None, "can't read")],
+)
+def test_what_is_no_baseline_is_refused(tmp_path, capsys, content, said):
+    study(tmp_path / "results" / "now", THEN)
+    if content is not None:
+        (tmp_path / "baseline.json").write_text(content)
+    assert check(tmp_path) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
+    """A hundred comparisons of 4 rows of which none fell: about one in forty fails, as the test has two sides."""
+    path = kept(tmp_path, capsys)
+    [then] = read_baseline(path)
+    [row] = rows(read(tmp_path / "results" / "then").runs)
+    draw, failed = np.random.default_rng(0), 0
+    for _ in range(100):
+        baseline = [
+            type(then)(
+                **{f: getattr(then, f) for f in then.__struct_fields__} | {"each_seed": dict(enumerate(figures))}
+            )
+            for figures in np.array(list(then.each_seed.values())) + draw.normal(0, 4, (4, 5))
+        ]
+        failed += any(outcome.state == WORSE for outcome in judge(baseline, [row], 0.0))
+    assert failed <= 9  # 2.5 and four standard errors

@@ -1,0 +1,297 @@
+"""Statistics against published worked examples, theorems, and studies whose truth is known."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfstudy.analysis import statistics
+from tfstudy.analysis.statistics import (
+    compare,
+    holm,
+    interval,
+    label_permutation,
+    letters,
+    log_fit,
+    power_of_t,
+    reach,
+    seeds_needed,
+    sign_permutation,
+)
+
+# Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
+DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
+LAEVO = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4]
+# Darwin 1876: height of crossed less that of self-fertilised maize, in eighths of an inch, as Fisher 1935 has them
+MAIZE = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+
+
+def seeded(values):
+    return dict(enumerate(values))
+
+
+# Worked examples
+
+
+def test_fishers_permutation_of_darwins_maize():
+    """1,726 of the 32,768 signs give a sum as large: 5.267 per cent (The Design of Experiments, section 21)."""
+    assert sign_permutation(MAIZE) == 1726 / 32768
+
+
+def test_students_sleep_in_pairs():
+    """t = -4.0621 with 9 degrees of freedom, interval -2.4599 to -0.7001 (R, t.test of sleep, paired)."""
+    found = compare(seeded(DEXTRO), seeded(LAEVO), paired=True)
+    assert (found.mean, found.low, found.high) == pytest.approx((-1.58, -2.4598858, -0.7001142), abs=1e-6)
+    assert found.effect == pytest.approx(-4.0621 / math.sqrt(10) * (1 - 3 / 35), abs=1e-4)
+    assert (found.method, found.p) == ("sign permutation", sign_permutation(np.subtract(DEXTRO, LAEVO)))
+    few = compare(seeded(DEXTRO[:7]), seeded(LAEVO[:7]), paired=True)
+    assert few.method == "paired t"
+
+
+def test_welchs_test_of_students_sleep():
+    """t = -1.8608, 17.776 degrees of freedom, p = 0.07939, interval -3.3655 to 0.2055 (R, t.test of sleep)."""
+    few = compare(seeded(DEXTRO[:7]), seeded(LAEVO[:7]), paired=False)
+    assert few.method == "Welch"
+    whole = compare(seeded(DEXTRO), seeded(LAEVO), paired=False)
+    assert (whole.mean, whole.low, whole.high) == pytest.approx((-1.58, -3.365483, 0.205483), abs=1e-6)
+    assert whole.method == "label permutation"
+    assert whole.p == pytest.approx(0.0794, abs=0.005)
+
+
+def test_holms_correction():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.6, 0.9]) == [1.0, 1.0]
+    corrected = holm([0.01, math.nan, 0.02])
+    assert corrected[0] == pytest.approx(0.02)
+    assert math.isnan(corrected[1])
+
+
+@pytest.mark.parametrize(("effect", "n"), [(0.2, 393), (0.5, 64), (0.8, 26)])
+def test_cohens_table_of_sample_sizes(effect, n):
+    """Cohen 1988, table 2.4.1: values in each of two groups for a power of .80 at two-sided .05."""
+    assert power_of_t(effect, n, paired=False) >= 0.7995
+    assert power_of_t(effect, n - 2, paired=False) < 0.8
+
+
+def test_pairs_for_a_medium_effect():
+    """34 pairs (G*Power's manual: an effect of 0.5, power .80)."""
+    assert power_of_t(0.5, 34, paired=True) >= 0.8 > power_of_t(0.5, 33, paired=True)
+
+
+def test_a_line_on_logarithms():
+    found = log_fit([10, 100, 1000, 10000], [1.0, 3.0, 5.0, 7.0])
+    assert (found.intercept, found.slope, found.r2) == pytest.approx((-1.0, 2.0, 1.0))
+    assert math.isnan(log_fit([1, 10], [0, 1]).low)
+
+
+# What can't be said
+
+
+def test_five_pairs_can_not_go_below_a_sixteenth_without_assumptions():
+    found = compare(seeded([90.0, 91, 92, 93, 95]), seeded([10.0, 12, 11, 15, 14]), paired=True)
+    assert found.p < 0.001
+    assert found.note == "5 pairs: a test without assumptions can't go below p = 0.062"
+    assert sign_permutation([1, 2, 3, 4, 5]) == 2 / 2**5
+
+
+def test_differences_without_spread_are_not_infinitely_certain():
+    found = compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=True)
+    assert (found.p, found.low, found.high) == (
+        pytest.approx(2 / 252),
+        100.0,
+        100.0,
+    )  # labels: 252 ways, 2 as far apart
+    assert found == compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=False)
+    assert math.isnan(found.effect)
+    assert seeds_needed(found) is None
+    same = compare(seeded([1.0, 2.0, 3.0, 4.0, 5.0]), seeded([0.0, 1.0, 2.0, 3.0, 4.0]), paired=True)
+    assert (same.mean, same.p, same.method) == (1.0, 0.0625, "sign permutation")
+
+
+def test_two_pairs_tell_no_effect():
+    found = compare(seeded([60.0, 62.0]), seeded([20.0, 21.0]), paired=True)
+    assert found.p < 0.05
+    assert math.isnan(found.effect)
+    assert seeds_needed(found) is None
+
+
+def test_the_power_of_an_effect_beyond_all_measure_is_1():
+    assert power_of_t(500.0, 5, paired=True) == pytest.approx(1)
+
+
+def test_equal_figures_do_not_differ():
+    assert compare(seeded([50.0] * 6), seeded([50.0] * 6), paired=True).p == 1
+    assert compare(seeded([50.0] * 6), seeded([50.0] * 6), paired=False).p == 1
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_one_seed_has_no_test(paired):
+    found = compare({0: 3.0}, {0: 1.0}, paired)
+    assert found.mean == 2.0
+    assert math.isnan(found.p)
+    assert found.note == "1 seed: no test without 2"
+
+
+def test_pairs_are_of_the_seeds_that_both_have():
+    found = compare({0: 1.0, 1: 2.0, 2: 4.0, 9: 100.0}, {0: 0.0, 1: 1.5, 2: 2.0, 5: -100.0}, paired=True)
+    assert (found.n, found.mean) == (3, pytest.approx(3.5 / 3))
+
+
+def test_figures_that_are_none_are_refused():
+    with pytest.raises(ValueError, match="must be finite"):
+        interval([1.0, math.nan])
+
+
+def test_a_reach_is_a_median_that_may_be_known_from_below_alone():
+    assert reach([(10, False), (12, False), (60, True)]) == (12, False)
+    assert reach([(10, False), (60, True), (60, True)]) == (60, True)
+    assert reach([(10, False), (60, True)]) == (10, False)
+
+
+# Theorems
+
+NAMES = list("pqrstu")
+
+
+@given(st.sets(st.sampled_from(list(combinations(NAMES, 2)))))
+def test_names_share_a_letter_exactly_if_they_do_not_differ(pairs):
+    found = letters(NAMES, sorted(pairs))
+    for one, other in combinations(NAMES, 2):
+        assert bool(set(found[one]) & set(found[other])) == ((one, other) not in pairs)
+    assert found[NAMES[0]].startswith("a")
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_between_no_correction_and_bonferronis_and_keeps_the_order(p):
+    found = holm(p)
+    for (raw, corrected), (raw_too, corrected_too) in combinations(zip(p, found, strict=True), 2):
+        assert corrected <= corrected_too if raw <= raw_too else corrected >= corrected_too
+    assert all(raw <= corrected <= min(1.0, len(p) * raw) + 1e-12 for raw, corrected in zip(p, found, strict=True))
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=9), st.integers(1, 1000))
+def test_signs_count_alike_in_any_order_unit_and_direction(x, unit):
+    p = sign_permutation(x)
+    assert 2 / 2 ** len(x) <= p <= 1
+    assert sign_permutation([-unit * value for value in reversed(x)]) == p
+
+
+@given(st.lists(st.integers(0, 100), min_size=2, max_size=5), st.lists(st.integers(0, 100), min_size=2, max_size=5))
+def test_labels_count_as_by_hand(x, y):
+    both, seen = x + y, abs(np.mean(x) - np.mean(y))
+    sums = [sum(chosen) for chosen in combinations(both, len(x))]
+    means = [abs(total / len(x) - (sum(both) - total) / len(y)) for total in sums]
+    as_large = np.mean([mean >= seen - 1e-9 for mean in means])
+    assert label_permutation(x, y) == pytest.approx(as_large)
+
+
+def test_drawn_labels_and_signs_agree_with_all_of_them(monkeypatch):
+    x, y = DEXTRO[:8], LAEVO[:8]
+    exact = label_permutation(x, y), sign_permutation(MAIZE)
+    monkeypatch.setattr(statistics, "EXACT", 5)
+    assert sign_permutation(MAIZE) == pytest.approx(exact[1], abs=0.007)
+    monkeypatch.setattr(statistics, "DRAWS", 10_000)
+    assert label_permutation(x, y) == pytest.approx(exact[0], abs=0.02)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("n", range(3, 13))
+@pytest.mark.parametrize("noise", [0.0, 1.0])
+def test_what_is_far_apart_is_told_apart_in_a_table_of_any_size(n, paired, noise):
+    """A permutation of few seeds can't go below a floor, which a correction for many tests would lift above .05."""
+    draw = np.random.default_rng(n)
+    high, low = (seeded(mean + noise * draw.normal(0, 1, n)) for mean in (90, 10))
+    found = [compare(high, low, paired, tests=12, step=0.1)] * 12
+    assert max(holm([one.p for one in found])) < 0.05
+
+
+def test_few_tests_of_eight_seeds_are_permutations():
+    draw = np.random.default_rng(0)
+    x, y = (seeded(draw.normal(mean, 1, 8)) for mean in (60, 50))
+    assert [compare(x, y, True, tests).method for tests in (1, 6, 7)] == ["sign permutation"] * 2 + ["paired t"]
+    assert "before a correction for 7 tests" in compare(x, y, True, 7).note
+
+
+def test_without_common_seeds_figures_are_compared_unpaired():
+    x, y = {0: 60.0, 1: 61.0, 2: 63.0}, {5: 50.0, 6: 53.0, 7: 52.0}
+    assert compare(x, y, paired=True) == compare(x, y, paired=False)
+    assert compare(x, y, paired=True).method == "Welch"
+
+
+# Studies whose truth is known
+
+STUDIES = 1000
+
+
+def within(share: float, truth: float, studies: int = STUDIES) -> bool:
+    """Whether a share of simulated studies is within four standard errors of the truth."""
+    return abs(share - truth) < 4 * math.sqrt(truth * (1 - truth) / studies)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_a_t_interval_covers_the_mean_as_often_as_it_says(n):
+    draw = np.random.default_rng(n)
+    found = [interval(x) for x in draw.normal(70, 8, (STUDIES, n))]
+    assert within(np.mean([i.low <= 70 <= i.high for i in found]), 0.95)
+
+
+def test_a_bootstrap_interval_of_skewed_figures_covers_as_often_as_it_says():
+    draw = np.random.default_rng(0)
+    found = [interval(x) for x in 100 - draw.exponential(10, (500, 12))]
+    assert {i.method for i in found} == {"bootstrap"}
+    assert within(np.mean([i.low <= 90 <= i.high for i in found]), 0.95, 500)
+
+
+def test_figures_of_which_most_are_equal_have_students_interval():
+    found = interval([100.0] * 9 + [0.0])
+    assert found.method == "t"
+    assert (found.mean, found.low < 70, found.high > 100) == (90.0, True, True)
+
+
+@pytest.mark.parametrize(("paired", "n"), [(True, 3), (True, 5), (True, 9), (False, 3), (False, 5)])
+def test_differences_that_are_none_are_found_as_seldom_as_promised(paired, n):
+    """Seeds have an effect of their own, which pairing takes out; Welch's test is a little careful with 3."""
+    draw = np.random.default_rng(n)
+    found = 0
+    for _ in range(STUDIES):
+        shared = draw.normal(0, 5, n) if paired else np.zeros(n)
+        one, other = (seeded(60 + shared + draw.normal(0, spread, n)) for spread in (3, 3))
+        found += compare(one, other, paired).p <= 0.05
+    share = found / STUDIES
+    most = 0.05 + 4 * math.sqrt(0.05 * 0.95 / STUDIES)
+    assert share <= most
+    assert share > 0.02
+
+
+def test_a_family_of_tests_is_wrong_as_seldom_as_one():
+    draw = np.random.default_rng(1)
+    wrong = 0
+    for _ in range(300):
+        figures = [seeded(row) for row in draw.normal(50, 4, (4, 5))]
+        wrong += min(holm([compare(a, b, True).p for a, b in combinations(figures, 2)])) <= 0.05
+    assert wrong / 300 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
+
+
+@pytest.mark.parametrize("effect", [0.6, 1.0, 1.5])
+def test_with_as_many_seeds_as_are_said_to_be_needed_four_of_five_studies_find_the_difference(effect):
+    draw = np.random.default_rng(3)
+    needed = seeds_needed(compare(seeded([0.0, 1.0]), seeded([0.0, 2.0]), paired=False)._replace(effect=effect))
+    assert needed is not None
+    studies = draw.normal(0, 1, (200, 2, needed)) + np.array([[effect], [0.0]])
+    found = np.mean([compare(seeded(a), seeded(b), paired=False).p <= 0.05 for a, b in studies])
+    assert 0.68 < found < 0.92
+
+
+def test_seeds_needed_from_ten_pairs_is_within_a_factor_of_two_in_most_studies():
+    """The effect of a study is itself drawn: with 10 pairs and a true effect of 1.2 half of all are this near."""
+    draw, truth = np.random.default_rng(4), 1.2
+    right = next(n for n in range(2, 100) if power_of_t(truth, n, paired=True) >= 0.8)
+    guesses = [
+        seeds_needed(compare(seeded(x), seeded(np.zeros(10)), paired=True)) or 1000
+        for x in draw.normal(truth, 1, (300, 10))
+    ]
+    near = np.mean([right / 2 <= guess <= 2 * right for guess in guesses])
+    assert near > 0.75

@@ -1,0 +1,139 @@
+"""`tfstudy grid` as a user types it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.experiment.test_extend import tfstudy
+from tests.launchers.test_launchers import COPYING
+
+SMALL = [
+    *(
+        "--set",
+        "data.examples=200",
+        "--set",
+        "model.dim=16",
+        "--set",
+        "train.steps=10",
+        "--set",
+        "train.check_every=10",
+    ),
+    *("--set", "train.log_every=5", "--set", "eval.limit=20", "--accelerator", "cpu"),
+]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_dry_run_tells_the_runs_and_writes_nothing(capsys):
+    assert tfstudy("grid", "--task", "copying", "--arch", "lstm,cnn", "--seed", "0-1", *SMALL, "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert out.count("to do") == 4
+    assert "4 runs, 0 of them done" in out
+    assert "how long they take is not known" in out
+    assert not list(Path().iterdir())
+
+
+def test_a_grid_is_made_once_and_knows_afterwards_how_long_it_takes(capfd):
+    words = ["grid", "--task", "copying", "--arch", "lstm", "--seed", "0,2", *SMALL, "--study", "mine"]
+    assert tfstudy(*words) == 0
+    out = capfd.readouterr().out
+    assert "2 runs to make, 0 done already" in out
+    assert "[2/2]" in out
+    results = sorted(Path().glob("results/mine/copying-copy/lstm/s*/result.json"))
+    assert [json.loads(path.read_text())["seed"] for path in results] == [0, 2]
+    before = [path.stat().st_mtime_ns for path in results]
+    assert tfstudy(*words) == 0
+    assert "0 runs to make, 2 done already" in capfd.readouterr().out
+    assert [path.stat().st_mtime_ns for path in results] == before
+    assert tfstudy(*words[:-2], "--study", "other", "--dry-run", "--seed", "0-2") == 0
+    out = capfd.readouterr().out
+    assert "judged by finished runs" in out
+    assert tfstudy(*words[:-1], "other") == 0
+    assert "2 runs taken over from other studies" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("devices", ["1", "2"])
+def test_another_copy_of_the_code_in_the_working_folder_is_not_run(devices, tmp_path):
+    for name in ("tfstudy", "tasks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the wrong copy')")
+    words = ["grid", "--task", "copying", "--arch", "lstm", "--devices", devices, *SMALL]
+    program = [str(Path(sys.executable).with_name("tfstudy")), *words]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(tmp_path.glob("results/*/*/lstm/*/result.json"))) == 1
+
+
+def test_a_run_that_fails_is_named_and_the_others_are_made(capfd, tmp_path):
+    told = {**COPYING, "axes": {"arch": ["lstm"], "train.learning_rate": [1e-3]}, "seeds": "0-1"}
+    Path("grid.yaml").write_text(json.dumps(told))
+    assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu", "--dry-run") == 0
+    name = next(line.split()[-1] for line in capfd.readouterr().out.splitlines() if "/s1-" in line)
+    broken = Path("results/grid", name)
+    (broken / "checkpoints").mkdir(parents=True)
+    (broken / "checkpoints/last.ckpt").write_text("no checkpoint")
+    assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu") == 1
+    out, err = capfd.readouterr()
+    assert f"failed: {broken}" in err
+    assert "[2/2]" in out
+    assert json.loads((broken / "failed.json").read_text())["reason"] == "refused: see its log"
+    assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--task", "copyin"], "task must be one of"),
+        (["scam"], "grid must be one of"),
+        (["missing.yaml"], "can't read missing.yaml"),
+        ([], "a grid must say its task"),
+        (["--task", "copying", "--seed", "x"], "seeds must be such as"),
+        (["--task", "copying", "--set", "model.dmi=3,4"], "unknown key 'model.dmi'; did you mean 'model.dim'?"),
+        (["--task", "copying", "--per-device", "0"], "--per-device must be auto or a number from 1 to 64"),
+        (["--task", "copying", "--shard", "3/2"], "--shard must be I/N"),
+        (["--task", "copying", "--launcher", "lokal"], "did you mean 'local'"),
+        (["smoke", "--tier", "large"], "--tier"),
+        (["--task", "copying", "--accelerator", "cuda"], "torch sees no CUDA device here"),
+    ],
+)
+def test_bad_input_is_one_message_and_leaves_nothing(words, message, capsys):
+    assert tfstudy("grid", *words, "--dry-run") == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert "Traceback" not in err
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--study", "a/b"], "'a/b'"),
+        (["--study", ".."], "'..'"),
+        (["--slurm.partition", "gpu"], "go with --launcher slurm"),
+        (["--set", "seed=x"], "'x'"),
+    ],
+)
+def test_what_can_not_be_meant_is_refused_before_anything_is_written(words, said, capsys):
+    assert tfstudy("grid", "--task", "copying", *SMALL, *words) == 2
+    assert said in capsys.readouterr().err
+    assert not list(Path().iterdir())
+
+
+def test_seeds_can_be_set_like_any_axis(capsys):
+    assert tfstudy("grid", "--task", "copying", *SMALL, "--set", "seed=3,5", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "s3-" in out
+    assert "s5-" in out
+
+
+def test_a_broken_file_of_another_task_stops_no_process(tmp_path):
+    (tmp_path / "broken.py").write_text("raise ValueError('half written')\n")
+    words = f"import tasks; tasks.__path__.append({str(tmp_path)!r}); assert 'broken' in tasks.names()"
+    words += "; import tfstudy.launchers.preload"
+    subprocess.run([sys.executable, "-c", words], check=True, cwd=Path(__file__).parents[2])

@@ -1,0 +1,356 @@
+"""A killed run, started again, ends as if it had never stopped; a finished run is left alone; a living one is safe."""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+import tasks
+from tests.experiment.test_extend import TASK, added, tfstudy
+
+ARCHITECTURES = {
+    "transformer": ["--arch", "transformer", "--set", "model.feedforward=16"],
+    "lstm": ["--arch", "lstm", "--set", "model.hidden=16", "--set", "model.layers=2", "--set", "model.dropout=0.3"],
+    "cnn": ["--arch", "cnn", "--set", "model.channels=16", "--set", "model.layers=2"],
+}
+SETTINGS = {"steps": 40, "check_every": 10, "log_every": 5, "batch_size": 8}
+
+
+def command(arch: str = "lstm", *more: str) -> list[str]:
+    """A run of some tenths of a second, with validations and checkpoints at steps 10, 20, 30 and 40."""
+    train = [word for key, value in SETTINGS.items() for word in ("--set", f"train.{key}={value}")]
+    small = ["--set", "model.dim=16", "--set", "eval.limit=24", "--accelerator", "cpu"]
+    return ["run", "reverse", *train, *small, *ARCHITECTURES[arch], *more]
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory) -> Callable[[Sequence[str]], Path]:
+    """The folder of the same command's run, never stopped."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def undisturbed(words: Sequence[str]) -> Path:
+        key = tuple(words)
+        if key not in made:
+            results = tmp_path_factory.mktemp("undisturbed")
+            assert tfstudy(*words, "--results", results) == 0
+            made[key] = folder(results)
+        return made[key]
+
+    return undisturbed
+
+
+def folder(results: Path = Path("results")) -> Path:
+    """The only run under the results."""
+    [path] = [p.parent for p in results.glob("runs/*/*/*/config.yaml") if ".old-" not in str(p)]
+    return path
+
+
+def forked(words: Sequence[str], prepare: Callable[[], None]) -> int:
+    """The process id of the command in a process of its own, in which `prepare` has been called."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+        process = os.fork()
+    if process:
+        return process
+    try:
+        prepare()
+        tfstudy(*words)
+    finally:
+        os._exit(99)
+
+
+def killed(words: Sequence[str], prepare: Callable[[], None]) -> None:
+    """Runs the command in a process that `prepare` makes kill itself somewhere."""
+    _, status = os.waitpid(forked(words, prepare), 0)
+    assert os.WIFSIGNALED(status), "the run ended before it could be killed"
+    assert os.WTERMSIG(status) == signal.SIGKILL
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def at_row(step: int, then: Callable[[], None] = die) -> Callable[[], None]:
+    """Once the metrics of this step are written."""
+
+    def prepare() -> None:
+        from tfstudy.training.loggers import MetricsFile
+
+        write = MetricsFile.log_metrics
+
+        def log_metrics(self, metrics, step_=None):
+            write(self, metrics, step_)
+            if step_ == step:
+                then()
+
+        MetricsFile.log_metrics = log_metrics
+
+    return prepare
+
+
+def at_file(name: str, count: int, when: str) -> Callable[[], None]:
+    """Just before or after the file of this name appears for the `count`-th time."""
+
+    def prepare() -> None:
+        replace, seen = os.replace, []
+
+        def counted(source, target):
+            ours = Path(target).name == name
+            seen.extend([1] * ours)
+            if ours and when == "before" and len(seen) == count:
+                die()
+            replace(source, target)
+            if ours and when == "after" and len(seen) == count:
+                die()
+
+        os.replace = counted
+
+    return prepare
+
+
+def half_a_row() -> None:
+    with (folder() / "metrics.csv").open("a") as file:
+        file.write("15,gradient_no")
+    die()
+
+
+PLACES = {
+    "before the first checkpoint": (at_row(5), 0),
+    "when the first checkpoint is about to appear": (at_file("last.ckpt", 1, "before"), 0),
+    "between checkpoints": (at_row(15), 10),
+    "in the middle of a row": (at_row(15, half_a_row), 10),
+    "after the best and before the last checkpoint": (at_file("last.ckpt", 3, "before"), 20),
+    "just after a checkpoint": (at_file("last.ckpt", 3, "after"), 30),
+    "between training and evaluation": (at_file("last.ckpt", 4, "after"), 40),
+    "during evaluation": (at_file("validation.jsonl.gz", 1, "after"), 40),
+    "before the result": (at_file("result.json", 1, "before"), 40),
+}
+
+
+def weights(path: Path, name: str) -> dict[str, torch.Tensor]:
+    return torch.load(path / "checkpoints" / name, weights_only=True)["state_dict"]
+
+
+def assert_same(one: Path, other: Path) -> None:
+    """Two finished runs have the same metrics and predictions by the byte, the same weights and the same numbers."""
+    names = ["metrics.csv", *(f"predictions/{split}.jsonl.gz" for split in ("validation", "test"))]
+    for name in names:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    for name in ("last.ckpt", "best.ckpt"):
+        a, b = weights(one, name), weights(other, name)
+        assert a.keys() == b.keys()
+        assert all(torch.equal(a[key], b[key]) for key in a), name
+    a, b = (json.loads((path / "result.json").read_text()) for path in (one, other))
+    unlike = {"train_seconds", "evaluate_seconds", "test_reads"}
+    assert {k: v for k, v in a.items() if k not in unlike} == {k: v for k, v in b.items() if k not in unlike}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_run_killed_anywhere_and_started_again_ends_as_if_undisturbed(place, undisturbed, capsys):
+    prepare, step = PLACES[place]
+    killed(command(), prepare)
+    assert not (folder() / "result.json").exists()
+    assert tfstudy(*command()) == 0
+    out = capsys.readouterr().out
+    assert (f"resuming after step {step} of 40" in out) == (step > 0)
+    assert_same(folder(), undisturbed(command()))
+    assert not list(folder().rglob("*.part"))
+
+
+@pytest.mark.parametrize("arch", ["transformer", "cnn"])
+def test_every_architecture_resumes_to_the_same_result(arch, undisturbed, capsys):
+    words = command(arch)
+    killed(words, at_row(15))
+    assert tfstudy(*words) == 0
+    assert "resuming after step 10 of 40" in capsys.readouterr().out
+    assert_same(folder(), undisturbed(words))
+
+
+def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys):
+    for step in (5, 15, 25, 35):
+        killed(command(), at_row(step))
+    assert tfstudy(*command()) == 0
+    assert "resuming after step 30 of 40" in capsys.readouterr().out
+    assert_same(folder(), undisturbed(command()))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["train.accumulate=2"],
+        ["train.steps=37"],  # the last epoch is cut short
+        ["train.teacher_forcing=0.5"],
+        ["train.batching=length", "train.batch_tokens=40"],
+        ["train.optimizer=sgd"],
+        ["eval.checkpoint=best", "train.label_smoothing=0.1"],
+    ],
+    ids=lambda settings: settings[0],
+)
+def test_these_settings_resume_to_the_same_result(settings, undisturbed):
+    words = command("lstm", *(word for setting in settings for word in ("--set", setting)))
+    killed(words, at_row(25))
+    assert tfstudy(*words) == 0
+    assert_same(folder(), undisturbed(words))
+
+
+def test_a_run_without_validation_resumes_to_the_same_result(undisturbed):
+    words = command("lstm", "--split", "alone")
+    killed(words, at_row(25))
+    assert tfstudy(*words) == 0
+    for name in ("metrics.csv", "predictions/test.jsonl.gz"):
+        assert (folder() / name).read_bytes() == (undisturbed(words) / name).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_process_of_its_own_killed_from_outside_resumes_on_scan(arch, tmp_path, capsys):
+    words = ["run", "scan", *command(arch)[2:], "--set", "train.steps=400"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "tfstudy", *words], env=environment, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("results/runs/*/*/*/checkpoints/last.ckpt")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert tfstudy(*words) == 0
+    assert "resuming after step" in capsys.readouterr().out
+    assert tfstudy(*words, "--results", "others") == 0
+    assert_same(folder(), folder(Path("others")))
+
+
+@pytest.mark.parametrize("place", ["training", "evaluation"])
+def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, undisturbed):
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if place == "training":
+            at_row(15, interrupt)()
+        else:
+            from tfstudy.evaluation import evaluate
+
+            evaluate.summarise = lambda *_: interrupt() or time.sleep(5)
+
+    def child() -> None:
+        prepare()
+        from tfstudy.cli import main
+
+        try:
+            main(command())
+        except SystemExit as end:
+            sys.stderr.flush()
+            os._exit(int(end.code or 0))
+
+    process = forked([], lambda: _to_file(Path("err"), child))
+    _, status = os.waitpid(process, 0)
+    assert os.WEXITSTATUS(status) == 130
+    assert "the same command goes on from the last checkpoint" in Path("err").read_text()
+    assert tfstudy(*command()) == 0
+    assert_same(folder(), undisturbed(command()))
+
+
+def _to_file(path: Path, then: Callable[[], None]) -> None:
+    sys.stderr = path.open("w", buffering=1)
+    then()
+
+
+def test_the_same_command_twice_does_no_work_and_says_so(capsys):
+    assert tfstudy(*command()) == 0
+    before = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
+    capsys.readouterr()
+    assert tfstudy(*command()) == 0
+    out = capsys.readouterr().out
+    assert f"already done, nothing to do (--fresh redoes it): {folder()}" in out
+    assert "reverse short, lstm" in out, "the result is shown again"
+    after = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
+    assert after == before
+
+
+def test_fresh_sets_the_old_run_aside_whole_and_redoes_it(capsys):
+    assert tfstudy(*command()) == 0
+    old = {path.relative_to(folder()): path.read_bytes() for path in folder().rglob("*") if path.is_file()}
+    capsys.readouterr()
+    for number in (1, 2):
+        assert tfstudy(*command("lstm", "--fresh")) == 0
+        aside = folder().with_name(f"{folder().name}.old-{number}")
+        assert (aside / "result.json").exists()
+    aside = folder().with_name(f"{folder().name}.old-1")
+    for name, content in old.items():
+        assert name.name == ".lock" or (aside / name).read_bytes() == content
+    assert_same(folder(), aside)
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
+
+
+def test_fresh_says_where_the_old_run_is(capsys):
+    assert tfstudy(*command()) == 0
+    capsys.readouterr()
+    assert tfstudy(*command("lstm", "--fresh")) == 0
+    assert f"{folder().name}.old-1" in capsys.readouterr().out
+
+
+def test_fresh_without_an_old_run_just_runs():
+    assert tfstudy(*command("lstm", "--fresh")) == 0
+    assert [path.name for path in folder().parent.iterdir()] == [folder().name]
+
+
+def test_resume_without_a_begun_run_is_refused_and_writes_nothing(capsys):
+    assert tfstudy(*command("lstm", "--resume")) == 2
+    assert "error: --resume: no run of this config was begun" in capsys.readouterr().err
+    assert not Path("results").exists()
+
+
+def test_resume_goes_on_with_a_run_that_was_begun(undisturbed, capsys):
+    killed(command(), at_row(15))
+    assert tfstudy(*command("lstm", "--resume")) == 0
+    assert "resuming after step 10" in capsys.readouterr().out
+    assert_same(folder(), undisturbed(command()))
+
+
+def test_a_run_that_another_process_holds_is_refused_until_that_has_died(undisturbed, capsys):
+    process = forked(command(), at_row(15, signal.pause))
+    try:
+        deadline = time.monotonic() + 60
+        while not list(Path("results").glob("runs/*/*/*/metrics.csv")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        for more in ([], ["--fresh"], ["--resume"]):
+            assert tfstudy(*command("lstm", *more)) == 2
+            err = capsys.readouterr().err
+            assert f"is being run by another process (process {process} on " in err
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+    assert tfstudy(*command()) == 0
+    assert_same(folder(), undisturbed(command()))
+    assert not list(folder().parent.glob("*.old-*"))
+
+
+def test_a_lock_alone_is_no_run_and_another_run_is_not_locked_by_it():
+    killed(command(), at_row(5))
+    with (folder() / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert tfstudy(*command()) == 2
+        assert tfstudy(*command("lstm", "--seed", "1")) == 0
+    assert tfstudy(*command()) == 0
+
+
+def test_a_test_split_read_again_by_a_resumed_run_is_counted(capsys):
+    killed(command(), at_file("result.json", 1, "before"))
+    assert tfstudy(*command()) == 0
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}

@@ -1,0 +1,67 @@
+"""Another way of decoding costs no second training, and no other difference shares weights."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tasks
+from tests.experiment.test_extend import TASK, added, tfstudy
+from tests.experiment.test_resume import command
+
+BEAM = ["--set", "decode.method=beam", "--set", "decode.width=3"]
+SHARED = "trained already, with another way of decoding or evaluating"
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+def results() -> dict[str, dict]:
+    return {str(path.parent): json.loads(path.read_text()) for path in Path().glob("results/runs/*/*/*/result.json")}
+
+
+def new_run(before: dict[str, dict]) -> tuple[Path, dict]:
+    [(path, result)] = [item for item in results().items() if item[0] not in before]
+    return Path(path), result
+
+
+def test_weights_are_shared_and_all_is_as_if_trained_anew(capsys):
+    assert tfstudy(*command()) == 0
+    first = results()
+    capsys.readouterr()
+    assert tfstudy(*command(), *BEAM) == 0
+    assert SHARED in capsys.readouterr().out
+    path, result = new_run(first)
+    assert [result["trained_in"]] == [Path(name).name for name in first]
+    shared = {name: (path / name).read_bytes() for name in ("metrics.csv", "predictions/test.jsonl.gz")}
+    assert tfstudy(*command(), *BEAM, "--fresh") == 0
+    assert SHARED not in capsys.readouterr().out
+    assert {name: (path / name).read_bytes() for name in shared} == shared
+    assert json.loads((path / "result.json").read_text())["trained_in"] is None
+    assert tfstudy("predict", path, "a b c") == 0
+
+
+@pytest.mark.parametrize("other", [["--seed", "1"], ["--set", "train.clip=2"], ["--set", "data.seed=1"]], ids=str)
+def test_whatever_decides_the_weights_is_trained_anew(other, capsys):
+    assert tfstudy(*command()) == 0
+    assert tfstudy(*command(), *BEAM, *other) == 0
+    assert SHARED not in capsys.readouterr().out
+
+
+def test_a_run_of_another_version_of_the_code_is_no_twin(monkeypatch, capsys):
+    assert tfstudy(*command()) == 0
+    monkeypatch.setattr("tfstudy.training.module.VERSION", 99)
+    assert tfstudy(*command(), *BEAM) == 0
+    assert SHARED not in capsys.readouterr().out
+
+
+def test_an_unfinished_run_or_one_without_weights_is_no_twin(capsys):
+    assert tfstudy(*command()) == 0
+    [path] = map(Path, results())
+    (path / "checkpoints" / "last.ckpt").unlink()
+    assert tfstudy(*command(), *BEAM) == 0
+    assert SHARED not in capsys.readouterr().out

@@ -1,0 +1,67 @@
+"""Every task with every architecture, by its preset, from the command line to the record."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tasks
+from tasks.generated import Generated
+from tests.experiment.test_extend import tfstudy
+from tfstudy import models
+from tfstudy.config.presets import preset, presets
+
+TASKS = tasks.names()
+ARCHS = models.names()
+FEW = {"translation": {"pairs": 200}} | {
+    name: {"examples": 200, "held_out": 16} for name in TASKS if issubclass(tasks.find(name), Generated)
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def smoke(task: str, arch: str, *words: str) -> dict:
+    few = [f"data.{key}={n}" for key, n in FEW.get(task, {}).items()]
+    settings = [word for text in few for word in ("--set", text)]
+    assert tfstudy("run", task, "--arch", arch, "--smoke", "--accelerator", "cpu", *settings, *words) == 0
+    [result] = Path("results-smoke").glob("runs/*/*/*/result.json")
+    return json.loads(result.read_text())
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_runs_with_every_architecture(task, arch, capsys):
+    result = smoke(task, arch)
+    assert result["status"] == "finished"
+    assert set(result["overlap"].values()) == {0}
+    tests = [part for part in result["splits"].values() if part["role"] == "test"]
+    assert tests
+    for part in tests:
+        assert part["n"] > 0
+        assert all(0 <= value <= 1 for value in part["metrics"].values())
+    assert "SMOKE RUN" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_a_preset_for_every_architecture(task):
+    assert set(presets(task)["default"]) >= set(ARCHS)
+    for arch in ARCHS:
+        assert "train" in preset(task, arch)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_default_presets_have_parameters_within_five_per_cent_of_each_other(task):
+    from tfstudy.config.resolve import merge, resolve
+    from tfstudy.data.module import TaskData
+    from tfstudy.models.base import parameter_count
+
+    few = {"data": FEW.get(task, {}) if task != "translation" else {}}  # fewer pairs have fewer subwords
+    sizes = []
+    for arch in ARCHS:
+        config = resolve(merge(preset(task, arch), few, {"task": task, "arch": arch}))
+        data = TaskData(tasks.find(task)(config.data))
+        sizes.append(parameter_count(models.find(arch)(config.model, len(data.source_vocab), len(data.target_vocab))))
+    assert max(sizes) <= 1.05 * min(sizes)

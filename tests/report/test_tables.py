@@ -1,0 +1,234 @@
+"""Tables and pictures of studies, from made records."""
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tasks.errors import UserError
+from tfstudy.analysis.collection import read
+from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.published import published
+from tfstudy.report.markup import FORMATS, columns, markdown
+from tfstudy.report.run_summary import summary
+from tfstudy.report.tables import table, turned
+
+
+def result(seed=0, exact=0.5, **more):
+    part = {"role": "test", "n": 1000, "exact_match_interval": [max(0, exact - 0.3), min(1, exact + 0.3)], "slices": {}}
+    part["metrics"] = {"exact_match": exact, "token_accuracy": 0.7, "oracle_length_exact_match": 0.6}
+    made = {
+        "format": 1, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
+        "seed": seed, "experiment": "e", "decode": {"method": "greedy"}, "eval": {"limit": 0}, "device": "cpu",
+        "smoke": False, "status": "finished", "checkpoint": "last", "parameters": 1000, "overlap": {"test": 0},
+        "train_seconds": 30.0, "evaluate_seconds": 6.0, "splits": {"test": part},
+    }  # fmt: skip
+    return made | more
+
+
+def write(study, *results):
+    for made in results:
+        folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{made['run']}"
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(json.dumps({"seed": made["seed"], "model": {"dim": made["experiment"]}}))
+        (folder / "test_reads.csv").write_text("test,run\n")
+        (folder / "result.json").write_text(json.dumps(made))
+    return study
+
+
+def only(study, **options):
+    """The cells of a table of one row."""
+    [cells] = columns(table(study, **options))
+    return cells
+
+
+def test_a_row_is_mean_and_interval_over_seeds_beside_figures_of_the_same_metric(tmp_path):
+    cells = only(write(tmp_path, result(0, 0.2), result(1, 0.4), result(2, 0.6)))
+    assert cells["n"] == "3"
+    assert cells["exact match"] == "40.0 [0.0, 89.7]"  # t = 4.303, 20 / sqrt 3: to -9.7, which no share is
+    assert "13.8 LSTM (Lake & Baroni 2018)" in cells["published"]
+    assert "60.2" not in cells["published"]
+    assert cells["oracle length"] == "60.0"
+    assert "60.2 GRU+attention (Lake & Baroni 2018)" in cells["published (oracle)"]
+
+
+def test_one_seed_and_equal_seeds_have_the_interval_within_a_run(tmp_path):
+    assert only(write(tmp_path / "one", result(0, 0.2)))["exact match"] == "20.0 [0.0, 50.0]"
+    assert only(write(tmp_path / "two", result(0, 0.2), result(1, 0.2)))["exact match"] == "20.0 [0.0, 50.0]"
+
+
+def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
+    part = result(0)["splits"]["test"] | {"exact_match_interval": [0, 1]}
+    names = ("test_11_15", "test_9_10", "test", "test_depth")
+    splits = {name: part | {"metrics": {"exact_match": share / 10}} for share, name in enumerate(names)}
+    lengths = {"L90": 10, "L50": 15, "longest": 15, "exact_match": {}}
+    found = columns(table(write(tmp_path, result(0, splits=splits, lengths=lengths))))
+    places = ["length", "length depth", "length 9_10", "length 11_15"]  # words before numbers
+    assert [(cells["split"], float(cells["exact match"].split()[0])) for cells in found] == list(
+        zip(places, [20, 30, 10, 0], strict=True)
+    )
+    assert (found[0]["L90"], found[0]["L50"]) == ("10", ">=15")
+    assert found[1]["L90"] == ""
+
+
+def test_l90_is_the_median_of_seeds(tmp_path):
+    made = [
+        result(seed, lengths={"L90": length, "L50": 15, "longest": 15, "exact_match": {}})
+        for seed, length in enumerate([None, 4, 15])
+    ]
+    cells = only(write(tmp_path, *made))
+    assert (cells["L90"], cells["L50"]) == ("4", ">=15")
+
+
+def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
+    found = rows(read(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
+    assert [(len(row.runs), row.name) for row in found] == [(1, "default model.dim=e"), (1, "default model.dim=other")]
+
+
+def test_rows_of_one_config_are_told_apart_by_their_data_and_code(tmp_path):
+    study = write(tmp_path, result(0), result(0, experiment="other", run="ab"))
+    path = study / "scan-length" / "lstm" / "s0-ab" / "config.yaml"
+    path.write_text(path.read_text().replace("other", "e"))
+    assert [row.name for row in rows(read(study).runs)] == ["default experiment=e", "default experiment=other"]
+
+
+def test_diverged_runs_are_counted(tmp_path):
+    diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
+    found = table(write(tmp_path, result(0), diverged))
+    assert columns(found)[0]["n"] == "1, 1 diverged"
+    assert "1 runs diverged and measured nothing" in found.notes
+
+
+def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
+    high = [result(seed, 0.8 + seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
+    low = [result(seed, 0.2 - (-1) ** seed / 100) for seed in range(5)]
+    found = table(write(tmp_path, *high, *low), baseline="lstm")
+    cnn, lstm = columns(found)
+    assert (cnn["group"], lstm["group"]) == ("a", "b")
+    assert cnn["to lstm"] == "+62.2 [+60.2, +64.2]"
+    assert (cnn["p"], lstm["p"], lstm["to lstm"]) == ("<.001", "", "")
+    text = markdown(found)
+    assert "| **82.0 [80.0, 84.0]** | a |" in text
+    assert "**19" not in text
+    assert "(Welch, two-sided, Holm over 1 pair, .05)" in text
+    assert "tests take the figures" not in text  # 5 and 5: labels could go to .008
+
+
+def test_a_verdict_says_the_same_the_other_way_round(tmp_path):
+    three = [
+        result(seed, 0.5 + 0.1 * place + (-1) ** seed / 10, arch=arch, experiment=arch, run=f"{arch}{seed}")
+        for place, arch in enumerate(("cnn", "lstm", "transformer"))
+        for seed in range(4)
+    ]
+    for one in table(write(tmp_path, *three)).verdicts:
+        other = turned(one)
+        assert (other.more_seeds, other.p, other.first) == (one.more_seeds, one.p, one.second)
+        assert (other.found.mean, other.found.low) == (-one.found.mean, -one.found.high)
+        assert turned(other) == one
+
+
+def test_nothing_is_bold_where_nothing_differs(tmp_path):
+    some = [result(seed, 0.5 + seed / 100) for seed in range(3)]
+    others = [result(seed, 0.52 - seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(3)]
+    text = markdown(table(write(tmp_path, *some, *others)))
+    assert text.count("| a |") == 2
+    assert "**" not in text
+
+
+def test_a_tag_makes_a_row_of_each_of_its_values(tmp_path):
+    part = result(0)["splits"]["test"]
+    slices = {"length": {v: {"n": 5, "metrics": {"exact_match": 1 / int(v)}} for v in ("10", "2")}}
+    study = write(tmp_path, result(0, splits={"test": part | {"slices": slices}}))
+    assert [(cells["length"], cells["exact match"]) for cells in columns(table(study, by="length"))] == [
+        ("2", "50.0"),
+        ("10", "10.0"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"by": "lenght"}, "must be one of"),
+        ({"metric": "exact"}, "did you mean 'exact_match'?"),
+        ({"baseline": "lsmt"}, "did you mean 'lstm'?"),
+    ],
+)
+def test_names_that_do_not_occur_are_refused(tmp_path, options, said):
+    with pytest.raises(UserError) as error:
+        table(write(tmp_path, result(0)), **options)
+    assert said in str(error.value)
+
+
+def test_every_format_has_the_same_figures(tmp_path):
+    study = write(tmp_path, result(0, 0.25), result(1, 0.75))
+    found = table(study)
+    text = {name: write_(found) for name, write_ in FORMATS.items()}
+    [row] = json.loads(text["json"])["rows"]
+    assert (row["mean"], row["n"], row["each_seed"]) == (50.0, 2, {"0": 25.0, "1": 75.0})
+    assert row["runs"] == [str(study / "scan-length" / "lstm" / f"s{seed}-{seed:064d}") for seed in (0, 1)]
+    [line] = csv.DictReader(text["csv"].splitlines())
+    assert (line["mean"], line["n"], line["each_seed"]) == ("50.0", "2", "0:25 1:75")
+    for name in ("md", "tex", "html"):
+        assert "50.0 [0.0, 100.0]" in text[name]
+    assert r"Lake \& Baroni" in text["tex"]
+    assert "Lake &amp; Baroni" in text["html"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_table_is_as_it_was_looked_at(tmp_path, monkeypatch, name):
+    """tests/golden/ holds tables that were read as in a paper; whoever changes them on purpose reads them again."""
+    monkeypatch.chdir(tmp_path)
+    high = [result(seed, 0.8 + seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
+    low = [result(seed, 0.2 - (-1) ** seed / 100) for seed in range(5)]
+    alone = result(0, 0.5, split="simple", experiment="s", run="50")
+    begun = Path("study/scan-length/lstm/s9-09")
+    study = write(Path("study"), *high, *low, alone)
+    begun.mkdir()
+    (begun / "config.yaml").write_text("")
+    made = FORMATS[name](table(study, baseline="lstm"))
+    assert made == (Path(__file__).parent / "golden" / f"table.{name}").read_text()
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    study = write(tmp_path, result(0), result(1, smoke=True), result(2, tuning=True))
+    begun = study / "scan-length" / "cnn" / "s0-0a"
+    begun.mkdir(parents=True)
+    (begun / "config.yaml").write_text("")
+    text = markdown(table(study))
+    assert "left out, a smoke run: scan-length/lstm/s1-" in text
+    assert "left out, a trial of tuning: scan-length/lstm/s2-" in text
+    assert "left out, not finished: scan-length/cnn/s0-0a" in text
+    assert "1 runs, 1 seed a row; cpu" in text
+    assert "scored once\n" in text
+
+
+@pytest.mark.parametrize("words", [["table"], ["claims"], ["plot", "--out", "x.svg"], ["report", "--out", "x"]])
+def test_what_reads_records_loads_no_torch(tmp_path, words):
+    study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
+    does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
+    words = [*words, "--results", str(study.parent)]
+    subprocess.run(
+        [sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", *words], check=True, cwd=tmp_path
+    )
+
+
+def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
+    with pytest.raises(UserError, match="no finished run"):
+        table(tmp_path)
+    diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
+    with pytest.raises(UserError, match=r"no finished run under .*; 1 diverged"):
+        table(write(tmp_path / "study", diverged))
+
+
+def test_every_published_figure_names_its_paper_metric_and_source():
+    figures = [f for split in ("simple", "length", "addprim_jump", "mcd1") for f in published("scan", split)]
+    assert len(figures) > 20
+    assert all(f["paper"] and f["source"] and f["metric"].startswith("exact match") for f in figures)
+
+
+def test_a_diverged_run_says_why():
+    [text] = summary(result(status="diverged", reason="the training loss is nan at step 50"))
+    assert "diverged (the training loss is nan at step 50)" in text

@@ -1,0 +1,305 @@
+"""Arithmetic: what the text of a source says, reckoned by Python's integers, against the text of its target."""
+
+import re
+from itertools import product
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.arithmetic import ANSWER, EXPERIMENTS, MOST_DIGITS, Arithmetic
+from tasks.errors import UserError
+from tasks.generated import spans
+
+FORMATS = ("plain", "padded", "reversed")
+every = pytest.mark.parametrize("split", EXPERIMENTS)
+
+
+def made(split="addition", **data):
+    return Arithmetic(Arithmetic.Config(split=split, **{"examples": 300, "held_out": 60} | data))
+
+
+def number(text, form):
+    """What a text such as `-021` says; its digits are turned if the format is reversed."""
+    sign, digits = re.fullmatch(r"(-?)(\d+)", text).groups()
+    return int(digits[::-1] if form == "reversed" else digits) * (-1 if sign else 1)
+
+
+def read(example, form):
+    """Left operand, symbol, right operand and modulus (or None) of a source."""
+    text = re.fullmatch(r"(\d+)([-+*/])(\d+)(?:mod(\d+))?=", "".join(example.source))
+    left, symbol, right, modulus = text.groups()
+    return number(left, form), symbol, number(right, form), number(modulus, form) if modulus else None
+
+
+def expected(left, symbol, right, modulus):
+    """The numbers of the answer: one, or quotient and remainder."""
+    if symbol == "/":
+        return list(divmod(left, right))
+    result = eval(f"{left}{symbol}{right}")
+    return [result if modulus is None else result % modulus]
+
+
+def examples(draw, **fixed):
+    """A task of any kind but for what is fixed, and one of its examples."""
+    split = fixed.pop("split", None) or draw(st.sampled_from(list(EXPERIMENTS)))
+    chosen = {
+        "format": draw(st.sampled_from(FORMATS)),
+        "scratchpad": draw(st.booleans()),
+        "modulus": draw(st.integers(2, 2000)),
+    } | fixed
+    task = made(split, **chosen)
+    length, random = draw(st.integers(1, 12)), Random(draw(st.integers(0, 2**32)))
+    return task, length, next(filter(None, (task.draw(random, length, "train") for _ in range(100))))
+
+
+@given(st.data())
+def test_the_answer_is_what_python_s_integers_make_of_the_source(data):
+    task, _, drawn = examples(data.draw)
+    form = task.config.format
+    text = "".join(drawn.target).split(ANSWER)
+    assert len(text) == 1 + task.config.scratchpad
+    assert [number(part, form) for part in text[-1].split("r")] == expected(*read(drawn, form))
+
+
+@given(st.data())
+def test_every_token_is_one_character_but_for_mod(data):
+    _, _, drawn = examples(data.draw)
+    assert {token for token in (*drawn.source, *drawn.target) if len(token) > 1} <= {"mod"}
+
+
+@given(st.data())
+def test_length_is_the_digits_of_the_larger_operand(data):
+    task, length, drawn = examples(data.draw)
+    left, _, right, _ = read(drawn, task.config.format)
+    assert (drawn.tags["digits_left"], drawn.tags["digits_right"]) == (len(str(left)), len(str(right)))
+    assert length == len(str(max(left, right)))
+
+
+@given(st.data())
+def test_no_number_but_a_padded_one_begins_with_zero(data):
+    task, _, drawn = examples(data.draw, scratchpad=False)
+    texts = re.findall(r"\d+", " ".join(("".join(drawn.source), "".join(drawn.target))))
+    if task.config.format == "padded":
+        assert len({len(text) for text in texts}) == 1
+    else:
+        assert all(text == "0" or text[-1 if task.config.format == "reversed" else 0] != "0" for text in texts)
+
+
+@given(st.data(), st.sampled_from(["addition", "subtraction", "division"]))
+def test_padded_numbers_have_a_digit_more_than_the_larger_operand(data, split):
+    _, length, drawn = examples(data.draw, split=split, format="padded", scratchpad=False)
+    assert {len(text) for text in re.findall(r"\d+", "".join((*drawn.source, *drawn.target)))} == {length + 1}
+
+
+@given(st.data())
+def test_padded_factors_and_products_have_twice_the_digits_of_the_larger_factor(data):
+    _, length, drawn = examples(data.draw, split="multiplication", format="padded", scratchpad=False)
+    assert {len(text) for text in re.findall(r"\d+", "".join((*drawn.source, *drawn.target)))} == {2 * length}
+
+
+@given(st.data(), st.sampled_from(["addition", "subtraction"]))
+def test_carries_are_as_many_as_the_sums_of_digits_say(data, split):
+    """Each carry turns ten of one column into one of the next, and so takes 9 from the sum of digits (Legendre)."""
+    task, _, drawn = examples(data.draw, split=split)
+    left, _, right, _ = read(drawn, task.config.format)
+    parts = (left, right) if split == "addition" else (abs(left - right), min(left, right))
+    lost = sum(int(digit) for part in parts for digit in str(part)) - sum(map(int, str(sum(parts))))
+    assert drawn.tags["carries"] == lost / 9
+
+
+@every
+def test_carries_are_said_where_they_are_defined_and_operators_where_there_are_several(split):
+    tags = set(made(split).examples("train")[0].tags)
+    more = {"addition": {"carries"}, "subtraction": {"carries"}, "modular": {"operator"}}
+    assert tags == {"length", "digits_left", "digits_right"} | more.get(split, set())
+
+
+# The working
+
+
+def steps(drawn):
+    """The steps of the working, each a string of digits."""
+    return "".join(drawn.target).split(ANSWER)[0].split(",")
+
+
+def place(value, at):
+    """The digit of a number at a power of ten."""
+    return value // 10**at % 10
+
+
+@given(st.data(), st.sampled_from(["addition", "subtraction"]))
+def test_columns_hold_the_digits_of_operands_and_result_and_the_carry_into_the_next(data, split):
+    task, length, drawn = examples(data.draw, split=split, scratchpad=True)
+    left, symbol, right, _ = read(drawn, task.config.format)
+    high, low = (max(left, right), min(left, right)) if symbol == "-" else (left, right)
+    result = high - low if symbol == "-" else high + low
+    columns = [tuple(map(int, step)) for step in steps(drawn)]
+    assert [column[:3] for column in columns] == [
+        (place(high, at), place(low, at), place(result, at)) for at in range(length)
+    ]
+    carried = [0] + [column[3] for column in columns]
+    for (a, b, digit, carry), before in zip(columns, carried, strict=False):
+        assert a + b + before == digit + 10 * carry if symbol == "+" else a - b - before == digit - 10 * carry
+
+
+@given(st.data())
+def test_a_multiplication_s_totals_are_products_by_the_digits_so_far(data):
+    task, _, drawn = examples(data.draw, split="multiplication", scratchpad=True)
+    left, _, right, _ = read(drawn, task.config.format)
+    totals = [(int(step[0]), int(step[1:][::-1])) for step in steps(drawn)]
+    assert totals == [(place(right, at), left * (right % 10 ** (at + 1)) // 10**at) for at in range(len(str(right)))]
+
+
+@given(st.data())
+def test_a_long_division_divides_every_prefix_of_the_number(data):
+    task, _, drawn = examples(data.draw, split="division", scratchpad=True)
+    left, _, right, _ = read(drawn, task.config.format)
+    prefixes = [int(str(left)[:cut]) for cut in range(1, len(str(left)) + 1)]
+    found = [(int(step[0]), int(step[1:])) for step in steps(drawn)]
+    assert found == [(prefix // right % 10, prefix % right) for prefix in prefixes]
+
+
+@given(st.data())
+def test_modular_working_reduces_every_prefix_of_both_operands(data):
+    task, _, drawn = examples(data.draw, split="modular", scratchpad=True)
+    left, _, right, modulus = read(drawn, task.config.format)
+    prefixes = [int(str(side)[:cut]) for side in (left, right) for cut in range(1, len(str(side)) + 1)]
+    assert [int(step) for step in steps(drawn)] == [prefix % modulus for prefix in prefixes]
+
+
+def test_a_worked_example_reads_as_it_is_documented():
+    task = made(scratchpad=True)
+    assert " ".join(task._target(123, "+", 49, 1)) == "3 9 2 1 , 2 4 7 0 , 1 0 1 0 : 1 7 2"
+
+
+@every
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("scratchpad", [False, True])
+def test_every_token_of_longer_numbers_is_known_from_training(split, form, scratchpad):
+    task = made(split, format=form, scratchpad=scratchpad, examples=600)
+    sources, targets = task.vocabulary()
+    for part in task.splits().tests:
+        for example in task.examples(part):
+            assert set(example.source) <= sources
+            assert set(example.target) <= targets
+
+
+# The grid of digits
+
+
+@every
+def test_every_cell_of_the_grid_of_digits_is_trained_on_and_tested(split):
+    task = made(split, examples=1500, held_out=300)
+    cells = {
+        part: {(e.tags["digits_left"], e.tags["digits_right"]) for e in task.examples(part)}
+        for part in (task.splits().all)
+    }
+    grid = set(product((1, 2, 3), repeat=2))
+    assert cells["train"] == cells["test"] == grid
+    for span in spans(task.config.test_length):
+        size = span.last
+        assert cells[f"test_{size}_{size}"] == {
+            cell for cell in product(range(1, size + 1), repeat=2) if max(cell) == size
+        }
+
+
+def test_the_other_operand_s_digits_and_its_side_are_drawn_evenly():
+    tags = [e.tags for e in made(examples=10, held_out=3000).examples("test_6_6")]
+    shorter = [min(tag["digits_left"], tag["digits_right"]) for tag in tags]
+    assert all(400 < shorter.count(size) < 600 for size in range(1, 7))
+    left, right = (sum(tag[side] == 6 for tag in tags) for side in ("digits_left", "digits_right"))
+    assert abs(left - right) < 200
+
+
+def test_all_three_operators_are_reduced():
+    assert {e.tags["operator"] for e in made("modular").examples("train")} == {"+", "-", "*"}
+
+
+def test_operands_of_one_digit_are_any_of_the_ten():
+    task = made(examples=1000, train_length="1", test_length="")
+    parts = [task.examples(part) for part in task.splits().all]
+    assert {(e.source[0], e.source[2]) for part in parts for e in part} == set(product("0123456789", repeat=2))
+
+
+def test_nothing_is_divided_by_zero():
+    task = made("division", examples=1000, train_length="1", test_length="")
+    divisors = {e.source[2] for part in task.splits().all for e in task.examples(part)}
+    assert divisors == set("123456789")
+
+
+# Scores
+
+
+def test_a_right_answer_after_wrong_working_is_right_by_its_answer_alone():
+    task = made(scratchpad=True)
+    chosen = task.examples("train")[:2]
+    wrong = ("0", *chosen[0].target)
+    scores = task.score([wrong, chosen[1].target], chosen)
+    assert (scores["exact_match"], scores["answer_exact_match"]) == (0.5, 1.0)
+
+
+def test_an_answer_with_one_wrong_digit_is_wrong():
+    task = made(scratchpad=True)
+    gold = task.examples("train")[0]
+    for at in range(gold.target.index(ANSWER) + 1, len(gold.target)):
+        wrong = (*gold.target[:at], "1" if gold.target[at] == "0" else "0", *gold.target[at + 1 :])
+        assert task.score([wrong], [gold])["answer_exact_match"] == 0
+
+
+def test_an_answer_that_no_sign_announces_is_none():
+    task = made(scratchpad=True)
+    chosen = task.examples("train")[:1]
+    said = chosen[0].target[chosen[0].target.index(ANSWER) + 1 :]
+    assert task.score([said], chosen)["answer_exact_match"] == 0
+    assert task.score([()], chosen)["answer_exact_match"] == 0
+    assert task.score([chosen[0].target[:-1]], chosen)["answer_exact_match"] == 0
+
+
+def test_without_working_the_answer_is_the_target():
+    task = made()
+    chosen = task.examples("train")[:4]
+    scores = task.score([e.target for e in chosen[:3]] + [()], chosen)
+    assert next(iter(scores)) == "exact_match"
+    assert scores["exact_match"] == scores["answer_exact_match"] == 0.75
+
+
+# What a user gives
+
+
+def test_a_source_may_be_typed_without_blanks():
+    task = made("modular")
+    for example in task.examples("train")[:20]:
+        assert task.tokens("".join(example.source)) == task.tokens(" ".join(example.source)) == example.source
+
+
+def test_numbers_that_python_does_not_write_are_refused():
+    with pytest.raises(UserError, match=f"at most {MOST_DIGITS} digits, but a range of lengths is '4000-4000'"):
+        made(test_length="4,4000")
+    assert made("multiplication").at_length(MOST_DIGITS + 1) == []
+
+
+def test_a_modulus_of_more_digits_than_the_operands_is_padded_to():
+    task = made("modular", modulus=1009, format="padded", examples=50)
+    widths = {len(text) for e in task.examples("train") for text in re.findall(r"\d+", "".join(e.source))}
+    assert widths == {4}
+
+
+@pytest.mark.parametrize("split", ["addition", "multiplication", "modular"])
+@pytest.mark.parametrize("form", ["plain", "padded", "reversed"])
+def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
+    task = Arithmetic(Arithmetic.Config(split=split, format=form, examples=3000, held_out=300))
+
+    def swapped(source):
+        text = " ".join(source).replace(" mod", " =", 1) if "mod" in source else " ".join(source)
+        symbol = next(c for c in "+*-" if f" {c} " in text)
+        left, _, rest = text.partition(f" {symbol} ")
+        right = rest.partition(" =")[0]
+        tail = source[source.index("mod") :] if "mod" in source else ("=",)
+        return None if symbol == "-" else (*right.split(), symbol, *left.split(), *tail)
+
+    trained = {e.source for e in task.examples("train")}
+    assert any(swapped(source) in trained for source in trained), "both orders are drawn"
+    for name in task.splits().held_out:
+        assert not [e.source for e in task.examples(name) if swapped(e.source) in trained]

@@ -1,0 +1,221 @@
+"""The fifteen tasks of the Chomsky hierarchy against what the text of each source says."""
+
+import re
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tasks
+from tasks import chomsky
+from tasks.errors import UserError
+from tfstudy.report.run_summary import published
+
+TASK = tasks.find("chomsky")
+NAMES = list(TASK.experiments())
+every = pytest.mark.parametrize("name", NAMES)
+
+
+def made(name, **data):
+    return TASK(TASK.Config(split=name, **{"examples": 400, "held_out": 300} | data))
+
+
+def value(source):
+    return str(eval("".join(source)) % 5)
+
+
+def changes(source):
+    text = "".join(source)
+    return "even" if (text.count("01") + text.count("10")) % 2 == 0 else "odd"
+
+
+def final_stack(source):
+    stack = ""
+    for token in source:
+        stack = stack[:-1] if token == "pop" else stack + token[-1]
+    return stack[::-1]
+
+
+def unknown(source):
+    """The one number that makes both sides the same."""
+    sides = "".join(source).replace("=", "-(") + ")"
+    [found] = [digit for digit in "01234" if value(sides.replace("x", digit)) == "0"]
+    return found
+
+
+def missing(source):
+    """The one symbol that makes a string said twice of the source."""
+    text = "".join(source)
+    [found] = [bit for bit in "01" if re.fullmatch(r"([01]+)\1#?", text.replace("_", bit))]
+    return found
+
+
+def result(source):
+    first, sign, second = re.fullmatch(r"([01]+)(.)([01]+)", "".join(source)).groups()
+    one, other = int(first[::-1], 2), int(second[::-1], 2)
+    return format({"+": one + other, "*": one * other}[sign], "b")[::-1]
+
+
+def root(source):
+    """Bit by bit, the largest number whose square is not above."""
+    number, found = int("".join(source), 2), ""
+    for left in reversed(range((len(source) + 1) // 2)):
+        found += "1" if int(found + "1" + "0" * left, 2) ** 2 <= number else "0"
+    return found
+
+
+ANSWERS = {  # from a source to the text of its target; one symbol a token, save `even` and `odd`
+    "even_pairs": changes,
+    "parity": lambda source: "odd" if int("".join(source), 2).bit_count() % 2 else "even",
+    "cycle_navigation": lambda source: str(sum(map(int, source)) % 5),
+    "modular_arithmetic": value,
+    "reverse_string": lambda source: "".join(reversed(source)),
+    "stack_manipulation": final_stack,
+    "modular_arithmetic_brackets": value,
+    "solve_equation": unknown,
+    "duplicate_string": lambda source: "".join(source) + "".join(source),
+    "missing_duplicate": missing,
+    "odds_first": lambda source: "".join(sorted_by_parity(source)),
+    "binary_addition": result,
+    "binary_multiplication": result,
+    "compute_sqrt": root,
+    "bucket_sort": lambda source: "".join(digit * source.count(digit) for digit in "01234"),
+}
+
+
+def sorted_by_parity(source):
+    places = sorted(range(1, len(source) + 1), key=lambda place: place % 2 == 0)
+    return [source[place - 1] for place in places]
+
+
+def text(target):
+    return "".join(target)
+
+
+@every
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 2**32), length=st.integers(1, 60))
+def test_targets_are_what_the_sources_say(name, seed, length):
+    drawn = made(name).draw(Random(seed), length, "train")
+    if drawn is None:
+        assert length < 3 or (name == "modular_arithmetic" and length % 2 == 0)
+    else:
+        assert len(drawn.source) == length
+        assert text(drawn.target) == ANSWERS[name](drawn.source)
+
+
+@every
+def test_lengths_of_the_paper_can_be_drawn(name):
+    examples = made(name, test_length="499").examples("test_499_499")[:20]
+    assert len(examples) == 20
+    for example in examples:
+        assert len(example.source) == 499
+        assert text(example.target) == ANSWERS[name](example.source)
+
+
+@pytest.mark.parametrize("line", [line for line in chomsky.__doc__.splitlines() if "->" in line])
+def test_the_examples_of_the_module_s_text_are_right(line):
+    name, example = line.split(maxsplit=1)
+    source, target = example.split("->")
+    assert text(target.split()) == ANSWERS[name](source.split())
+
+
+def test_all_fifteen_tasks_are_there_each_with_its_level_and_an_example():
+    assert set(NAMES) == set(ANSWERS)
+    assert all(re.search(rf"^ +{name} .*->", chomsky.__doc__, re.MULTILINE) for name in NAMES)
+    levels = Counter(made(name).examples("train")[0].tags["level"] for name in NAMES)
+    assert levels == {"regular": 4, "deterministic context-free": 4, "context-sensitive": 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [
+        ("parity", [1, 2, 3, 4]),
+        ("stack_manipulation", [1, 2, 3, 4]),
+        ("missing_duplicate", [2, 3, 4]),
+        ("modular_arithmetic", [1, 3]),
+        ("solve_equation", [3, 4]),
+        ("binary_addition", [3, 4]),
+        ("binary_multiplication", [3, 4]),
+    ],
+)
+def test_lengths_that_a_task_lacks_are_passed_over(name, lengths):
+    task = made(name)
+    assert [length for length in range(1, 5) if task.draw(Random(0), length, "train")] == lengths
+    assert {e.tags["length"] for e in task.examples("train")} >= set(lengths[1:])
+
+
+@pytest.mark.parametrize(
+    ("name", "ranges", "message"),
+    [
+        ("solve_equation", {"train_length": "1-2"}, "data.train_length .* has .3, 4, 5, .*, but 1-2 holds none"),
+        ("modular_arithmetic", {"test_length": "41,44"}, "data.test_length .* has .1, 3, 5, .*, but 44-44 holds none"),
+    ],
+)
+def test_ranges_without_a_length_that_the_task_has_are_refused(name, ranges, message):
+    with pytest.raises(UserError, match=message):
+        made(name, **ranges)
+
+
+@pytest.mark.parametrize(
+    ("name", "answers"),
+    [("even_pairs", 2), ("parity", 2), ("missing_duplicate", 2), ("cycle_navigation", 5), ("solve_equation", 5)],
+)
+def test_no_answer_is_much_more_frequent_than_another(name, answers):
+    counts = Counter(example.target for example in made(name, examples=4000).examples("train"))
+    assert len(counts) == answers
+    assert max(counts.values()) < 1.15 * 4000 / answers
+
+
+def test_no_answer_of_an_expression_is_as_frequent_as_a_third():
+    for name in ("modular_arithmetic", "modular_arithmetic_brackets"):
+        counts = Counter(example.target for example in made(name, examples=4000).examples("train"))
+        assert len(counts) == 5
+        assert max(counts.values()) < 4000 / 3
+
+
+def test_expressions_are_bracketed_wherever_two_sides_meet():
+    for example in made("modular_arithmetic_brackets").examples("train"):
+        left = "".join(example.source)
+        while left != (less := re.sub(r"\(-?d[-+*]-?d\)|\(-?d\)", "d", re.sub("[0-4]", "d", left))):
+            left = less
+        assert left in ("d", "-d")
+
+
+def test_equations_hold_no_product_and_one_unknown():
+    for example in made("solve_equation").examples("train"):
+        assert "*" not in example.source
+        assert Counter(example.source)["x"] == 1
+
+
+def test_stacks_meet_every_action_and_may_end_empty():
+    examples = made("stack_manipulation", examples=4000).examples("train")
+    assert {token for e in examples for token in e.source} == {"0", "1", "pop", "push0", "push1"}
+    assert any(not e.target for e in examples)
+    assert all(e.source[0] in ("0", "1") for e in examples)
+    assert all(re.fullmatch(r"[01]+(p\w+)*", "".join(e.source)) for e in examples)
+    popped = [e.source for e in examples if "".join(e.source).startswith(("0poppop", "1poppop"))]
+    assert popped, "pops of an empty stack are among the actions"
+
+
+def test_operands_are_positive_and_of_every_share_of_the_digits():
+    for name, sign in (("binary_addition", "+"), ("binary_multiplication", "*")):
+        sources = [e.source for e in made(name, train_length="11", test_length="12", examples=800).examples("train")]
+        assert {source.index(sign) for source in sources} == set(range(1, 10))
+        assert all("1" in source[: source.index(sign)] and "1" in source[source.index(sign) :] for source in sources)
+
+
+def test_the_symbol_may_be_missing_anywhere():
+    sources = [e.source for e in made("missing_duplicate", train_length="9", test_length="10").examples("train")]
+    assert {source.index("_") for source in sources} == set(range(8))
+    assert {source[-1] for source in sources} == {"#"}
+
+
+def test_published_figures_of_the_paper_stand_beside_ours():
+    figures = {name: published("chomsky", name, "token accuracy, mean over lengths") for name in NAMES}
+    archs = {figure["arch"] for rows in figures.values() for figure in rows}
+    assert {"Transformer", "LSTM"} <= archs
+    assert all(0 <= float(figure["value"]) <= 100 for rows in figures.values() for figure in rows)
+    assert [f["value"] for f in figures["parity"] if f["arch"] == "Transformer"] == ["52.0"]

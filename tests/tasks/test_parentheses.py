@@ -1,0 +1,280 @@
+"""Brackets: against checks that remove adjacent pairs, all strings of a length, and known numbers of strings."""
+
+import re
+from collections import Counter, defaultdict
+from itertools import product
+from math import comb
+from random import Random
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy.stats import binomtest, chi2_contingency, chisquare
+
+from tasks.errors import UserError
+from tasks.parentheses import Parentheses, Space, swapped, walk, ways
+
+PAIRS = ("()", "[]", "{}", "<>")
+BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the end
+
+
+def made(split="recognition", **data):
+    return Parentheses(Parentheses.Config(split=split, **{"examples": 400, "held_out": 80} | data))
+
+
+def rest(string):
+    """What is left when neighbours that are a pair are removed until there are none."""
+    text = "".join(string)
+    while (less := re.sub(r"\(\)|\[\]|\{\}|<>", "", text)) != text:
+        text = less
+    return text
+
+
+def begins(string):
+    """Whether a balanced string may begin so."""
+    return not set(rest(string)) & set(")]}>")
+
+
+def depth(string):
+    return max(len(rest(string[:i])) for i in range(len(string) + 1))
+
+
+def longest(string):
+    """The longest way from a bracket to its partner: what stands between them must vanish, and so must all of it."""
+    spans = [(i, j) for i in range(len(string)) for j in range(i + 1, len(string), 2)]
+    return max(j - i for i, j in spans if not rest(string[i + 1 : j]) and not rest(string[i : j + 1]))
+
+
+def every(length, space):
+    """All strings of a space, sorted out of all there are."""
+    symbols = "".join(PAIRS[: space.types])
+    return [
+        s
+        for s in product(symbols, repeat=length)
+        if begins(s) and len(rest(s)) in space.ends and space.least <= depth(s) <= space.most
+    ]
+
+
+def size(length, space):
+    return ways(length, space)[0][space.least == 0][0]
+
+
+@st.composite
+def balanced_strings(draw, fewest=1):
+    """Balanced strings of up to 14 pairs, each pair put in at a random place, so that they owe the sampler nothing."""
+    text = ""
+    for pair in draw(st.lists(st.sampled_from(PAIRS), min_size=fewest, max_size=14)):
+        place = draw(st.integers(0, len(text)))
+        text = text[:place] + pair + text[place:]
+    return tuple(text)
+
+
+@given(st.integers(1, 6), st.integers(1, 2), st.integers(0, 3), st.integers(0, 3), st.integers(0, 2), st.integers(0, 3))
+def test_a_space_has_as_many_strings_as_can_be_found(length, types, least, above, first, more):
+    space = Space(types, least, least + above, range(first, first + more + 1))
+    assert size(length, space) == len(every(length, space))
+
+
+@pytest.mark.parametrize("types", [1, 2, 4])
+@pytest.mark.parametrize("pairs", [1, 2, 10, 200])
+def test_balanced_strings_are_counted_by_catalan_s_numbers(pairs, types):
+    catalan = comb(2 * pairs, pairs) // (pairs + 1)
+    assert size(2 * pairs, Space(types, 0, pairs, BALANCED)) == catalan * types**pairs
+
+
+def test_strings_of_one_depth_are_all_less_the_shallower():
+    assert size(60, Space(2, 7, 10, BALANCED)) == size(60, Space(2, 0, 10, BALANCED)) - size(
+        60, Space(2, 0, 6, BALANCED)
+    )
+
+
+@pytest.mark.parametrize(
+    ("length", "space"),
+    [
+        (8, Space(2, 0, 4, BALANCED)),
+        (8, Space(2, 0, 2, BALANCED)),
+        (8, Space(2, 3, 4, BALANCED)),
+        (12, Space(1, 0, 6, BALANCED)),
+        (5, Space(2, 0, 3, OPEN)),
+        (6, Space(2, 3, 4, range(99))),
+    ],
+)
+def test_strings_are_drawn_uniformly(length, space):
+    wanted = every(length, space)
+    random = Random(1)
+    drawn = Counter(walk(random, length, space)[0] for _ in range(30 * len(wanted)))
+    assert set(drawn) <= set(wanted)
+    assert 0.001 < chisquare([drawn[s] for s in wanted]).pvalue < 0.999
+
+
+def test_no_string_is_drawn_where_there_is_none():
+    assert walk(Random(0), 5, Space(2, 0, 3, BALANCED)) is None
+    assert walk(Random(0), 6, Space(2, 4, 5, BALANCED)) is None
+
+
+@pytest.mark.parametrize("types", [1, 2, 4])
+def test_answers_are_right(types):
+    for part in ("train", "test_depth", "test_31_40"):
+        for example in made(types=types).examples(part):
+            assert example.target == (("unbalanced" if rest(example.source) else "balanced"),)
+            assert example.tags["answer"] == example.target[0]
+            assert len(example.source) == 2 * example.tags["length"]
+
+
+@given(balanced_strings(fewest=2), st.integers(0, 9))
+def test_an_unbalanced_partner_is_one_swap_away_and_keeps_both_ends(string, seed):
+    partner = swapped(string, seed)
+    assume(partner is not None)
+    assert rest(partner)
+    assert sum(a != b for a, b in zip(string, partner, strict=True)) == 2
+    assert sorted(partner) == sorted(string)
+    assert (partner[0], partner[-1]) == (string[0], string[-1])
+    assert swapped(string, seed) == partner
+
+
+@pytest.mark.parametrize("text", ["()", "(())", "()()", "((()))", "[[[[]]]]"])
+def test_strings_that_no_inner_swap_unbalances_have_no_partner(text):
+    assert swapped(tuple(text), 0) is None
+
+
+def test_strings_without_a_partner_are_left_out_of_both_answers():
+    task, random = made(), Random(2)
+    drawn = {"".join(d.source): d.target[0] for d in (task.draw(random, 2, "train") for _ in range(500)) if d}
+    assert {s for s, answer in drawn.items() if answer == "balanced"} == {"([])", "[()]", "()[]", "[]()"}
+    assert {s for s, answer in drawn.items() if answer == "unbalanced"} == {"(][)", "[)(]", "([)]", "[(])"}
+
+
+def test_neighbours_give_no_long_string_away():
+    for example in made(train_length="15-30").examples("train"):
+        assert not re.search(r"\(\]|\[\)", "".join(example.source))
+
+
+@pytest.fixture(scope="module")
+def recognised():
+    task = made(examples=8000, held_out=2000)
+    return {part: task.examples(part) for part in ("train", "test")}
+
+
+def test_half_of_all_strings_are_balanced(recognised):
+    for examples in recognised.values():
+        assert binomtest(sum(not rest(e.source) for e in examples), len(examples)).pvalue > 0.01
+
+
+def test_both_answers_have_brackets_in_the_same_numbers():
+    """A contingency table of answers by multisets, of one length: 4 pairs of 2 types."""
+    task, random = made(), Random(5)
+    table = defaultdict(Counter)
+    for drawn in (task.draw(random, 4, "train") for _ in range(6000)):
+        if drawn:
+            table[drawn.target][tuple(sorted(drawn.source)), drawn.source[0], drawn.source[-1]] += 1
+    keys = [key for key, n in sum(table.values(), Counter()).items() if n >= 10]
+    assert len(keys) > 8
+    assert chi2_contingency([[row[key] for key in keys] for row in table.values()]).pvalue > 0.01
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        lambda source: (len(source), *sorted(Counter(source).items())),
+        lambda source: (source[0], source[-1]),
+        lambda source: (len(source), source[0], source[-1]),
+        lambda source: tuple(source.count(opening) - source.count(closing) for opening, closing in PAIRS),
+    ],
+    ids=["bag", "ends", "length-and-ends", "counts-agree"],
+)
+def test_who_sees_only_counts_or_ends_guesses(recognised, seen):
+    """The best answer by what training shows for each thing seen; of things not seen in training, nothing is known."""
+    votes = Counter()
+    for example in recognised["train"]:
+        votes[seen(example.source)] += 1 if rest(example.source) else -1
+    judged = [(votes[seen(e.source)] > 0, bool(rest(e.source))) for e in recognised["test"] if votes[seen(e.source)]]
+    assert len(judged) > 500
+    assert binomtest(sum(a == b for a, b in judged), len(judged)).pvalue > 0.01
+
+
+def test_a_fault_is_the_least_that_shows_it(recognised):
+    def closes_too_early(string, pairs):
+        prefixes = [string[:i] for i in range(len(string) + 1)]
+        return any(sum(p.count(a) - p.count(b) for a, b in pairs) < 0 for p in prefixes)
+
+    faults = Counter()
+    for example in recognised["test"]:
+        source, found = example.source, example.tags["fault"]
+        faults[found] += 1
+        if found == "none" or found == "order":
+            assert not any(closes_too_early(source, [pair]) for pair in PAIRS)
+            assert bool(rest(source)) == (found == "order")
+        else:
+            assert closes_too_early(source, PAIRS) == (found == "depth")
+            assert any(closes_too_early(source, [pair]) for pair in PAIRS)
+    assert faults["order"] > 0.3 * (faults["order"] + faults["type"] + faults["depth"])  # these need a stack
+
+
+@pytest.mark.parametrize("pairs", [8, 20])
+def test_an_unbalanced_string_has_the_tags_of_its_balanced_partner(pairs):
+    task = made()
+    for seed in range(30):
+        string, _ = walk(Random(seed), 2 * pairs, Space(2, 0, 6, BALANCED))
+        drawn = task.draw(Random(seed), pairs, "train")
+        assert drawn.source in (string, swapped(string, 0))
+        assert drawn.tags["depth"] == depth(string)
+        assert drawn.tags["distance"] / 2 < longest(string) <= drawn.tags["distance"]
+
+
+@pytest.mark.parametrize("types", [1, 2, 4])
+def test_a_completion_is_the_shortest_that_balances_a_prefix(types):
+    task = made("completion", types=types)
+    for part in task.splits().all:
+        for source, target, tags in task.examples(part):
+            assert rest(source + target) == ""
+            assert len(target) == len(rest(source)) > 0
+            assert len(source) == tags["length"]
+
+
+@pytest.mark.parametrize("types", [1, 2, 4])
+def test_next_symbols_are_the_closing_brackets_that_may_follow(types):
+    task = made("next_symbols", types=types)
+    for part in ("train", "test_depth"):
+        for source, target, tags in task.examples(part)[:100]:
+            for i in range(tags["length"]):
+                allowed = [c for _, c in PAIRS if begins((*source[: i + 1], c))]
+                assert [target[i]] == (allowed or ["-"])
+            assert len(target) == len(source) == tags["length"]
+
+
+def test_prefixes_have_the_tags_of_the_shortest_string_that_closes_them():
+    for source, target, tags in made("completion").examples("train")[:100]:
+        assert tags["depth"] == depth(source)
+        assert tags["distance"] / 2 < longest(source + target) <= tags["distance"]
+
+
+@pytest.mark.parametrize("split", Parentheses.experiments())
+def test_only_the_split_of_deeper_strings_is_deeper(split):
+    task = made(split, train_depth=4, test_depth=6)
+    for part in task.splits().all:
+        depths = {example.tags["depth"] for example in task.examples(part)}
+        assert depths <= ({5, 6} if part == "test_depth" else {1, 2, 3, 4})
+        assert max(depths) == (6 if part == "test_depth" else 4)
+
+
+def test_no_deeper_strings_are_tested_unless_asked_for_and_possible():
+    assert "test_depth" in made().splits().tests
+    assert "test_depth" not in made(test_depth=0).splits().tests
+    assert "test_depth" not in made(train_length="1-6").splits().tests
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6), but is 5"),
+        ({"train_length": "1-2"}, "lengths must reach 3 pairs for recognition, but are 1-2"),
+        ({"split": "recogniton"}, "did you mean 'recognition'?"),
+    ],
+)
+def test_what_can_t_be_drawn_is_refused(data, message):
+    with pytest.raises(UserError, match=re.escape(message)):
+        made(**data)
+
+
+def test_brackets_may_be_typed_with_blanks_or_without():
+    assert made().tokens("([ ])") == ("(", "[", "]", ")")

@@ -1,0 +1,232 @@
+"""Loggers beside the metrics file: what they are given, and that whatever they do, the run is the same."""
+
+import csv
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
+
+import pytest
+from lightning.pytorch.loggers import Logger
+
+import tasks
+from tests.experiment.test_extend import TASK, added, tfstudy
+from tests.experiment.test_resume import assert_same, at_row, command, folder, killed, undisturbed  # noqa: F401
+from tfstudy.cli import grids
+from tfstudy.experiment.options import Options
+from tfstudy.experiment.run import run
+from tfstudy.runs.writer import Record
+from tfstudy.training import loggers
+
+METHODS = ("log_hyperparams", "log_metrics", "save", "finalize")
+
+
+class Fake(Logger):
+    """Keeps what it is given, and fails where it is told to."""
+
+    made: ClassVar[list["Fake"]] = []
+    fails = ""
+
+    def __init__(self, place: loggers.Place) -> None:
+        super().__init__()
+        self.place, self.calls = place, []
+        Fake.made.append(self)
+        self._called("__init__")
+
+    name, version = "fake", ""
+
+    def _called(self, method: str, *given) -> None:
+        self.calls.append((method, *given))
+        warnings.warn("what a package tells its own users", UserWarning, stacklevel=2)
+        if method == self.fails:
+            raise RuntimeError(f"{method}:\n  no network")
+
+    def log_hyperparams(self, params, *_, **__):
+        self._called("log_hyperparams", params)
+
+    def log_metrics(self, metrics, step=None):
+        self._called("log_metrics", step, metrics)
+
+    def save(self):
+        self._called("save")
+
+    def finalize(self, status):
+        self._called("finalize", status)
+
+
+@pytest.fixture(autouse=True)
+def _fake(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(loggers.MAKERS, "fake", Fake)
+    monkeypatch.setattr(Fake, "made", [])
+    installed = loggers.installed
+    monkeypatch.setattr(loggers, "installed", lambda name: name == "fake" or installed(name))
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+def rows(path: Path) -> Iterator[tuple[int, str, float]]:
+    with (path / "metrics.csv").open(newline="") as file:
+        yield from ((int(r["step"]), r["metric"], float(r["value"])) for r in csv.DictReader(file))
+
+
+def test_a_logger_is_told_the_config_and_every_row_of_the_metrics_file():
+    assert tfstudy(*command(), "--logger", "fake") == 0
+    [fake] = Fake.made
+    assert fake.calls[1][0] == "log_hyperparams"
+    assert fake.calls[1][1]["model"]["hidden"] == 16
+    told = [(call[1], *row) for call in fake.calls if call[0] == "log_metrics" for row in call[2].items()]
+    assert told == list(rows(folder()))
+    assert ("finalize", "success") in fake.calls
+    assert fake.place.folder == folder() / "logs" / "fake"
+    assert fake.place.run.startswith(folder().name[-8:])
+    assert len(fake.place.run) == 64
+    assert fake.place.step == 0
+
+
+@pytest.mark.parametrize("method", ["", "__init__", *METHODS])
+def test_a_logger_that_fails_changes_no_number_and_leaves_one_line(method, undisturbed, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(Fake, "fails", method)
+    assert tfstudy(*command(), "--logger", "fake") == 0
+    assert_same(folder(), undisturbed(command()))
+    assert folder().name == undisturbed(command()).name, "a logger is no part of a run's identity"
+    lines = [line for line in (folder() / "train.log").read_text().splitlines() if "fake" in line]
+    failed = f"logger fake dropped, the run goes on: RuntimeError: {method}: no network"
+    assert lines == ([failed] if method else [])
+
+
+def test_a_logger_is_not_called_again_once_it_is_dropped(monkeypatch):
+    monkeypatch.setattr(Fake, "fails", "log_metrics")
+    assert tfstudy(*command(), "--logger", "fake") == 0
+    assert [call[0] for call in Fake.made[0].calls] == ["__init__", "log_hyperparams", "save", "log_metrics"]
+
+
+def test_a_full_disk_where_the_failure_would_be_told_does_not_matter(tmp_path, monkeypatch):
+    monkeypatch.setattr(Fake, "fails", "log_metrics")
+
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    guarded = loggers.Guarded("fake", loggers.Place(tmp_path / "logs", "0", "a/b/c", 0), {}, full)
+    guarded.log_metrics({"loss": 1.0}, 5)
+    guarded.finalize("success")
+    assert [call[0] for call in Fake.made[0].calls] == ["__init__", "log_hyperparams", "log_metrics"]
+
+
+def test_a_folder_that_can_not_be_made_does_not_end_a_run(tmp_path):
+    (tmp_path / "logs").write_text("a file is in the way")
+    said = []
+    guarded = loggers.Guarded("fake", loggers.Place(tmp_path / "logs" / "fake", "0", "a/b/c", 0), {}, said.append)
+    guarded.log_metrics({"loss": 1.0}, 5)
+    assert Fake.made == []
+    assert len(said) == 1
+
+
+def test_a_resumed_run_goes_on_in_the_same_place():
+    killed([*command(), "--logger", "fake"], at_row(25))
+    assert tfstudy(*command(), "--logger", "fake") == 0
+    [fake] = Fake.made
+    assert fake.place == (folder() / "logs" / "fake", Record(folder(), "").result["run"], fake.place.name, 20)
+    assert fake.place.name == "/".join(folder().parts[-3:])
+    assert [call[1] for call in fake.calls if call[0] == "log_metrics"] == [25, 30, 30, 35, 40, 40]
+
+
+def test_a_run_that_diverges_tells_its_logger_so(capsys):
+    assert tfstudy(*command("lstm", "--set", "train.learning_rate=1e30"), "--logger", "fake") == 1
+    assert Fake.made[0].calls[-1] == ("finalize", "failed")
+
+
+def test_only_the_first_process_of_a_run_logs(tmp_path):
+    config = SimpleNamespace(model_dump=lambda mode: {})
+    assert loggers.build(["fake"], Record(tmp_path / "a/b/c", "0"), config, 0, rank=1) == []
+    assert len(loggers.build(["fake"], Record(tmp_path / "a/b/c", "0"), config, 0, rank=0)) == 1
+
+
+def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
+    made = []
+    monkeypatch.setattr(grids, "make", lambda todo, *_: made.extend(todo) or 0)
+    words = ["--task", "reverse", "--arch", "lstm", "--seed", "0-1", "--logger", "fake", "--accelerator", "cpu"]
+    assert tfstudy("grid", *words) == 0
+    assert [job.loggers for job in made] == [("fake",), ("fake",)]
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("words", [command(), ["grid", "--task", "reverse"]], ids=["run", "grid"])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("tensorbord", "--logger must be one of tensorboard, wandb, mlflow, fake, but is 'tensorbord'; did you mean"),
+        (
+            "fake,wandb, mlflow",
+            "--logger wandb,mlflow: not installed here; install it with: pip install 'tfstudy[wandb",
+        ),
+    ],
+    ids=["unknown", "absent"],
+)
+def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(
+    words, given, message, monkeypatch, capsys
+):
+    monkeypatch.setattr(loggers, "installed", lambda name: name == "fake")
+    assert tfstudy(*words, "--logger", given) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not Path("results").exists()
+
+
+def test_from_python_an_absent_package_is_refused_before_anything_starts(monkeypatch):
+    monkeypatch.setattr(loggers, "installed", lambda name: False)
+    with pytest.raises(tasks.base.UserError, match="not installed here"):
+        run(None, Path("results"), "runs", Options(accelerator="cpu", loggers=("wandb",)))
+
+
+# The packages themselves, where they are installed
+
+
+def logged_twice(kind: str) -> Path:
+    """The folder of a logger whose run was killed after step 25 and resumed from step 20."""
+    pytest.importorskip(kind)
+    killed([*command(), "--logger", kind], at_row(25))
+    assert tfstudy(*command(), "--logger", kind) == 0
+    assert "dropped" not in (folder() / "train.log").read_text()
+    return folder() / "logs" / kind
+
+
+def losses() -> list[tuple[int, float]]:
+    return [(step, pytest.approx(value)) for step, metric, value in rows(folder()) if metric == "train_loss"]
+
+
+def test_tensorboard_shows_a_resumed_run_as_one():
+    path = logged_twice("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(path))
+    events.Reload()
+    assert [(event.step, event.value) for event in events.Scalars("train_loss")] == losses()
+
+
+def test_mlflow_holds_a_resumed_run_as_one(monkeypatch):
+    for name in ("MLFLOW_TRACKING_URI", "MLFLOW_EXPERIMENT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    path = logged_twice("mlflow")
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{path.resolve()}/mlflow.db")
+    [run] = client.search_runs([client.get_experiment_by_name("tfstudy").experiment_id])
+    assert (run.info.status, run.data.params["model/hidden"]) == ("FINISHED", "16")
+    history = client.get_metric_history(run.info.run_id, "train_loss")
+    assert sorted({(metric.step, metric.value) for metric in history}) == losses()
+
+
+def test_wandb_is_offline_and_keeps_the_id_of_a_resumed_run(monkeypatch):
+    monkeypatch.delenv("WANDB_MODE", raising=False)
+    path = logged_twice("wandb")
+    identity = Record(folder(), "").result["run"]
+    parts = [item for item in (path / "wandb").iterdir() if item.name.startswith("offline-run-")]
+    assert 1 <= len(parts) <= 2  # two in different seconds
+    assert all(item.name.endswith(identity) for item in parts)
+    assert "WANDB_MODE" not in os.environ

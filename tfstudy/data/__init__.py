@@ -1,0 +1,1 @@
+"""From examples to batches of integer tensors."""

@@ -1,0 +1,1 @@
+"""Decoding and scoring."""

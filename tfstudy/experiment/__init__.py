@@ -1,0 +1,1 @@
+"""One run from its config to its result, and what can be done with a finished run."""

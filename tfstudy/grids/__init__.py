@@ -1,0 +1,1 @@
+"""Grids: from a base config and axes to a list of runs."""

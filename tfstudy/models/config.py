@@ -1,0 +1,12 @@
+"""The settings that every architecture has (section `model` of a config). Imports no torch."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class ModelConfig(BaseModel):
+    """What every architecture lets a user choose (section `model`)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    dim: int = Field(128, ge=1, le=16384, description="width of embeddings")
+    dropout: float = Field(0.1, ge=0, lt=1, description="probability of zeroing an activation in training")

@@ -1,0 +1,1 @@
+"""Training a model with Lightning: the module, its schedule, checkpoints, loggers and `fit`."""

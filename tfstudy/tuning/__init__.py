@@ -1,0 +1,1 @@
+"""Hyperparameter search: equal trials for every architecture, judged on validation."""
