@@ -14,9 +14,9 @@ settings.register_profile("tests", deadline=None, database=None, derandomize=Tru
 settings.load_profile("tests")
 
 SMALL: dict[str, dict[str, Any]] = {
-    "transformer": {"dim": 16, "heads": 2, "feedforward": 24, "longest": 64},
+    "transformer": {"dim": 16, "heads": 2, "feedforward": 24, "max_positions": 64},
     "lstm": {"dim": 16, "hidden": 20},
-    "cnn": {"dim": 16, "channels": 20, "layers": 2, "longest": 64},
+    "cnn": {"dim": 16, "channels": 20, "layers": 2, "max_positions": 64},
 }
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer": ("transformer", {}),

@@ -34,7 +34,7 @@ from tfstudy.runs.files import held
 from tfstudy.runs.identity import identify
 from tfstudy.runs.progress import runs_of
 from tfstudy.runs.reader import describe_run, find_runs, read_config
-from tfstudy.runs.writer import Record
+from tfstudy.runs.writer import RunFolder
 
 TEMPLATES = Path(__file__).parent.parent / "results" / "scan-first"
 KEPT = ("config.yaml", "env.json", "metrics.csv", "test_reads.csv", "result.json")
@@ -129,7 +129,7 @@ def neighbours(study: Path) -> tuple[int, float]:
     config: RunConfig = resolve(read_config(path))
     identity = identify(config, fingerprint(tasks.find(config.task)(config.data)), prepare.versions(config))
     alike = len(list(fullest.glob(f"s{config.seed}-*")))
-    return alike, seconds(partial(find_twin, Record(path, ""), config, identity, "cpu", 1))
+    return alike, seconds(partial(find_twin, RunFolder(path, ""), config, identity, "cpu", 1))
 
 
 def measure(count: int) -> None:

@@ -52,7 +52,7 @@ def decode(prepared: Prepared, encoded: Encoded, limit: int, ordered: bool, size
 
 def compare(arch: str, commands: int, rounds: int) -> None:
     """Trains, decodes each way in turn, and checks that all give the same."""
-    prepared = scan(arch, steps=400, warmup=100)
+    prepared = scan(arch, steps=400, warmup_steps=100)
     fit(
         Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train),
         prepared.data,

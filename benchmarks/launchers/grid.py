@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.timing import arguments, seconds, table
-from tfstudy.experiment.options import Options
+from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
 from tfstudy.grids import expand
 from tfstudy.launchers import job_list
@@ -28,7 +28,7 @@ def jobs(cells: list[expand.Cell], root: Path) -> list[Job]:
 
 def in_turn(cells: list[expand.Cell], root: Path) -> None:
     """Every run in this process."""
-    options = Options(accelerator="cpu")
+    options = RunOptions(accelerator="cpu")
     for cell in cells:
         with contextlib.redirect_stdout(io.StringIO()):
             run(cell.config, root, "study", options)

@@ -118,7 +118,7 @@ def usual(prepared: Prepared) -> Speed:
         max_steps=config.steps,
         accelerator="cpu",
         devices=1,
-        gradient_clip_val=config.clip,
+        gradient_clip_val=config.gradient_clip_norm,
         callbacks=[speed],
         logger=False,
         enable_checkpointing=False,
@@ -143,7 +143,10 @@ def main() -> None:
     steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 60, 5)
     for arch in chosen.arch:
         default = scan(arch, steps=steps)
-        one_part, by_length = scan(arch, steps=steps, parts=1), scan(arch, steps=steps, batching="length", parts=2)
+        one_part, by_length = (
+            scan(arch, steps=steps, micro_batches=1),
+            scan(arch, steps=steps, batching="length", parts=2),
+        )
         padded: dict[str, float] = {}
 
         def labels(

@@ -55,7 +55,7 @@ def main() -> None:
         seen: dict[tuple[str, int], list[Step]] = {}
         apart: dict[tuple[str, int], list[Step]] = {}  # of the whole and of other numbers of parts
         ways = {
-            name: partial(steps, scan(arch, parts=parts), blocks, count, seen if parts == 2 else apart, name)
+            name: partial(steps, scan(arch, micro_batches=parts), blocks, count, seen if parts == 2 else apart, name)
             for (parts, blocks), name in settings.items()
         }
         measured = alternate(ways, rounds)

@@ -44,7 +44,7 @@ def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
         for number, batch in enumerate(batches):
             optimizer.zero_grad()
             module.training_step(batch, number).backward()
-            nn.utils.clip_grad_norm_(module.parameters(), module.config.clip)
+            nn.utils.clip_grad_norm_(module.parameters(), module.config.gradient_clip_norm)
             optimizer.step()
             schedule.step()
             yield batch

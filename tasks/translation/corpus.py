@@ -116,7 +116,7 @@ def by_length(
     if not longest:
         return splits
     if taken := sorted(splits.keys() & LONGER.keys()):
-        raise UserError(f"data.longest makes a split '{taken[0]}', but the corpus has one already")
+        raise UserError(f"data.max_train_length makes a split '{taken[0]}', but the corpus has one already")
     trained = {row.pair.target for row in kept}
     different = {row.pair: row for row in [*splits.get("test", ()), *longer] if row.pair.target not in trained}
     longer = list(different.values())
@@ -125,7 +125,7 @@ def by_length(
     for name, (above, most) in LONGER.items():
         splits[name] = [row for row in longer if above * longest < row.length <= most * longest][:MOST]
     if not any(splits[name] for name in LONGER):
-        raise UserError(f"data.longest must be less than the words of the longest source, but is {longest}")
+        raise UserError(f"data.max_train_length must be less than the words of the longest source, but is {longest}")
     return {name: rows for name, rows in splits.items() if rows}
 
 

@@ -67,7 +67,9 @@ class Translation(Task):
         drop_overlap: bool = Field(
             True, description="leave out training pairs with a source or target of another split"
         )
-        longest: int = Field(0, ge=0, description="words of a source in training, longer ones are tests; 0: no bound")
+        max_train_length: int = Field(
+            0, ge=0, description="words of a source in training, longer ones are tests; 0: no bound"
+        )
         max_subwords: int = Field(0, ge=0, description="leave out training pairs with more on a side; 0: no bound")
         subwords: int = Field(-1, ge=-1, description="most subwords; -1 goes by the number of pairs, 0 is whole words")
         shared_subwords: bool = Field(True, description="one list of subwords for both languages, not one for each")
@@ -242,12 +244,14 @@ def _embedded(config: Translation.Config) -> Text:
 
     wanted = max(config.pairs or PAIRS, config.subword_pairs)
     held_out = {name: list(rows(name, range(n))) for name, n in (DRAWN | dict.fromkeys(synthetic.TESTS, FEW)).items()}
-    sieve = Sieve(held_out if config.drop_overlap else {}, config.longest)
+    sieve = Sieve(held_out if config.drop_overlap else {}, config.max_train_length)
     kept = list(islice(sieve.kept(rows("train", range(20 * wanted))), wanted))
     if len(kept) < wanted:
-        raise UserError(f"data.longest must leave {wanted:,} training pairs, but {config.longest} leaves {len(kept):,}")
-    longer = rows("test", range(DRAWN["test"], 6 * DRAWN["test"])) if config.longest else ()
-    return Text(kept, by_length(held_out, config.longest, longer, kept), {"left_out": sieve.left_out})
+        raise UserError(
+            f"data.max_train_length must leave {wanted:,} training pairs, but {config.max_train_length} leaves {len(kept):,}"
+        )
+    longer = rows("test", range(DRAWN["test"], 6 * DRAWN["test"])) if config.max_train_length else ()
+    return Text(kept, by_length(held_out, config.max_train_length, longer, kept), {"left_out": sieve.left_out})
 
 
 def _corpus(config: Translation.Config) -> Text:
@@ -260,7 +264,7 @@ def _corpus(config: Translation.Config) -> Text:
     if config.lowercase:  # which draws no other subset
         corpus = lowercased(corpus)
     held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
-    sieve = Sieve(held_out if config.drop_overlap else {}, config.longest)
+    sieve = Sieve(held_out if config.drop_overlap else {}, config.max_train_length)
     kept = list(sieve.kept(map(row_of, corpus.splits["train"])))
     left_out = ", ".join(f"{n:,} for {why}" for why, n in sieve.left_out.items())
     if not kept:
@@ -276,4 +280,4 @@ def _corpus(config: Translation.Config) -> Text:
         "left_out": sieve.left_out,
         "overlap_of_corpus": overlaps(map(row_of, corpus.splits["train"]), held_out),
     }
-    return Text(kept, by_length(held_out, config.longest, sieve.longer, kept), notes)
+    return Text(kept, by_length(held_out, config.max_train_length, sieve.longer, kept), notes)

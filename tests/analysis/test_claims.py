@@ -19,7 +19,7 @@ from tests.report.test_tables import result, write
 from tfstudy.analysis import reproduction, statements
 from tfstudy.analysis.claims import as_preset, chosen, judge, rows_of, weigh
 from tfstudy.analysis.collection import flat, read
-from tfstudy.analysis.conditions import Row, rows
+from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.cli import app
 from tfstudy.grids import expand
 from tfstudy.report.claims import markdown
@@ -162,10 +162,10 @@ def test_of_several_rows_the_one_like_its_preset_is_judged_then_the_one_with_mos
         for folder in tmp_path.glob(f"*/*/s*-{name}*"):
             (folder / "config.yaml").write_text(json.dumps(expand.nested(usual | config)))
     [finding] = judged(tmp_path, {"of": {"arch": "lstm"}, "above": 20}).findings
-    assert [run.result.run for run in finding.rows[0].runs] == ["usual0", "usual1", "usual2"]
+    assert [run.result.run for run in finding.conditions[0].runs] == ["usual0", "usual1", "usual2"]
     assert finding.unused == 2
     [finding] = judged(tmp_path, {"of": {"arch": "lstm", "train.steps": 7}, "above": 20}).findings
-    assert len(finding.rows[0].runs) == 5
+    assert len(finding.conditions[0].runs) == 5
 
 
 def test_rows_of_other_data_are_not_compared(tmp_path):
@@ -285,7 +285,7 @@ def made_by(command):
         cells += expand.expand(expand.put_over(expand.tier(tree, ""), axes, told["seed"]))
     for config, preset in cells:
         here = flat(config.model_dump(mode="json"))
-        yield Row(config.task, config.data.split, "test", config.arch, preset, "", [], [], here, "e"), config.seed
+        yield Condition(config.task, config.data.split, "test", config.arch, preset, "", [], [], here, "e"), config.seed
 
 
 @pytest.mark.parametrize("one", [one for one in ALL.values() if one.parts], ids=lambda one: one.id)
@@ -369,7 +369,7 @@ def test_run_makes_the_runs_of_the_papers_grid(tmp_path, monkeypatch, capsys):
 def beside(study, paper, tolerance=5.0, **figure):
     [found] = [
         one
-        for one in reproduction.compare(paper, rows(read(study).runs), tolerance)
+        for one in reproduction.compare(paper, conditions(read(study).runs), tolerance)
         if all(one.published[key] == value for key, value in figure.items())
     ]
     return found
@@ -439,7 +439,7 @@ def test_the_best_of_ten_seeds_is_compared_with_our_best_of_ten_on_the_same_leng
             one = {"task": "chomsky", "split": "parity", "splits": {test: part}, "experiment": test}
             write(tmp_path, result(seed, run=f"{test}{seed}", **one))
     found = beside(tmp_path, "deletang-2022", split="parity", arch="LSTM")
-    assert [row.test for row in found.rows] == ["test_41_500"]
+    assert [row.test for row in found.conditions] == ["test_41_500"]
     assert found.ours.mean == pytest.approx(5 * (seeds - 1) + 10)
     assert beside(tmp_path, "deletang-2022", 50.0, split="parity", arch="LSTM").verdict == verdict
 

@@ -10,7 +10,7 @@ import pytest
 from tests.experiment.test_extend import tfstudy
 from tests.report.test_tables import result, write
 from tfstudy.analysis.collection import read
-from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.regression import BETTER, MISSING, OPEN, SAME, UNKNOWN, WORSE, judge, read_baseline
 
 THEN = (0.80, 0.82, 0.78, 0.81, 0.79)
@@ -49,7 +49,9 @@ def check(tmp_path: Path, *more: str) -> int:
 def test_only_a_drop_that_is_significant_and_large_fails(tmp_path, capsys, figures, state, code):
     kept(tmp_path, capsys)
     study(tmp_path / "results" / "now", figures)
-    [outcome] = judge(read_baseline(tmp_path / "baseline.json"), rows(read(tmp_path / "results" / "now").runs), 1.0)
+    [outcome] = judge(
+        read_baseline(tmp_path / "baseline.json"), conditions(read(tmp_path / "results" / "now").runs), 1.0
+    )
     assert outcome.state == state
     junit, summary = tmp_path / "out" / "junit.xml", tmp_path / "summary.md"
     assert check(tmp_path, "--junit", str(junit), "--summary", str(summary)) == code
@@ -142,7 +144,7 @@ def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
     """A hundred comparisons of 4 rows of which none fell: about one in forty fails, as the test has two sides."""
     path = kept(tmp_path, capsys)
     [then] = read_baseline(path)
-    [row] = rows(read(tmp_path / "results" / "then").runs)
+    [row] = conditions(read(tmp_path / "results" / "then").runs)
     draw, failed = np.random.default_rng(0), 0
     for _ in range(100):
         baseline = [

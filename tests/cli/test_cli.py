@@ -18,7 +18,7 @@ from tests.experiment.test_resume import command, folder
 from tfstudy import models
 from tfstudy.cli import app
 from tfstudy.report.run_summary import published, summary
-from tfstudy.runs.writer import Record
+from tfstudy.runs.writer import RunFolder
 from tfstudy.training.module import Seq2Seq
 
 HEAVY = ("torch", "lightning", "pandas", "torchmetrics", "datasets", "numpy", "seaborn")
@@ -102,7 +102,7 @@ def test_list_runs_tells_finished_unfinished_and_diverged_apart(finished, capsys
     third = finished.with_name("s2-00000000")
     third.mkdir()
     (third / "config.yaml").write_text("{}")
-    Record(third, "0" * 64).finish({"status": "diverged", "reason": "the loss is nan"})
+    RunFolder(third, "0" * 64).finish({"status": "diverged", "reason": "the loss is nan"})
     assert tfstudy("list", "runs") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == ["finished", "unfinished", "diverged"]
@@ -146,7 +146,7 @@ def test_predict_answers_with_words_of_the_task(finished, capsys):
 
 
 def test_predict_gives_what_evaluation_kept(finished, capsys):
-    for row in list(Record(finished, "").predictions("test"))[:5]:
+    for row in list(RunFolder(finished, "").predictions("test"))[:5]:
         assert tfstudy("predict", finished, row["source"]) == 0
         assert capsys.readouterr().out == row["prediction"] + "\n"
 
@@ -181,16 +181,16 @@ def test_predict_refuses_an_unfinished_run_and_one_of_other_data(finished, capsy
 def test_evaluate_repeats_the_numbers_and_counts_the_reading_of_a_test_split(finished, capsys):
     before = {path: path.read_bytes() for path in finished.glob("predictions/*")}
     table = tfstudy("run", *command()[1:]), capsys.readouterr().out
-    reads = Record(finished, "").test_reads()
+    reads = RunFolder(finished, "").test_reads()
     assert reads == {"test": 1}
     assert tfstudy("evaluate", finished) == 0
     again = capsys.readouterr().out
     row = next(line for line in again.splitlines() if "│ test" in line)
     assert row in table[1]
     assert {path: path.read_bytes() for path in finished.glob("predictions/*")} == before
-    assert Record(finished, "").test_reads() == {"test": 2}
+    assert RunFolder(finished, "").test_reads() == {"test": 2}
     assert tfstudy("evaluate", finished, "--split", "validation") == 0
-    assert Record(finished, "").test_reads() == {"test": 2}, "validation may be read freely"
+    assert RunFolder(finished, "").test_reads() == {"test": 2}, "validation may be read freely"
     assert (finished / "test_reads.csv").read_text().splitlines() == ["test,run", "test,evaluate"]
 
 
@@ -199,19 +199,19 @@ def test_a_result_is_sliced_by_a_tag_without_reading_a_split_again(finished, cap
     lines = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in line.split("│")[1:4]] for line in lines if line.startswith("│")]
     assert [row[:2] for row in cells if row[0] != "validation"][-2:] == [["test", "all"], ["", "5"]]
-    assert Record(finished, "").test_reads() == {"test": 1}
+    assert RunFolder(finished, "").test_reads() == {"test": 1}
 
 
 def test_evaluate_knows_its_splits(finished, capsys):
     assert tfstudy("evaluate", finished, "--split", "tset") == 2
     assert "must be one of validation, test, but is 'tset'; did you mean 'test'?" in capsys.readouterr().err
-    assert Record(finished, "").test_reads() == {"test": 1}
+    assert RunFolder(finished, "").test_reads() == {"test": 1}
 
 
 def test_a_tag_that_there_is_not_is_refused(finished, capsys):
     assert tfstudy("result", finished, "--by", "lenght") == 2
     assert "did you mean 'length'?" in capsys.readouterr().err
-    assert Record(finished, "").test_reads() == {"test": 1}
+    assert RunFolder(finished, "").test_reads() == {"test": 1}
 
 
 def test_export_writes_jsonl_and_refuses_an_existing_folder(capsys):

@@ -19,9 +19,9 @@ SMALL = [
         "--set",
         "train.steps=10",
         "--set",
-        "train.check_every=10",
+        "train.validation_interval=10",
     ),
-    *("--set", "train.log_every=5", "--set", "eval.limit=20", "--accelerator", "cpu"),
+    *("--set", "train.log_interval=5", "--set", "eval.max_examples=20", "--accelerator", "cpu"),
 ]
 
 

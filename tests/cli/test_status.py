@@ -17,7 +17,7 @@ from rich.console import Console
 from tasks.errors import UserError
 from tests.experiment.test_extend import tfstudy
 from tfstudy.grids import expand
-from tfstudy.launchers import Engine, job_list
+from tfstudy.launchers import Executor, job_list
 from tfstudy.launchers.gpu_sharing import gpu
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.retry import again, how_made
@@ -335,7 +335,7 @@ def made(tmp_path_factory) -> Path:
     results = tmp_path_factory.mktemp("made") / "results"
     few = ["--set", "data.examples=60", "--set", "data.held_out=10", "--arch", "lstm", "--accelerator", "cpu"]
     for seed, dim in ((0, 8), (1, 16)):
-        train = ["--set", "train.steps=2", "--set", "train.warmup=1", "--set", f"model.dim={dim}"]
+        train = ["--set", "train.steps=2", "--set", "train.warmup_steps=1", "--set", f"model.dim={dim}"]
         assert tfstudy("run", "copying", *few, *train, "--seed", str(seed), "--results", results) == 0
     return results
 
@@ -432,7 +432,7 @@ def test_diff_of_an_unfinished_run_tells_all_but_metrics(made, capsys):
 # The table of a grid
 
 
-class Idle(Engine):
+class Idle(Executor):
     """Two slots, in which nothing runs."""
 
     at_once = 2

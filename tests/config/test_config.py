@@ -77,7 +77,7 @@ def test_every_mistake_is_named_at_once_with_its_path():
 
 def test_a_key_that_resembles_none_is_answered_with_all():
     [line] = mistakes("eval.zzz=1")
-    assert line == "unknown key 'eval.zzz'; allowed are eval.checkpoint, eval.limit, eval.batch_size"
+    assert line == "unknown key 'eval.zzz'; allowed are eval.checkpoint, eval.max_examples, eval.batch_size"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_key_that_resembles_none_is_answered_with_all():
         ("kernel", "lstm", "architecture cnn"),
         ("heads", "cnn", "architecture transformer"),
         ("bidirectional", "transformer", "architecture lstm"),
-        ("longest", "lstm", "architectures cnn, transformer"),
+        ("max_positions", "lstm", "architectures cnn, transformer"),
     ],
 )
 def test_a_key_of_another_architecture_is_named_as_such(key, arch, owners):
@@ -107,13 +107,13 @@ def test_a_key_of_another_architecture_is_named_as_such(key, arch, owners):
         "train.steps=many",
         "train.steps=null",
         "train.precision=32",
-        "train.check_every=30",  # no multiple of log_every
+        "train.validation_interval=30",  # no multiple of log_interval
         "train.batch_tokens=100",  # without batching by length
         "model.dropout=1",
         "model.dim=0",
         "data.validation=0.6",
-        "decode.width=0",
-        "eval.limit=-1",
+        "decode.beam_size=0",
+        "eval.max_examples=-1",
         "smoke=perhaps",
     ],
 )
@@ -125,8 +125,8 @@ def test_a_value_out_of_range_is_refused_with_its_path(assignment):
 
 
 def test_a_mistake_within_one_key_and_between_two_are_told_apart():
-    [line] = mistakes("train.check_every=75")
-    assert line == "train.check_every must be a multiple of log_every (50), but is 75"
+    [line] = mistakes("train.validation_interval=75")
+    assert line == "train.validation_interval must be a multiple of log_interval (50), but is 75"
 
 
 @pytest.mark.parametrize("section", ["data", "model", "train", "decode", "eval"])
@@ -218,7 +218,15 @@ def hash_of(config: RunConfig, data: str = "d", **versions: int) -> str:
 
 @pytest.mark.parametrize(
     "assignment",
-    ["seed=1", "model.dim=64", "train.steps=1", "data.split=length", "decode.width=5", "eval.limit=3", "smoke=true"],
+    [
+        "seed=1",
+        "model.dim=64",
+        "train.steps=1",
+        "data.split=length",
+        "decode.beam_size=5",
+        "eval.max_examples=3",
+        "smoke=true",
+    ],
 )
 def test_every_part_of_the_config_is_part_of_the_identity(assignment):
     assert hash_of(made(assignment)) != hash_of(made())
@@ -236,7 +244,7 @@ def test_places_of_data_are_no_part_of_the_identity():
 
 def test_the_identity_does_not_depend_on_how_a_value_was_written():
     assert hash_of(made("train.learning_rate=1e-3")) == hash_of(made("train.learning_rate=0.001")) == hash_of(made())
-    assert hash_of(made("train.clip=1")) == hash_of(made("train.clip=1.0"))
+    assert hash_of(made("train.gradient_clip_norm=1")) == hash_of(made("train.gradient_clip_norm=1.0"))
 
 
 def test_the_identity_is_a_sha256():
@@ -287,8 +295,8 @@ def test_every_preset_resolves_and_says_what_it_is_about(preset_of):
     assert "about" not in tree
     assert presets(task)[name][arch]["about"]
     config = resolve({"task": task, "arch": arch, **tree})
-    assert config.train.warmup <= config.train.steps
-    assert config.train.steps % config.train.check_every == 0
+    assert config.train.warmup_steps <= config.train.steps
+    assert config.train.steps % config.train.validation_interval == 0
 
 
 def test_there_is_a_default_preset_of_scan_for_every_architecture():

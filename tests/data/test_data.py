@@ -343,7 +343,9 @@ def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
     data, losses = TaskData(task, batch_size=8), []
     for epochs in (1, 6):
         model = build("lstm", dropout=0.0, vocabs=(len(data.source_vocab), len(data.target_vocab)))
-        module = Seq2Seq(model, len(data.target_vocab), TrainConfig(learning_rate=0.02, warmup=0, schedule="constant"))
+        module = Seq2Seq(
+            model, len(data.target_vocab), TrainConfig(learning_rate=0.02, warmup_steps=0, schedule="constant")
+        )
         plain = trainer(tmp_path, max_epochs=epochs)
         plain.fit(module, data)
         losses.append(float(plain.callback_metrics["validation_loss"]))

@@ -73,7 +73,7 @@ def shares(summary) -> tuple[float, ...]:
     return tuple(round(summary["metrics"][name], 6) for name in names)
 
 
-@pytest.mark.parametrize("decode", [{}, {"method": "beam", "width": 3}], ids=["greedy", "beam"])
+@pytest.mark.parametrize("decode", [{}, {"method": "beam", "beam_size": 3}], ids=["greedy", "beam"])
 @pytest.mark.parametrize("split", ["validation", "test"])
 def test_a_model_that_knows_the_answers_has_all_of_them(data, split, decode):
     summary, rows = evaluated(Known(data), data, split, decode)
@@ -119,18 +119,22 @@ def half_trained(arch, data):
     cls = models.find(arch)
     model = cls(cls.Config(dim=16, **SMALL[arch]), len(data.source_vocab), len(data.target_vocab))
     if arch not in WEIGHTS:
-        config = TrainConfig(steps=60, warmup=0, learning_rate=0.01, check_every=60, log_every=60, batch_size=32)
+        config = TrainConfig(
+            steps=60, warmup_steps=0, learning_rate=0.01, validation_interval=60, log_interval=60, batch_size=32
+        )
         fit(Seq2Seq(model, len(data.target_vocab), config), data, accelerator="cpu")
         WEIGHTS[arch] = {name: value.clone() for name, value in model.state_dict().items()}
     model.load_state_dict(WEIGHTS[arch])
     return model
 
 
-@pytest.mark.parametrize("decode", [{}, {"method": "beam", "width": 3, "length_penalty": 0.6}], ids=["greedy", "beam"])
+@pytest.mark.parametrize(
+    "decode", [{}, {"method": "beam", "beam_size": 3, "length_penalty": 0.6}], ids=["greedy", "beam"]
+)
 @pytest.mark.parametrize("arch", SMALL)
 def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
     model = half_trained(arch, data)
-    one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, limit=60) for size in (1, 7, 64))
+    one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, max_examples=60) for size in (1, 7, 64))
     said = [(row["source"], row["prediction"], row["oracle_length"]) for row in one.rows]
     assert len({prediction for _, prediction, _ in said}) > 3, "the model says something of the source"
     for other in (seven, all_):
@@ -141,7 +145,7 @@ def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
 def test_evaluation_happens_without_dropout_and_leaves_the_weights_alone(data):
     model = half_trained("lstm", data).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    assert evaluated(model, data, limit=30) == evaluated(model.train(), data, limit=30)
+    assert evaluated(model, data, max_examples=30) == evaluated(model.train(), data, max_examples=30)
     assert not model.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 

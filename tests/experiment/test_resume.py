@@ -22,13 +22,13 @@ ARCHITECTURES = {
     "lstm": ["--arch", "lstm", "--set", "model.hidden=16", "--set", "model.layers=2", "--set", "model.dropout=0.3"],
     "cnn": ["--arch", "cnn", "--set", "model.channels=16", "--set", "model.layers=2"],
 }
-SETTINGS = {"steps": 40, "check_every": 10, "log_every": 5, "batch_size": 8}
+SETTINGS = {"steps": 40, "validation_interval": 10, "log_interval": 5, "batch_size": 8}
 
 
 def command(arch: str = "lstm", *more: str) -> list[str]:
     """A run of some tenths of a second, with validations and checkpoints at steps 10, 20, 30 and 40."""
     train = [word for key, value in SETTINGS.items() for word in ("--set", f"train.{key}={value}")]
-    small = ["--set", "model.dim=16", "--set", "eval.limit=24", "--accelerator", "cpu"]
+    small = ["--set", "model.dim=16", "--set", "eval.max_examples=24", "--accelerator", "cpu"]
     return ["run", "reverse", *train, *small, *ARCHITECTURES[arch], *more]
 
 
@@ -193,7 +193,7 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys
 @pytest.mark.parametrize(
     "settings",
     [
-        ["train.accumulate=2"],
+        ["train.accumulate_grad_batches=2"],
         ["train.steps=37"],  # the last epoch is cut short
         ["train.teacher_forcing=0.5"],
         ["train.batching=length", "train.batch_tokens=40"],

@@ -9,7 +9,7 @@ import tasks
 from tests.experiment.test_extend import TASK, added, tfstudy
 from tests.experiment.test_resume import command
 
-BEAM = ["--set", "decode.method=beam", "--set", "decode.width=3"]
+BEAM = ["--set", "decode.method=beam", "--set", "decode.beam_size=3"]
 SHARED = "trained already, with another way of decoding or evaluating"
 
 
@@ -45,7 +45,9 @@ def test_weights_are_shared_and_all_is_as_if_trained_anew(capsys):
     assert tfstudy("predict", path, "a b c") == 0
 
 
-@pytest.mark.parametrize("other", [["--seed", "1"], ["--set", "train.clip=2"], ["--set", "data.seed=1"]], ids=str)
+@pytest.mark.parametrize(
+    "other", [["--seed", "1"], ["--set", "train.gradient_clip_norm=2"], ["--set", "data.seed=1"]], ids=str
+)
 def test_whatever_decides_the_weights_is_trained_anew(other, capsys):
     assert tfstudy(*command()) == 0
     assert tfstudy(*command(), *BEAM, *other) == 0

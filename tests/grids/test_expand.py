@@ -26,13 +26,13 @@ def test_every_combination_is_a_run_and_seeds_are_innermost():
 
 def test_base_is_below_per_and_per_is_below_axes():
     told = {
-        "base": {"task": "sorting", "train": {"learning_rate": 1e-3, "warmup": 7}},
+        "base": {"task": "sorting", "train": {"learning_rate": 1e-3, "warmup_steps": 7}},
         "axes": {"arch": ["lstm", "cnn"], "train.learning_rate": [5e-3]},
-        "per": [{"when": {"arch": "lstm"}, "base": {"train": {"learning_rate": 2e-3, "warmup": 9}}}],
+        "per": [{"when": {"arch": "lstm"}, "base": {"train": {"learning_rate": 2e-3, "warmup_steps": 9}}}],
     }
     lstm, cnn = (cell.config.train for cell in expand(told))
-    assert (lstm.learning_rate, lstm.warmup) == (5e-3, 9)
-    assert (cnn.learning_rate, cnn.warmup) == (5e-3, 7)
+    assert (lstm.learning_rate, lstm.warmup_steps) == (5e-3, 9)
+    assert (cnn.learning_rate, cnn.warmup_steps) == (5e-3, 7)
 
 
 def test_an_axis_of_one_architecture_multiplies_its_runs_alone():
@@ -102,7 +102,7 @@ def test_all_mistakes_are_told_at_once_with_the_runs_that_make_them():
             "task": ["sorting", "copying"],
             "arch": ["lstm", "cnn"],
             "train.step": [3],
-            "train.warmup": [-1, 10],
+            "train.warmup_steps": [-1, 10],
             "model.hidden": [8],
         }
     }
@@ -110,7 +110,10 @@ def test_all_mistakes_are_told_at_once_with_the_runs_that_make_them():
         expand(told)
     lines = str(error.value).splitlines()
     assert "unknown key 'train.step'; did you mean 'train.steps'?" in lines
-    assert any(line.startswith("'train.warmup'") and "train.warmup=-1" in line and "3 more" in line for line in lines)
+    assert any(
+        line.startswith("'train.warmup_steps'") and "train.warmup_steps=-1" in line and "3 more" in line
+        for line in lines
+    )
     assert any("'model.hidden'" in line and "arch=cnn" in line for line in lines)
 
 
@@ -195,10 +198,10 @@ def test_a_plan_has_the_folders_that_runs_choose_for_themselves(tmp_path):
 
 
 def test_what_only_data_and_model_together_forbid_is_told_for_all_runs_at_once(tmp_path):
-    axes = {"arch": ["transformer", "cnn"], "model.longest": [5]}
+    axes = {"arch": ["transformer", "cnn"], "model.max_positions": [5]}
     with pytest.raises(UserError) as error:
         plan(expand({**SORTING, "axes": axes}), tmp_path, "study")
-    assert "model.longest must be at least" in str(error.value)
+    assert "model.max_positions must be at least" in str(error.value)
     wrong = {"axes": {"arch": ["transformer"], "decode.max_length": [1, 2]}}
     with pytest.raises(UserError) as error:
         plan(expand({**SORTING, **wrong}), tmp_path, "study")

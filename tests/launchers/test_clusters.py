@@ -25,10 +25,10 @@ SETTINGS = {
     "model.dim": 16,
     "model.hidden": 16,
     "train.steps": 1000,
-    "train.check_every": 25,
-    "train.log_every": 25,
+    "train.validation_interval": 25,
+    "train.log_interval": 25,
     "train.batch_size": 8,
-    "eval.limit": 24,
+    "eval.max_examples": 24,
 }
 RUNS = 4
 

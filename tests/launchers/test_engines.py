@@ -13,7 +13,7 @@ import pytest
 from tasks.errors import UserError
 from tests.experiment.test_extend import tfstudy
 from tfstudy import launchers
-from tfstudy.launchers import Request, Settings, engine, slurm, subprocess_job
+from tfstudy.launchers import ExecutorSettings, Request, executor, slurm, subprocess_job
 from tfstudy.launchers import ray as rays
 from tfstudy.launchers.job import DONE, FAILED, MEMORY, Job
 from tfstudy.launchers.ray import Needs, Ray, share
@@ -63,13 +63,13 @@ def test_slurm_is_refused_where_there_is_none(monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", SimpleNamespace())
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="no sbatch here"):
-        engine("slurm", Settings())
+        executor("slurm", ExecutorSettings())
 
 
 def test_a_ray_cluster_that_does_not_answer_is_a_users_mistake(monkeypatch):
     monkeypatch.setattr(rays, "_library", lambda: SimpleNamespace(exceptions=SimpleNamespace(RayError=KeyError)))
     with pytest.raises(UserError, match=r"--ray\.address 127\.0\.0\.1:9: this Ray cluster can't be joined: Connection"):
-        engine("ray", Settings(ray_address="127.0.0.1:9"))
+        executor("ray", ExecutorSettings(ray_address="127.0.0.1:9"))
 
 
 def test_the_options_reach_the_engine(monkeypatch):
@@ -79,11 +79,11 @@ def test_the_options_reach_the_engine(monkeypatch):
         given.extend([name, settings])
         raise UserError("enough")
 
-    monkeypatch.setattr(launchers, "engine", caught)
+    monkeypatch.setattr(launchers, "executor", caught)
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     words = ["--slurm.partition", "gpu", "--slurm.time", "30", "--slurm.gres", "shard:1", "--slurm.cpus", "4"]
     assert tfstudy(*GRID, "--launcher", "slurm", "--timeout", "9", *words, "--slurm.at-once", "7") == 2
-    assert given == ["slurm", Settings("auto", 1, "cpu", 9.0, "head:6379", Request("gpu", 30, "shard:1", 4, 7))]
+    assert given == ["slurm", ExecutorSettings("auto", 1, "cpu", 9.0, "head:6379", Request("gpu", 30, "shard:1", 4, 7))]
 
 
 # a run as a program
@@ -133,29 +133,29 @@ def test_a_folder_that_a_node_does_not_have_is_named(job):
 
 
 def test_a_gpu_is_shared_by_fractions_and_alone_is_a_whole_one():
-    plan = share([Needs(16, 2)], Settings(per_device="4"))
+    plan = share([Needs(16, 2)], ExecutorSettings(per_device="4"))
     assert plan == (Needs(2, 0.25), Needs(2, 1), 2)
     assert plan.usual.times(Needs(16, 2)) == 8
 
 
 def test_a_run_on_several_devices_gets_whole_gpus_and_threads_for_each():
-    assert share([Needs(16, 4)], Settings(devices=2)) == (Needs(8, 2), Needs(8, 2), 4)
+    assert share([Needs(16, 4)], ExecutorSettings(devices=2)) == (Needs(8, 2), Needs(8, 2), 4)
 
 
 def test_without_gpus_a_run_has_one_cpu_for_each_device_and_alone_a_node():
-    assert share([Needs(8, 0), Needs(4, 0)], Settings()) == (Needs(1, 0), Needs(4, 0), 1)
-    assert share([Needs(8, 0)], Settings(devices=2)) == (Needs(2, 0), Needs(8, 0), 1)
+    assert share([Needs(8, 0), Needs(4, 0)], ExecutorSettings()) == (Needs(1, 0), Needs(4, 0), 1)
+    assert share([Needs(8, 0)], ExecutorSettings(devices=2)) == (Needs(2, 0), Needs(8, 0), 1)
 
 
 def test_gpus_are_left_alone_if_a_cpu_is_asked_for():
-    assert share([Needs(8, 8)], Settings(accelerator="cpu")).usual == Needs(1, 0)
+    assert share([Needs(8, 8)], ExecutorSettings(accelerator="cpu")).usual == Needs(1, 0)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (Settings(devices=4), "--devices 4: no node of the Ray cluster has as many GPUs; the most is 2"),
-        (Settings(devices=9, accelerator="cpu"), "--devices 9: no node .* as many CPUs; the most is 8"),
+        (ExecutorSettings(devices=4), "--devices 4: no node of the Ray cluster has as many GPUs; the most is 2"),
+        (ExecutorSettings(devices=9, accelerator="cpu"), "--devices 9: no node .* as many CPUs; the most is 8"),
     ],
 )
 def test_what_no_node_has_is_refused_before_it_is_waited_for(settings, message):
@@ -216,7 +216,7 @@ class Cluster:
         self.down = True
 
 
-def on_ray(cluster: Cluster, settings: Settings = Settings(per_device="2")) -> Ray:  # noqa: B008
+def on_ray(cluster: Cluster, settings: ExecutorSettings = ExecutorSettings(per_device="2")) -> Ray:  # noqa: B008
     return Ray(cluster, share([Needs(4, 1)], settings), settings)
 
 
@@ -316,7 +316,7 @@ def ended(engine: Slurm) -> list:
 
 
 def test_what_slurm_is_asked_for_follows_the_options():
-    asked = slurm.parameters(Settings(devices=2, accelerator="cuda", slurm=Request("gpu", 30, "", 8, 7)))
+    asked = slurm.parameters(ExecutorSettings(devices=2, accelerator="cuda", slurm=Request("gpu", 30, "", 8, 7)))
     assert asked == {
         "name": "tfstudy",
         "timeout_min": 30,
@@ -326,13 +326,13 @@ def test_what_slurm_is_asked_for_follows_the_options():
         "slurm_partition": "gpu",
         "slurm_gres": "gpu:2",
     }
-    assert "slurm_gres" not in slurm.parameters(Settings())
-    assert slurm.parameters(Settings(slurm=Request(gres="shard:1")))["slurm_gres"] == "shard:1"
+    assert "slurm_gres" not in slurm.parameters(ExecutorSettings())
+    assert slurm.parameters(ExecutorSettings(slurm=Request(gres="shard:1")))["slurm_gres"] == "shard:1"
 
 
 def test_all_jobs_are_one_array_and_later_ones_fill_it_up(job, queue):
     library = Submitit()
-    made = Slurm(library, Settings(slurm=Request(at_once=2)))
+    made = Slurm(library, ExecutorSettings(slurm=Request(at_once=2)))
     for _ in range(5):
         assert made.room(job, False)
         made.start(job, False)
@@ -342,7 +342,7 @@ def test_all_jobs_are_one_array_and_later_ones_fill_it_up(job, queue):
 
 
 def test_a_job_ends_with_what_it_left_and_leaves_no_files(job, queue):
-    made = Slurm(Submitit(), Settings())
+    made = Slurm(Submitit(), ExecutorSettings())
     made.start(job, False)
     queue.write_text("1_0 RUNNING\n")
     assert ended(made) == []
@@ -355,7 +355,7 @@ def test_a_job_ends_with_what_it_left_and_leaves_no_files(job, queue):
 @pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])
 def test_what_the_cluster_took_is_submitted_again_and_nobody_is_told(job, queue, state):
     library = Submitit()
-    made = Slurm(library, Settings())
+    made = Slurm(library, ExecutorSettings())
     made.start(job, False)
     queue.write_text(f"1_0 {state}\n")
     assert ended(made) == []
@@ -368,7 +368,7 @@ def test_what_the_cluster_took_is_submitted_again_and_nobody_is_told(job, queue,
     [("OUT_OF_MEMORY", MEMORY, ""), ("CANCELLED", FAILED, "CANCELLED; see"), ("", FAILED, "no longer in the queue")],
 )
 def test_what_slurm_ended_is_judged_by_its_state(job, queue, state, code, reason):
-    made = Slurm(Submitit(), Settings())
+    made = Slurm(Submitit(), ExecutorSettings())
     made.start(job, False)
     queue.write_text(f"1_0 {state}\n" if state else "")
     [end] = ended(made)
@@ -377,7 +377,7 @@ def test_what_slurm_ended_is_judged_by_its_state(job, queue, state, code, reason
 
 
 def test_a_run_that_is_finished_is_done_whatever_slurm_says(job, queue):
-    made = Slurm(Submitit(), Settings())
+    made = Slurm(Submitit(), ExecutorSettings())
     made.start(job, False)
     Path(job.path, "result.json").write_text("{}")
     queue.write_text("1_0 CANCELLED\n")
@@ -385,7 +385,7 @@ def test_a_run_that_is_finished_is_done_whatever_slurm_says(job, queue):
 
 
 def test_a_slurm_that_does_not_answer_ends_nothing(job, queue):
-    made = Slurm(Submitit(), Settings())
+    made = Slurm(Submitit(), ExecutorSettings())
     made.start(job, False)
     executable(queue.parent / "bin" / "squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     assert ended(made) == []
@@ -394,7 +394,7 @@ def test_a_slurm_that_does_not_answer_ends_nothing(job, queue):
 def test_an_array_that_slurm_refuses_is_a_users_mistake_and_later_ones_are_tried_again(job, queue):
     library = Submitit()
     library.refuses = True
-    made = Slurm(library, Settings())
+    made = Slurm(library, ExecutorSettings())
     made.start(job, False)
     with pytest.raises(UserError, match="--launcher slurm: sbatch: error: invalid partition"):
         made.wait(0)
@@ -409,7 +409,7 @@ def test_an_array_that_slurm_refuses_is_a_users_mistake_and_later_ones_are_tried
 
 
 def test_stop_cancels_what_slurm_has(job, queue):
-    made = Slurm(Submitit(), Settings())
+    made = Slurm(Submitit(), ExecutorSettings())
     made.start(job, False)
     made.start(job, False)
     made.wait(0)

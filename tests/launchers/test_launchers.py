@@ -12,14 +12,14 @@ import pytest
 
 from tasks.errors import UserError
 from tfstudy.grids import expand
-from tfstudy.launchers import End, Engine, Settings, job_list, supervisor
+from tfstudy.launchers import End, Executor, ExecutorSettings, job_list, supervisor
 from tfstudy.launchers.job import BUSY, DONE, FAILED, MEMORY, REFUSED, Job
 from tfstudy.launchers.local import Local, local
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.runs.files import held
 
 
-class Told(Engine):
+class Told(Executor):
     """An engine of `room` slots on one device, whose jobs end at once with the codes that are told for their names."""
 
     def __init__(self, codes: dict[str, list[int]], slots: int = 2) -> None:
@@ -154,7 +154,7 @@ def test_the_longest_are_made_first_and_the_unknown_before_them(some):
 @pytest.mark.parametrize("text", ["0", "-1", "two", "65", "1.5"])
 def test_runs_at_once_must_be_a_number(text):
     with pytest.raises(UserError, match=f"--per-device must be auto or a number from 1 to 64, but is '{text}'"):
-        local(Settings(text, accelerator="cpu"))
+        local(ExecutorSettings(text, accelerator="cpu"))
 
 
 def test_a_run_that_another_study_has_finished_is_taken_over(tmp_path):
@@ -181,8 +181,8 @@ COPYING = {
         "task": "copying",
         "data": {"examples": 200},
         "model": {"dim": 16},
-        "train": {"steps": 60, "check_every": 10, "log_every": 10, "batch_size": 8, "warmup": 5},
-        "eval": {"limit": 20},
+        "train": {"steps": 60, "validation_interval": 10, "log_interval": 10, "batch_size": 8, "warmup_steps": 5},
+        "eval": {"max_examples": 20},
     },
     "axes": {"arch": ["lstm"]},
 }

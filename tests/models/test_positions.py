@@ -52,7 +52,7 @@ def test_encodings_of_different_positions_differ():
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
 def test_an_embedding_is_scaled_and_its_position_added(kind):
     torch.manual_seed(0)
-    embedding = Embedding(9, 6, kind, longest=20, scale=3.0)
+    embedding = Embedding(9, 6, kind, max_positions=20, scale=3.0)
     tokens, positions = torch.tensor([[4, 5, 4]]), torch.tensor([[2, 3, 19]])
     added = {
         "sinusoidal": lambda: sinusoids(positions, 6),
@@ -63,25 +63,25 @@ def test_an_embedding_is_scaled_and_its_position_added(kind):
 
 
 def test_a_sinusoidal_position_past_the_table_is_computed():
-    embedding = Embedding(9, 6, "sinusoidal", longest=4)
+    embedding = Embedding(9, 6, "sinusoidal", max_positions=4)
     far = torch.tensor([[3, 4, 70]])
     added = embedding(torch.full((1, 3), 5), far) - embedding.tokens.weight[5]
     assert_close(added, sinusoids(far, 6), **CLOSE)
 
 
 def test_an_embedding_that_knows_the_end_of_its_positions_is_the_same():
-    embedding, places = Embedding(9, 6, "sinusoidal", longest=4), torch.tensor([3, 0, 70, 3])
+    embedding, places = Embedding(9, 6, "sinusoidal", max_positions=4), torch.tensor([3, 0, 70, 3])
     tokens = torch.tensor([4, 5, 6, 7])
     assert torch.equal(embedding(tokens, places, end=71), embedding(tokens, places))
 
 
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
-        Embedding(9, 6, "learned", longest=4)(torch.tensor([[5]]), torch.tensor([[4]]))
+        Embedding(9, 6, "learned", max_positions=4)(torch.tensor([[5]]), torch.tensor([[4]]))
 
 
 def test_a_sinusoidal_table_is_neither_trained_nor_saved():
-    embedding = Embedding(9, 6, "sinusoidal", longest=4)
+    embedding = Embedding(9, 6, "sinusoidal", max_positions=4)
     assert [name for name, _ in embedding.named_parameters()] == list(embedding.state_dict()) == ["tokens.weight"]
 
 

@@ -13,8 +13,8 @@ import pytest
 from tasks.errors import UserError
 from tests.experiment.test_extend import tfstudy
 from tests.report.test_tables import result, write
-from tfstudy.analysis.collection import some
-from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.collection import read_finished
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.error_kinds import KINDS
 from tfstudy.report import html_page
 from tfstudy.report.comparisons import findings
@@ -87,7 +87,7 @@ def no_figures(monkeypatch):
 
 def test_a_report_has_everything_in_its_order(study, tmp_path):
     out = tmp_path / "out"
-    path, made = publish(some(study), out)
+    path, made = publish(read_finished(study), out)
     text = path.read_text()
     heads = ["Verdicts", "Table", "Figures", "Errors", "Protocol", "Left out"]
     assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == heads  # no claims, so no section of them
@@ -104,7 +104,7 @@ def test_a_report_has_everything_in_its_order(study, tmp_path):
 
 
 def test_a_page_asks_for_nothing(study, tmp_path):
-    text = publish(some(study), tmp_path / "out")[0].read_text()
+    text = publish(read_finished(study), tmp_path / "out")[0].read_text()
     page = Page(text)
     assert all(source.startswith("data:") for source in page.values("img", "src") + page.values("link", "href"))
     assert page.values("script", "src") == []
@@ -114,12 +114,12 @@ def test_a_page_asks_for_nothing(study, tmp_path):
 
 def test_every_link_leads_to_what_is_there(study, tmp_path):
     out = tmp_path / "elsewhere" / "out"
-    page = Page(publish(some(study), out)[0].read_text())
+    page = Page(publish(read_finished(study), out)[0].read_text())
     links, ids = page.values("a", "href"), {attributes.get("id") for _, attributes in page.elements}
     runs = {
         (out / unquote(link)).resolve() for link in links if "s" in Path(link).name[:1] and not link.startswith("#")
     }
-    assert runs >= {run.path.resolve() for run in some(study).runs}
+    assert runs >= {run.path.resolve() for run in read_finished(study).runs}
     assert all((link[1:] in ids) if link.startswith("#") else (out / unquote(link)).exists() for link in links)
     told = re.findall(r"\]\(([^)]+)\)", (out / "report.md").read_text())
     assert len(told) > 9
@@ -129,7 +129,7 @@ def test_every_link_leads_to_what_is_there(study, tmp_path):
 @pytest.mark.usefixtures("no_figures")
 def test_links_survive_names_that_an_address_can_not_have(tmp_path):
     study = write(tmp_path / "a study, 100%?#", result(0))
-    page = Page(publish(some(study), tmp_path / "out")[0].read_text())
+    page = Page(publish(read_finished(study), tmp_path / "out")[0].read_text())
     [link] = {link for link in page.values("a", "href") if not link.startswith("#")}
     assert (tmp_path / "out" / unquote(link)).resolve() == next(study.glob("*/*/s*"))
     assert not re.search(r"[ ?#]", link)
@@ -164,7 +164,7 @@ def test_of_many_verdicts_the_clearest_are_told(study, monkeypatch):
 
 @pytest.mark.usefixtures("no_figures")
 def test_the_table_and_the_verdicts_are_the_same_on_the_forge(study, tmp_path):
-    _, made = publish(some(study), tmp_path / "out")
+    _, made = publish(read_finished(study), tmp_path / "out")
     text = (tmp_path / "out" / "report.md").read_text()
     for line in made.lines:
         assert f"{line.cells['exact match']}" in text
@@ -182,7 +182,7 @@ def test_claims_have_a_section_if_there_are_any(study, tmp_path):
     claims = Claims(
         [Claim("L1", "It <learns>", "refuted", "all parts", ["a: 1 [0, 2]", "b"], "a book", [run])], ["how"]
     )
-    text = publish(some(study), tmp_path / "out", claims)[0].read_text()
+    text = publish(read_finished(study), tmp_path / "out", claims)[0].read_text()
     assert text.index('id="verdicts"') < text.index('id="claims"') < text.index('id="table"')
     assert "It &lt;learns&gt;" in text
     assert "<ol><li>a: 1 [0, 2]</li><li>b</li></ol>" in text
@@ -193,18 +193,18 @@ def test_claims_have_a_section_if_there_are_any(study, tmp_path):
 
 
 def test_claims_that_a_study_has_runs_for_are_judged(study, tmp_path):
-    found = claims_of(some(study))
+    found = claims_of(read_finished(study))
     length = next(claim for claim in found.rows if claim.id == "L3")
     assert len(length.evidence) == 2
     assert length.evidence[0].startswith("lstm on length, said to be 18.2 ± 5: 21.5 [")
     assert {path.parent.name for path in length.runs} == {"lstm", "transformer"}
     assert "L2" not in {claim.id for claim in found.rows}  # is on another split
-    assert claims_of(some(write(tmp_path / "other", result(0, split="no_such")))).rows == []
+    assert claims_of(read_finished(write(tmp_path / "other", result(0, split="no_such")))).rows == []
 
 
 @pytest.mark.usefixtures("no_figures")
 def test_predictions_are_escaped(study, tmp_path):
-    text = publish(some(study), tmp_path / "out")[0].read_text()
+    text = publish(read_finished(study), tmp_path / "out")[0].read_text()
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert [found for found, _ in Page(text).elements].count("script") == 1
@@ -213,19 +213,19 @@ def test_predictions_are_escaped(study, tmp_path):
 @pytest.mark.usefixtures("no_figures")
 def test_a_name_that_is_no_text_does_not_stop_a_report(tmp_path):
     study = write(tmp_path / os.fsdecode(b"caf\xe9"), result(0))
-    text = publish(some(study), tmp_path / "out")[0].read_text()
+    text = publish(read_finished(study), tmp_path / "out")[0].read_text()
     assert r"<h1>caf\udce9</h1>" in text
     assert "../caf%E9/scan-length/" in text
 
 
 @pytest.mark.usefixtures("no_figures")
 def test_the_same_records_give_the_same_bytes(study, tmp_path):
-    one, other = (publish(some(study), tmp_path / name)[0].read_bytes() for name in ("one", "two"))
+    one, other = (publish(read_finished(study), tmp_path / name)[0].read_bytes() for name in ("one", "two"))
     assert one == other
 
 
 def test_the_first_wrong_token_is_marked(study):
-    found = browse(rows(some(study).runs))
+    found = browse(conditions(read_finished(study).runs))
     cnn = found.rows[0]
     assert (cnn.row.arch, cnn.seeds, cnn.n) == ("cnn", [0, 1, 2, 3], 16)
     kinds = {kind.name: kind for kind in cnn.kinds}
@@ -241,7 +241,7 @@ def test_the_first_wrong_token_is_marked(study):
 
 def test_examples_are_few_and_from_everywhere(tmp_path):
     study = predict(write(tmp_path / "study", result(0)), *[(GOLD, "a b")] * 100)
-    [kind] = browse(rows(some(study).runs)).rows[0].kinds
+    [kind] = browse(conditions(read_finished(study).runs)).rows[0].kinds
     assert (kind.n, len(kind.examples)) == (100, EXAMPLES)
     assert [one.source for one in kind.examples[:3]] == ["s0", "s5", "s10"]
 
@@ -263,14 +263,14 @@ def test_predictions_that_are_not_there_are_said_so(tmp_path, content):
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(UserError, match="has no predictions of 'test' that can be read"):
         predictions(file.parent.parent, "test")
-    found = browse(rows(some(study).runs))
+    found = browse(conditions(read_finished(study).runs))
     assert found.rows == []
     assert found.notes[-1] == "No predictions that can be read are in the records of 1 rows: scan length lstm."
 
 
 def test_of_many_rows_some_are_browsed_and_it_is_said(study, monkeypatch):
     monkeypatch.setattr("tfstudy.report.error_browser.FILES", 2)
-    found = browse(rows(some(study).runs))
+    found = browse(conditions(read_finished(study).runs))
     assert [one.seeds for one in found.rows] == [[0], [0]]
     assert found.notes[1] == "Only the first 2 of 3 rows are here, so that the file stays small."
     assert "all predictions of the first seed" in found.notes[0]
@@ -278,7 +278,7 @@ def test_of_many_rows_some_are_browsed_and_it_is_said(study, monkeypatch):
 
 
 def test_the_protocol_tells_once_what_all_rows_share(study):
-    found = ledger(rows(some(study).runs))
+    found = ledger(conditions(read_finished(study).runs))
     assert found.shared["checkpoint"] == "last"
     assert found.shared["data hash"] == "d" * 12
     assert found.shared["versions"] == "python 3.11, torch 2.9"
@@ -291,7 +291,7 @@ def test_the_protocol_tells_once_what_all_rows_share(study):
 def test_what_a_record_does_not_say_is_unknown(tmp_path):
     study = write(tmp_path / "study", result(0, overlap={}))
     next(study.glob("*/*/*/test_reads.csv")).unlink()
-    [entry] = ledger(rows(some(study).runs)).entries
+    [entry] = ledger(conditions(read_finished(study).runs)).entries
     facts = {
         name: entry.facts[name] for name in ("versions", "data hash", "commit", "overlap with train", "test reads")
     }
@@ -305,7 +305,7 @@ def test_diverged_runs_are_named_with_the_reason(tmp_path):
         key: value for key, value in result(1, status="diverged", reason="loss is nan").items() if key != "splits"
     }
     study = write(tmp_path / "study", result(0), diverged)
-    text = publish(some(study), tmp_path / "out")[0].read_text()
+    text = publish(read_finished(study), tmp_path / "out")[0].read_text()
     assert "diverged and measured nothing: loss is nan" in text
 
 
@@ -314,18 +314,18 @@ def test_a_report_writes_its_own_files_alone(study, tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     (out / "notes.txt").write_text("mine")
-    publish(some(study), out)
-    publish(some(study), out)
+    publish(read_finished(study), out)
+    publish(read_finished(study), out)
     assert sorted(item.name for item in out.iterdir()) == ["index.html", "notes.txt", "report.md"]
     assert (out / "notes.txt").read_text() == "mine"
 
 
 def test_figures_of_a_former_report_do_not_stay(study, tmp_path, monkeypatch):
     out = tmp_path / "out"
-    publish(some(study), out)
+    publish(read_finished(study), out)
     (out / "figures" / "mine.svg").write_text("")
     monkeypatch.setattr("tfstudy.report.study_page.figures", lambda study: [])
-    publish(some(study), out)
+    publish(read_finished(study), out)
     assert [item.name for item in (out / "figures").iterdir()] == ["mine.svg"]
 
 
@@ -333,7 +333,7 @@ def test_figures_of_a_former_report_do_not_stay(study, tmp_path, monkeypatch):
 def test_what_is_not_a_report_is_left_as_it_is(study, tmp_path, name):
     (tmp_path / name).write_text("<h1>mine</h1>")
     with pytest.raises(UserError, match=f"{name} is not a report of tfstudy"):
-        publish(some(study), tmp_path)
+        publish(read_finished(study), tmp_path)
     assert (tmp_path / name).read_text() == "<h1>mine</h1>"
     assert sorted(item.name for item in tmp_path.iterdir()) == sorted([name, "study"])
 
@@ -341,23 +341,23 @@ def test_what_is_not_a_report_is_left_as_it_is(study, tmp_path, name):
 def test_a_file_or_a_run_is_no_place_for_a_report(study, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="must be a folder"):
-        publish(some(study), tmp_path / "file")
+        publish(read_finished(study), tmp_path / "file")
     with pytest.raises(UserError, match="must not be a run's folder"):
-        publish(some(study), next(study.glob("*/lstm/s*")))
+        publish(read_finished(study), next(study.glob("*/lstm/s*")))
 
 
 @pytest.mark.usefixtures("no_figures")
 def test_what_fails_leaves_the_former_page_whole(study, tmp_path, monkeypatch):
-    path = publish(some(study), tmp_path / "out")[0]
+    path = publish(read_finished(study), tmp_path / "out")[0]
     before = path.read_bytes()
     monkeypatch.setattr(html_page, "hypertext", lambda made: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        publish(some(study), tmp_path / "out")
+        publish(read_finished(study), tmp_path / "out")
     monkeypatch.undo()
     monkeypatch.setattr("tfstudy.report.study_page.figures", lambda study: [])
     monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(UserError, match="No space left on device"):
-        publish(some(study), tmp_path / "out")
+        publish(read_finished(study), tmp_path / "out")
     assert path.read_bytes() == before
     assert sorted(item.name for item in path.parent.iterdir()) == ["index.html", "report.md"]
 

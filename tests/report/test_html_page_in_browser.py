@@ -9,7 +9,7 @@ import pytest
 
 from tests.report.test_html_page import predict, rival
 from tests.report.test_tables import result, write
-from tfstudy.analysis.collection import some
+from tfstudy.analysis.collection import read_finished
 from tfstudy.report.html_page import publish
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -49,7 +49,7 @@ def page(tmp_path_factory) -> Path:
     made = [result(seed, 0.09 + seed / 100) for seed in range(3)] + [rival(seed, 0.8 + seed / 50) for seed in range(3)]
     study = write(folder / "study", *made, rival(0, 1.0, "transformer"))
     predict(study, (GOLD, GOLD), (GOLD, "a b"), (GOLD, "a x c d"), (GOLD, HOSTILE))
-    return publish(some(study), folder / "out")[0]
+    return publish(read_finished(study), folder / "out")[0]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from tasks.errors import UserError
 from tests.report.test_tables import result, write
 from tfstudy.analysis.collection import read
 from tfstudy.analysis.comparisons import spread
-from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.error_kinds import KINDS
 from tfstudy.cli import main
 from tfstudy.evaluation.lengths import ENOUGH
@@ -186,7 +186,7 @@ def test_rows_of_many_splits_stand_in_columns():
 
 def test_split_has_mean_interval_seeds_and_published_figures(tmp_path):
     study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
-    [row] = rows(read(study).runs)
+    [row] = conditions(read(study).runs)
     [axes] = drawn(study, "split").axes
     black = [line.get_xdata()[0] for line in axes.lines if colour(line) == "#000000"]
     assert sorted(black) == sorted(quoted(row, "exact_match"))
@@ -273,7 +273,7 @@ def test_operands_are_counted_over_seeds_and_splits_with_a_box_of_what_was_train
         predict(study, one, ("1 + 2", "3", "3", {"digits_left": 1, "digits_right": 1}))
         wrong = ("10 + 2", "12", "12" if seed else "13", {"digits_left": 2, "digits_right": 1})
         predict(study, one, wrong, split="test_long")
-    row = rows(read(study).runs)[0]
+    row = conditions(read(study).runs)[0]
     assert counts_of(row) == {(1, 1): (2, 2), (2, 1): (1, 2)}
     assert trained_on(row) == (1, 1, 1, 2)
     one = picture(read(study), "operands")

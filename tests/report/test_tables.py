@@ -10,7 +10,7 @@ import pytest
 
 from tasks.errors import UserError
 from tfstudy.analysis.collection import read
-from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.published import published
 from tfstudy.report.markup import FORMATS, columns, markdown
 from tfstudy.report.run_summary import summary
@@ -22,7 +22,7 @@ def result(seed=0, exact=0.5, **more):
     part["metrics"] = {"exact_match": exact, "token_accuracy": 0.7, "oracle_length_exact_match": 0.6}
     made = {
         "format": 1, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
-        "seed": seed, "experiment": "e", "decode": {"method": "greedy"}, "eval": {"limit": 0}, "device": "cpu",
+        "seed": seed, "experiment": "e", "decode": {"method": "greedy"}, "eval": {"max_examples": 0}, "device": "cpu",
         "smoke": False, "status": "finished", "checkpoint": "last", "parameters": 1000, "overlap": {"test": 0},
         "train_seconds": 30.0, "evaluate_seconds": 6.0, "splits": {"test": part},
     }  # fmt: skip
@@ -84,7 +84,7 @@ def test_l90_is_the_median_of_seeds(tmp_path):
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
-    found = rows(read(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
+    found = conditions(read(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
     assert [(len(row.runs), row.name) for row in found] == [(1, "default model.dim=e"), (1, "default model.dim=other")]
 
 
@@ -92,7 +92,7 @@ def test_rows_of_one_config_are_told_apart_by_their_data_and_code(tmp_path):
     study = write(tmp_path, result(0), result(0, experiment="other", run="ab"))
     path = study / "scan-length" / "lstm" / "s0-ab" / "config.yaml"
     path.write_text(path.read_text().replace("other", "e"))
-    assert [row.name for row in rows(read(study).runs)] == ["default experiment=e", "default experiment=other"]
+    assert [row.name for row in conditions(read(study).runs)] == ["default experiment=e", "default experiment=other"]
 
 
 def test_diverged_runs_are_counted(tmp_path):

@@ -17,7 +17,7 @@ from tests.experiment.test_extend import TASK, added, tfstudy
 from tests.experiment.test_resume import assert_same, at_row, command, folder, killed
 from tfstudy.runs.files import write_whole
 from tfstudy.runs.reader import find_run, find_runs, read_result
-from tfstudy.runs.writer import Record, set_aside
+from tfstudy.runs.writer import RunFolder, set_aside
 from tfstudy.training.loggers import MetricsFile
 
 
@@ -87,13 +87,13 @@ def test_a_run_whose_result_can_not_be_written_is_not_finished(monkeypatch, caps
 
 def test_a_result_that_holds_no_number_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="Out of range float"):
-        Record(tmp_path, "0" * 64).finish({"loss": float("nan")})
+        RunFolder(tmp_path, "0" * 64).finish({"loss": float("nan")})
     assert not (tmp_path / "result.json").exists()
 
 
 def test_the_same_predictions_are_the_same_bytes(tmp_path, monkeypatch):
     rows = [{"source": "ä", "prediction": "b c"}, {"source": "", "prediction": ""}]
-    writer = Record(tmp_path, "0" * 64)
+    writer = RunFolder(tmp_path, "0" * 64)
     written = []
     for now in (1.0, 1e9):
         monkeypatch.setattr("time.time", lambda now=now: now)
@@ -278,7 +278,7 @@ def test_a_lost_checkpoint_means_to_begin_anew(capsys):
 def test_an_edited_config_is_refused_and_nothing_is_changed(edit, finished, capsys):
     path = begun(40 if finished else 5)
     if finished:
-        Record(path, "0" * 64).finish({"status": "made up"})
+        RunFolder(path, "0" * 64).finish({"status": "made up"})
     config = path / "config.yaml"
     config.write_text(edit(config.read_text()))
     before = files(path)
@@ -321,16 +321,16 @@ def test_a_folder_without_a_result_is_no_finished_run(tmp_path):
 def test_rewinding_drops_later_rows_and_a_half_written_last_line(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("step,metric,value\n5,a,1.0\n10,a,2.0\n10,b,3.0\n15,a,4.0\n10,hal")
-    Record(tmp_path, "").rewind(10)
+    RunFolder(tmp_path, "").rewind(10)
     assert path.read_text() == "step,metric,value\n5,a,1.0\n10,a,2.0\n10,b,3.0\n"
-    Record(tmp_path, "").rewind(0)
+    RunFolder(tmp_path, "").rewind(0)
     assert path.read_text() == "step,metric,value\n"
 
 
 def test_a_half_written_header_is_written_again(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("step,met")
-    Record(tmp_path, "").rewind(0)
+    RunFolder(tmp_path, "").rewind(0)
     MetricsFile(path).log_metrics({"a": 1.0}, 5)
     assert path.read_text() == "step,metric,value\n5,a,1.0\n"
 

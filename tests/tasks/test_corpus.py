@@ -488,9 +488,13 @@ def test_longer_sources_are_tests_by_how_much_longer_they_are():
     }  # fmt: skip
     assert by_length(held_out, 0, of(9), []) == held_out
     assert set(by_length({"test": of(5)}, 4, [], [])) == {"test_1_5x"}
-    with pytest.raises(UserError, match=r"data\.longest must be less than the words of the longest source, but is 8"):
+    with pytest.raises(
+        UserError, match=r"data\.max_train_length must be less than the words of the longest source, but is 8"
+    ):
         by_length(held_out, 8, [], [])
-    with pytest.raises(UserError, match=r"data\.longest makes a split 'test_2x', but the corpus has one already"):
+    with pytest.raises(
+        UserError, match=r"data\.max_train_length makes a split 'test_2x', but the corpus has one already"
+    ):
         by_length({"test_2x": of(5)}, 4, [], [])
 
 

@@ -240,7 +240,7 @@ def test_what_was_left_out_is_noted(few, monkeypatch):
 
 
 def test_the_embedded_pair_also_has_tests_of_length(few):
-    task = translation(pairs=200, longest=6)
+    task = translation(pairs=200, max_train_length=6)
     lengths = {split: [e.tags["length"] for e in task.examples(split)] for split in task.splits().all}
     for split in ("train", "validation", "test"):
         assert max(lengths[split]) <= 6
@@ -253,8 +253,8 @@ def test_the_embedded_pair_also_has_tests_of_length(few):
 
 
 def test_a_bound_that_leaves_too_few_pairs_is_refused(few):
-    with pytest.raises(UserError, match=r"data\.longest must leave 50 training pairs, but 1 leaves 0"):
-        translation(pairs=50, longest=1)
+    with pytest.raises(UserError, match=r"data\.max_train_length must leave 50 training pairs, but 1 leaves 0"):
+        translation(pairs=50, max_train_length=1)
 
 
 def test_phenomena_are_scored_with_the_embedded_pair(embedded):
@@ -392,7 +392,7 @@ def test_pairs_of_too_many_subwords_are_dropped_from_train_alone(tmp_path):
 
 
 def test_a_corpus_has_tests_of_length_that_do_not_depend_on_the_subset(root):
-    few, all_ = (translation(split="corpus", root=root, longest=4, pairs=pairs) for pairs in (20, 0))
+    few, all_ = (translation(split="corpus", root=root, max_train_length=4, pairs=pairs) for pairs in (20, 0))
     assert few.splits() == all_.splits()
     for split in few.splits().held_out:
         assert few.examples(split)

@@ -15,9 +15,9 @@ import tasks
 from tests.experiment.test_extend import TASK, added, tfstudy
 from tests.experiment.test_resume import assert_same, at_row, command, folder, killed, undisturbed  # noqa: F401
 from tfstudy.cli import grids
-from tfstudy.experiment.options import Options
+from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
-from tfstudy.runs.writer import Record
+from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 
 METHODS = ("log_hyperparams", "log_metrics", "save", "finalize")
@@ -128,7 +128,7 @@ def test_a_resumed_run_goes_on_in_the_same_place():
     killed([*command(), "--logger", "fake"], at_row(25))
     assert tfstudy(*command(), "--logger", "fake") == 0
     [fake] = Fake.made
-    assert fake.place == (folder() / "logs" / "fake", Record(folder(), "").result["run"], fake.place.name, 20)
+    assert fake.place == (folder() / "logs" / "fake", RunFolder(folder(), "").result["run"], fake.place.name, 20)
     assert fake.place.name == "/".join(folder().parts[-3:])
     assert [call[1] for call in fake.calls if call[0] == "log_metrics"] == [25, 30, 30, 35, 40, 40]
 
@@ -140,8 +140,8 @@ def test_a_run_that_diverges_tells_its_logger_so(capsys):
 
 def test_only_the_first_process_of_a_run_logs(tmp_path):
     config = SimpleNamespace(model_dump=lambda mode: {})
-    assert loggers.build(["fake"], Record(tmp_path / "a/b/c", "0"), config, 0, rank=1) == []
-    assert len(loggers.build(["fake"], Record(tmp_path / "a/b/c", "0"), config, 0, rank=0)) == 1
+    assert loggers.build(["fake"], RunFolder(tmp_path / "a/b/c", "0"), config, 0, rank=1) == []
+    assert len(loggers.build(["fake"], RunFolder(tmp_path / "a/b/c", "0"), config, 0, rank=0)) == 1
 
 
 def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
@@ -181,7 +181,7 @@ def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(
 def test_from_python_an_absent_package_is_refused_before_anything_starts(monkeypatch):
     monkeypatch.setattr(loggers, "installed", lambda name: False)
     with pytest.raises(tasks.base.UserError, match="not installed here"):
-        run(None, Path("results"), "runs", Options(accelerator="cpu", loggers=("wandb",)))
+        run(None, Path("results"), "runs", RunOptions(accelerator="cpu", loggers=("wandb",)))
 
 
 # The packages themselves, where they are installed
@@ -225,7 +225,7 @@ def test_mlflow_holds_a_resumed_run_as_one(monkeypatch):
 def test_wandb_is_offline_and_keeps_the_id_of_a_resumed_run(monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     path = logged_twice("wandb")
-    identity = Record(folder(), "").result["run"]
+    identity = RunFolder(folder(), "").result["run"]
     parts = [item for item in (path / "wandb").iterdir() if item.name.startswith("offline-run-")]
     assert 1 <= len(parts) <= 2  # two in different seconds
     assert all(item.name.endswith(identity) for item in parts)

@@ -25,7 +25,7 @@ from tfstudy.data.vocabulary import BOS, PAD
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.experiment import prepare
 from tfstudy.runs.reader import find_runs, read_result
-from tfstudy.runs.writer import Record
+from tfstudy.runs.writer import RunFolder
 from tfstudy.training import module as training
 from tfstudy.training.checkpoints import model_weights
 from tfstudy.training.fit import fit
@@ -44,9 +44,11 @@ def _reverse(tmp_path, monkeypatch):
 
 def parts(arch: str = "lstm", dropout: float = 0.0, seed: int = 0, **train) -> tuple[Seq2Seq, TaskData]:
     """A module and its data."""
-    config = TrainConfig(**{"steps": 4, "batch_size": 16, "log_every": 1, "check_every": 2, "warmup": 0} | train)
+    config = TrainConfig(
+        **{"steps": 4, "batch_size": 16, "log_interval": 1, "validation_interval": 2, "warmup_steps": 0} | train
+    )
     task = tasks.find("reverse")(tasks.find("reverse").Config(split="short"))
-    data = TaskData(task, config.batch_size, config.batch_tokens, config.batching, seed, config.parts)
+    data = TaskData(task, config.batch_size, config.batch_tokens, config.batching, seed, config.micro_batches)
     torch.manual_seed(seed)
     cls = models.find(arch)
     model = cls(cls.Config(dim=16, dropout=dropout, **SMALL[arch]), len(data.source_vocab), len(data.target_vocab))
@@ -68,7 +70,7 @@ def same(one: torch.nn.Module, other: torch.nn.Module, **close) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("schedule", "warmup", "steps", "expected"),
+    ("schedule", "warmup_steps", "steps", "expected"),
     [
         ("cosine", 4, 8, [0.25, 0.5, 0.75, 1.0, 0.9045, 0.6545, 0.3455, 0.0955, 0.0]),
         ("cosine", 0, 3, [0.8536, 0.5, 0.1464, 0.0]),
@@ -80,8 +82,8 @@ def same(one: torch.nn.Module, other: torch.nn.Module, **close) -> bool:
         ("cosine", 5, 5, [0.2, 0.4, 0.6, 0.8, 1.0]),
     ],
 )
-def test_the_schedule_is_as_computed_by_hand(schedule, warmup, steps, expected):
-    config = TrainConfig(schedule=schedule, warmup=warmup, steps=steps)
+def test_the_schedule_is_as_computed_by_hand(schedule, warmup_steps, steps, expected):
+    config = TrainConfig(schedule=schedule, warmup_steps=warmup_steps, steps=steps)
     assert [rate(config, step) for step in range(len(expected))] == pytest.approx(expected, abs=1e-4)
 
 
@@ -92,7 +94,7 @@ def test_the_optimiser_follows_the_schedule_at_every_step():
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
             rates.append(optimizer.param_groups[0]["lr"])
 
-    module = trained(steps=5, warmup=2, learning_rate=0.1, callbacks=[Watch()])
+    module = trained(steps=5, warmup_steps=2, learning_rate=0.1, callbacks=[Watch()])
     assert rates == pytest.approx([0.1 * rate(module.config, step) for step in range(5)])
     assert rates[:2] == pytest.approx([0.05, 0.1])
 
@@ -103,8 +105,14 @@ def test_the_optimiser_follows_the_schedule_at_every_step():
 def test_accumulating_two_batches_equals_one_batch_of_both():
     """Equal weight for each batch: with as many labels in both, the mean of both gradients is the whole's."""
     size = 8
-    settings = {"optimizer": "sgd", "learning_rate": 0.1, "clip": 0, "weight_decay": 0, "schedule": "constant"}
-    one, data = parts(batch_size=size, accumulate=2, steps=1, **settings)
+    settings = {
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "gradient_clip_norm": 0,
+        "weight_decay": 0,
+        "schedule": "constant",
+    }
+    one, data = parts(batch_size=size, accumulate_grad_batches=2, steps=1, **settings)
     fit(one, data, accelerator="cpu")
     other, _ = parts(batch_size=size)
     other.model.load_state_dict(parts(batch_size=size)[0].model.state_dict())
@@ -167,14 +175,14 @@ def test_the_gradient_is_clipped_as_a_whole_and_its_norm_before_that_is_kept():
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
             norms.append(torch.stack([p.grad.norm() for p in pl_module.parameters()]).norm().item())
 
-    module = trained(steps=1, clip=0.01, callbacks=[Watch()])
+    module = trained(steps=1, gradient_clip_norm=0.01, callbacks=[Watch()])
     clipped = norms[0] if norms[0] < 0.011 else None
     norm = float(module._gradient_norm)
     assert norm > 0.011
     after = torch.stack([p.grad.norm() for p in module.parameters() if p.grad is not None])
     assert clipped is None or clipped == pytest.approx(0.01, rel=1e-3)
     assert len(after) == 0 or after.norm().item() == pytest.approx(0.01, rel=1e-3)
-    unclipped = trained(steps=1, clip=0)
+    unclipped = trained(steps=1, gradient_clip_norm=0)
     assert float(unclipped._gradient_norm) == pytest.approx(norm, rel=1e-5)
 
 
@@ -196,12 +204,12 @@ def test_own_words_are_what_greedy_decoding_says(arch):
 def test_teacher_forcing_of_zero_feeds_the_models_own_words(monkeypatch):
     fed = []
     monkeypatch.setattr(training, "own_words", lambda *args: fed.append(1) or own_words(*args))
-    trained(teacher_forcing=0.0, parts=1)
+    trained(teacher_forcing=0.0, micro_batches=1)
     assert len(fed) == 4
     fed.clear()
-    trained(teacher_forcing=1.0, parts=1)
+    trained(teacher_forcing=1.0, micro_batches=1)
     assert not fed
-    trained(teacher_forcing=0.5, parts=1, steps=20)
+    trained(teacher_forcing=0.5, micro_batches=1, steps=20)
     assert 3 < len(fed) < 17
 
 
@@ -254,9 +262,9 @@ def threads():
 @pytest.mark.parametrize("arch", SMALL)
 def test_the_number_of_threads_changes_no_weight(arch, threads):
     threads(1)
-    one = trained(arch, dropout=0.3, parts=3)
+    one = trained(arch, dropout=0.3, micro_batches=3)
     threads(3)
-    assert same(one, trained(arch, dropout=0.3, parts=3))
+    assert same(one, trained(arch, dropout=0.3, micro_batches=3))
     assert torch.get_num_threads() == 3, "training leaves the number of threads as it was"
 
 
@@ -264,7 +272,7 @@ def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, m
     monkeypatch.setattr(training, "summed_loss", lambda logits, *_: logits.sum() * math.nan)
     threads(3)
     with pytest.raises(DivergenceError):
-        trained("transformer", parts=3)
+        trained("transformer", micro_batches=3)
     assert torch.get_num_threads() == 3
 
 
@@ -294,14 +302,14 @@ def test_mixed_precision_runs(arch):
 
 
 def test_a_run_that_diverges_is_a_result_without_metrics(capsys):
-    words = ["--set", "train.learning_rate=1e6", "--set", "train.optimizer=sgd", "--set", "train.clip=0"]
+    words = ["--set", "train.learning_rate=1e6", "--set", "train.optimizer=sgd", "--set", "train.gradient_clip_norm=0"]
     assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
     result = read_result(folder())
     assert result["status"] == "diverged"
     assert "the training loss is nan at step" in result["reason"] or "the training loss is inf" in result["reason"]
     assert "splits" not in result
     assert not (folder() / "predictions").exists()
-    assert Record(folder(), "").test_reads() == {}
+    assert RunFolder(folder(), "").test_reads() == {}
     assert "diverged (the training loss is" in capsys.readouterr().out
     assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
     assert "already done" in capsys.readouterr().out
@@ -316,21 +324,21 @@ def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatc
         return real(logits, gold, smoothing) * (math.nan if sum(steps) > 12 else 1)
 
     monkeypatch.setattr(training, "summed_loss", late)
-    assert tfstudy(*command("lstm", "--set", "train.parts=1")) == 1
+    assert tfstudy(*command("lstm", "--set", "train.micro_batches=1")) == 1
     assert read_result(folder())["status"] == "diverged"
     assert (folder() / "checkpoints/last.ckpt").exists()
     for words in (["predict", folder(), "a"], ["evaluate", folder()]):
         capsys.readouterr()
         assert tfstudy(*words) == 2
         assert "diverged" in capsys.readouterr().err
-    assert Record(folder(), "").test_reads() == {}
+    assert RunFolder(folder(), "").test_reads() == {}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_loss_that_is_no_number_raises_when_it_is_read(value, monkeypatch):
     monkeypatch.setattr(training, "summed_loss", lambda logits, *_: logits.sum() * value)
     with pytest.raises(DivergenceError, match=r"the training loss is (?:nan|inf|-inf) at step 2"):
-        trained(log_every=2)
+        trained(log_interval=2)
 
 
 def test_a_divergence_after_the_last_logged_step_is_a_divergence_too(monkeypatch):
@@ -341,7 +349,7 @@ def test_a_divergence_after_the_last_logged_step_is_a_divergence_too(monkeypatch
         return real(logits, gold, smoothing) * (math.nan if logits.requires_grad and len(calls) > 40 else 1)
 
     monkeypatch.setattr(training, "summed_loss", late)
-    more = ["train.steps=43", "train.parts=1", "train.check_every=50"]
+    more = ["train.steps=43", "train.micro_batches=1", "train.validation_interval=50"]
     assert tfstudy(*command("lstm", *(word for text in more for word in ("--set", text)))) == 1
     assert len(calls) >= 43
     assert read_result(folder())["status"] == "diverged"
@@ -455,8 +463,8 @@ def test_two_devices_train_as_one_does(monkeypatch):
 def test_a_compiled_model_trains_as_an_eager_one_does(arch):
     if not shutil.which("gcc") and not shutil.which("g++"):
         pytest.skip("torch.compile needs a compiler")
-    eager = metrics(shell("eager", "--set", "train.parts=1", arch=arch))
-    compiled = metrics(shell("compiled", "--set", "train.parts=1", "--set", "train.compile=true", arch=arch))
+    eager = metrics(shell("eager", "--set", "train.micro_batches=1", arch=arch))
+    compiled = metrics(shell("compiled", "--set", "train.micro_batches=1", "--set", "train.compile=true", arch=arch))
     assert eager.keys() == compiled.keys()
     for key, value in eager.items():
         assert compiled[key] == pytest.approx(value, abs=1e-3, rel=1e-3), key

@@ -15,14 +15,20 @@ from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import merge, resolve
 from tfstudy.experiment import run as experiment
-from tfstudy.experiment.options import Options
+from tfstudy.experiment.options import RunOptions
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.reader import find_runs, read_result
 from tfstudy.tuning import samplers, search, space
 from tfstudy.tuning.best_presets import NAME, best, keep, preset_text, sections
 from tfstudy.tuning.space import Choice, Range, draw, parse
 
-SMALL = ("train.check_every=10", "train.log_every=5", "train.batch_size=8", "model.dim=16", "eval.limit=24")
+SMALL = (
+    "train.validation_interval=10",
+    "train.log_interval=5",
+    "train.batch_size=8",
+    "model.dim=16",
+    "eval.max_examples=24",
+)
 WIDTHS = {"lstm": "lstm.model.hidden=16", "cnn": "cnn.model.channels=16"}
 
 
@@ -44,7 +50,7 @@ def made(given: search.Search, root: Path = Path("results-tuning")) -> list[sear
     """The trials of a search, made in this process."""
 
     def work(planned) -> bool:
-        options = Options(accelerator="cpu", tuning=True)
+        options = RunOptions(accelerator="cpu", tuning=True)
         for cell, _ in planned:
             experiment.run(cell.config, root, "reverse", options, say=lambda _: None)
         return True
@@ -60,7 +66,9 @@ def test_a_search_is_said_as_a_range_or_a_list():
     assert parse("model.layers=1..4") == ("model.layers", Range(1, 4, False, True))
     assert parse("model.dropout=0..0.5") == ("model.dropout", Range(0, 0.5, False, False))
     assert parse("width=1..2") == ("width", Range(1, 2, False, False)), "a factor is no whole number"
-    assert parse("train.clip=[1e-3, 2]") == ("train.clip", Choice((0.001, 2))), "YAML takes 1e-3 for a word"
+    assert parse("train.gradient_clip_norm=[1e-3, 2]") == ("train.gradient_clip_norm", Choice((0.001, 2))), (
+        "YAML takes 1e-3 for a word"
+    )
     assert parse("model.norm=[pre, post, pre]") == ("model.norm", Choice(("pre", "post")))
 
 
@@ -212,7 +220,7 @@ def test_the_preset_that_is_found_is_the_config_of_its_trial(capsys):
     for arch, each in chosen.items():
         tree = preset("reverse", arch, f"found.yaml:{NAME}")
         named = {"task": "reverse", "arch": arch, "data": {"split": "short"}}
-        assert resolve(merge(tree, named, {"eval": {"limit": 24}})) == each.trial.config
+        assert resolve(merge(tree, named, {"eval": {"max_examples": 24}})) == each.trial.config
         assert "eval" not in tree, "how trials were judged is no setting of the architecture"
     told = read_yaml(Path("found.yaml"))[NAME]["cnn"]["about"]
     for part in ("of 2 by random search, 20 steps each, 1 seed (0)", "model.kernel=[3, 5]", "0.0001..0.01:log"):
@@ -271,10 +279,10 @@ def test_evaluate_reads_no_test_split_of_a_trial(capsys):
 
 def test_a_run_does_not_pass_for_a_trial_nor_a_trial_for_a_run():
     [each] = made(search.search_of(words(archs=("lstm",), trials=1)))
-    plain = Options(accelerator="cpu")
+    plain = RunOptions(accelerator="cpu")
     with pytest.raises(UserError, match="is a trial of tuning"):
-        run(each.trial.config, Path("results-tuning"), "reverse", plain)
-    run(each.trial.config, Path("results"), "reverse", plain, say=lambda _: None)
+        experiment.run(each.trial.config, Path("results-tuning"), "reverse", plain)
+    experiment.run(each.trial.config, Path("results"), "reverse", plain, say=lambda _: None)
     with pytest.raises(UserError, match="is no trial of tuning"):
         made(search.search_of(words(archs=("lstm",), trials=1)), Path("results"))
     [path] = find_runs(Path("results"))
@@ -325,7 +333,7 @@ def test_the_command_makes_trials_in_processes_of_their_own_and_leaves_a_preset(
         ("--search model.dropout=0..1.5", "'model.dropout' must be less than 1, but is '1.5'"),
         ("--search widht=1..2", "did you mean 'width'?"),
         ("--arch lstm --search cnn.model.kernel=1..3", "'cnn.model.kernel=1..3' is of an architecture that --arch"),
-        ("--search trian.clip=1..2", "did you mean 'train'?"),
+        ("--search trian.gradient_clip_norm=1..2", "did you mean 'train'?"),
         ("--search train.steps=1..2", "--search can't range over 'train.steps'"),
         ("--search data.seed=1..2", "--search can't range over 'data.seed'"),
         ("--search model.dim=8..16 --match-params 9000", "--match-params decides the widths"),

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeVar
 
 from tasks.errors import UserError
 from tasks.scoring import wilson
-from tfstudy.analysis.collection import Measured, flat
+from tfstudy.analysis.collection import RunRecord, flat
 from tfstudy.analysis.comparisons import spread, step
-from tfstudy.analysis.conditions import UNTOLD, Row, rows, stream
+from tfstudy.analysis.conditions import UNTOLD, Condition, conditions, stream
 from tfstudy.analysis.statements import DIVERGED, NAMED, OVER_LENGTHS, Claim, Selector, Statement
 from tfstudy.analysis.statistics import ALPHA, Interval, against, compare, holm, interval, seeds_needed
 
@@ -45,7 +45,7 @@ class Finding(NamedTuple):
     """What the records say of a statement."""
 
     statement: Statement
-    rows: tuple[Row, ...]  # of, minus
+    conditions: tuple[Condition, ...]  # of, minus
     unused: int  # other rows that the statement tells too
     weighed: Weighed | None
     p: float  # corrected over the statements of the claim
@@ -62,7 +62,7 @@ class Judged(NamedTuple):
     findings: list[Finding]
 
 
-def judge(claim: Claim, known: Sequence[Row]) -> Judged:
+def judge(claim: Claim, known: Sequence[Condition]) -> Judged:
     """What the rows that there are say of the claim."""
     if not claim.parts:
         if not claim.tested_by:
@@ -96,7 +96,7 @@ def verdict(found: Finding, least: int) -> tuple[str, str]:
     if weighed is None:
         return NOT_RUN, "no two runs share data and settings" if found.unused else "no finished run of this kind"
     n = weighed.found.n
-    if found.statement.metric != DIVERGED and (lost := sum(len(row.diverged) for row in found.rows)):
+    if found.statement.metric != DIVERGED and (lost := sum(len(row.diverged) for row in found.conditions)):
         return UNDECIDED, f"{lost} diverged, so the mean is of those alone that did not"
     if n < least:
         return UNDECIDED, f"{n} of at least {least} seeds; about {max(least, weighed.needed or 0) - n} more"
@@ -111,7 +111,7 @@ def verdict(found: Finding, least: int) -> tuple[str, str]:
     return REFUTED, f"the whole interval lies {weighed.side} {weighed.bound:g}"
 
 
-def weighed_rows(statement: Statement, pair: Sequence[Row], tests: int = 1) -> Weighed:
+def weighed_rows(statement: Statement, pair: Sequence[Condition], tests: int = 1) -> Weighed:
     """What was measured on one row, or two, against what is said; `tests` are corrected for together."""
     first, *others = (figures(row, statement.metric) for row in pair)
     one = max(step(row) for row in pair) if statement.metric != DIVERGED else 0.0
@@ -177,7 +177,7 @@ def _side(found: Interval, bounds: Bounds) -> str:
     return "within" if within else "across"
 
 
-def figures(row: Row, metric: str) -> dict[int, float]:
+def figures(row: Condition, metric: str) -> dict[int, float]:
     """The metric by seed, in per cent: 100 for a run that diverged and 0 for one that did not, for `diverged`."""
     if metric == DIVERGED:
         return {run.result.seed: 100.0 * (not run.finished) for run in (*row.runs, *row.diverged)}
@@ -186,7 +186,7 @@ def figures(row: Row, metric: str) -> dict[int, float]:
     return row.by_seed(metric)
 
 
-def mean_of(row: Row, metric: str) -> Interval:
+def mean_of(row: Condition, metric: str) -> Interval:
     """The row's mean and its interval over seeds, within what the metric can be."""
     values = list(figures(row, metric).values())
     if metric == DIVERGED and values:
@@ -201,7 +201,7 @@ def mean_of(row: Row, metric: str) -> Interval:
 # Which rows a statement is about
 
 
-def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...], int]:
+def chosen(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
     """The row that a statement tells, or the two; and how many others it tells too. Never chosen by their figures.
 
     Of several it is the one that is most as its preset says, then the one with most seeds. Two rows must share all
@@ -211,7 +211,7 @@ def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...],
     if not statement.minus:
         return (nearest(firsts, lambda row: rank(row, statement.of)),) if firsts else (), max(0, len(firsts) - 1)
     seconds = [row for row in known if matches(row, statement.minus)]
-    buckets: dict[Hashable, tuple[list[Row], list[Row]]] = {}
+    buckets: dict[Hashable, tuple[list[Condition], list[Condition]]] = {}
     for side, some in enumerate((firsts, seconds)):
         for row in some:
             buckets.setdefault(_kept(row, statement), ([], []))[side].append(row)
@@ -219,10 +219,10 @@ def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...],
     if not pairs:
         return (), len(firsts) + len(seconds) if firsts and seconds else 0
 
-    def told(side: int) -> Callable[[Row], tuple[Any, ...]]:
+    def told(side: int) -> Callable[[Condition], tuple[Any, ...]]:
         return lambda row: rank(row, (statement.of, statement.minus)[side])
 
-    def together(pair: tuple[Row, Row]) -> tuple[Any, ...]:
+    def together(pair: tuple[Condition, Condition]) -> tuple[Any, ...]:
         both = [told(side)(row) for side, row in enumerate(pair)]
         return sum(r[0] for r in both), max(r[1] for r in both), [r[2:] for r in both]
 
@@ -230,12 +230,12 @@ def chosen(statement: Statement, known: Sequence[Row]) -> tuple[tuple[Row, ...],
     return best, len({id(row) for bucket in pairs for side in bucket for row in side} - {id(row) for row in best})
 
 
-def matches(row: Row, wanted: Selector) -> bool:
+def matches(row: Condition, wanted: Selector) -> bool:
     """Whether a row is one of those that these names and settings tell."""
     return all((getattr(row, key) if key in NAMED else row.config.get(key)) == value for key, value in wanted.items())
 
 
-def rows_of(claims: Iterable[Claim], runs: Sequence[Measured]) -> list[Row]:
+def rows_of(claims: Iterable[Claim], runs: Sequence[RunRecord]) -> list[Condition]:
     """The rows that statements may be about: of whole test splits, and by the tags that a statement names."""
     told: dict[str, set[tuple[str, str]]] = {}  # by tag, the experiments that a statement names with it
     for selector in (selector for c in claims for one in c.statements for selector in (one.of, one.minus) if selector):
@@ -243,7 +243,7 @@ def rows_of(claims: Iterable[Claim], runs: Sequence[Measured]) -> list[Row]:
     return [
         row
         for tag, places in sorted(told.items())
-        for row in rows([run for run in runs if (run.result.task, run.result.split) in places], tag)
+        for row in conditions([run for run in runs if (run.result.task, run.result.split) in places], tag)
     ]
 
 
@@ -252,7 +252,7 @@ def nearest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> It
     return items[0] if len(items) == 1 else min(items, key=key)
 
 
-def rank(row: Row, wanted: Selector) -> tuple[Any, ...]:
+def rank(row: Condition, wanted: Selector) -> tuple[Any, ...]:
     """Least for the row that is most as its preset says, but for what is wanted, then for the one with most seeds."""
     usual = {key: value for key, value in as_preset(row.task, row.split, row.arch, row.preset) if key not in wanted}
     differ = sum(row.config.get(key) != value for key, value in usual.items() if key not in UNTOLD)
@@ -272,7 +272,7 @@ def as_preset(task: str, split: str, arch: str, name: str) -> tuple[tuple[str, A
     return tuple((key, value) for key, value in flat(config.model_dump(mode="json")).items() if "." in key)
 
 
-def _kept(row: Row, statement: Statement) -> Hashable:
+def _kept(row: Condition, statement: Statement) -> Hashable:
     """What two rows must share to be compared: all data, decoding and evaluation, but for what is said of them,
     and of one architecture and preset all settings.
     """

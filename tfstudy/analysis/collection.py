@@ -30,7 +30,7 @@ HEAD = b"# tfstudy run "  # a config.yaml begins with it
 UNFINISHED, SMOKE, TRIAL = "not finished", "a smoke run", "a trial of tuning"
 
 
-class Measured(NamedTuple):
+class RunRecord(NamedTuple):
     """A run that has ended, and its folder."""
 
     path: Path
@@ -51,7 +51,7 @@ class Study(NamedTuple):
     """The runs of a folder, and those that are left out, each with the reason."""
 
     root: Path
-    runs: list[Measured]
+    runs: list[RunRecord]
     left_out: list[tuple[Path, str]]
 
     def told(self, most: int = 3) -> list[str]:
@@ -72,7 +72,7 @@ def read(root: Path) -> Study:
     """Every run under `root` that can be believed, in the order of their folders; `UserError` if there is no folder."""
     if not root.is_dir():
         raise UserError(f"there is no study {root}; `tfstudy status` lists those that are there")
-    runs: list[Measured] = []
+    runs: list[RunRecord] = []
     left_out: list[tuple[Path, str]] = []
     for path in find_runs(root):
         found = read_one(path)
@@ -86,7 +86,7 @@ def read(root: Path) -> Study:
     return Study(root, [run for run in kept if run.result.experiment in known], left_out)
 
 
-def some(root: Path) -> Study:
+def read_finished(root: Path) -> Study:
     """`read`, and `UserError` if no run is finished."""
     study = read(root)
     if not any(run.finished for run in study.runs):
@@ -95,7 +95,7 @@ def some(root: Path) -> Study:
     return study
 
 
-def read_one(path: Path) -> Measured | str:
+def read_one(path: Path) -> RunRecord | str:
     """The run of this folder, or why it can't enter a table."""
     file = f"{path}/result.json"
     if not os.path.exists(file):
@@ -112,7 +112,7 @@ def read_one(path: Path) -> Measured | str:
         return TRIAL
     for name, part in result.splits.items():
         msgspec.structs.force_setattr(part, "home", (file, name))
-    return _impossible(result) or _foreign(path, result) or Measured(path, result)
+    return _impossible(result) or _foreign(path, result) or RunRecord(path, result)
 
 
 def _impossible(result: Result) -> str:
@@ -142,10 +142,10 @@ def _foreign(path: Path, result: Result) -> str:
 
 
 def _agreeing(
-    runs: Sequence[Measured], left_out: list[tuple[Path, str]]
-) -> tuple[list[Measured], list[tuple[Path, str]]]:
+    runs: Sequence[RunRecord], left_out: list[tuple[Path, str]]
+) -> tuple[list[RunRecord], list[tuple[Path, str]]]:
     """Of runs that are there several times, the first if all have the same figures, else none."""
-    same: dict[tuple[str, int], list[Measured]] = {}
+    same: dict[tuple[str, int], list[RunRecord]] = {}
     for run in runs:
         same.setdefault((run.result.experiment, run.result.seed), []).append(run)
     kept = []
@@ -165,7 +165,7 @@ def _figures(result: Result) -> object:
     return result.run, result.status, result.step, parts
 
 
-def settings(runs: Iterable[Measured]) -> dict[str, dict[str, Any]]:
+def settings(runs: Iterable[RunRecord]) -> dict[str, dict[str, Any]]:
     """Each experiment's config as one level of keys such as `model.dim`: the first of its runs' that can be read."""
     out: dict[str, dict[str, Any]] = {}
     for run in runs:
@@ -216,14 +216,14 @@ def results(study: str | Path = "results") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    found = some(Path(study))
+    found = read_finished(Path(study))
     configs = settings(found.runs)
     frame = pd.DataFrame([row for run in found.runs for row in _frame_rows(run, configs[run.result.experiment])])
     frame.attrs["left_out"] = {str(path): reason for path, reason in found.left_out}
     return frame
 
 
-def _frame_rows(run: Measured, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _frame_rows(run: RunRecord, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     result = run.result
     for name, part in result.splits.items():
         if part.n:

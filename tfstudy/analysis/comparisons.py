@@ -6,15 +6,15 @@ from itertools import combinations
 from statistics import mean
 from typing import NamedTuple
 
-from tfstudy.analysis.conditions import Row, stream
+from tfstudy.analysis.conditions import Condition, stream
 from tfstudy.analysis.statistics import ALPHA, Difference, Interval, compare, holm, interval, letters, seeds_needed
 
 
 class Verdict(NamedTuple):
     """How the first row differs from the second."""
 
-    first: Row
-    second: Row
+    first: Condition
+    second: Condition
     found: Difference
     p: float  # corrected (Holm 1979) over all verdicts of the table; nan if it can't be tested
     tests: int = 1  # of the table
@@ -36,7 +36,7 @@ class Verdict(NamedTuple):
         return max(1, needed - there) if needed else None
 
 
-def verdicts(rows: Sequence[Row], metrics: Mapping[str, str]) -> list[Verdict]:
+def verdicts(rows: Sequence[Condition], metrics: Mapping[str, str]) -> list[Verdict]:
     """Of every two rows with the same examples, in the order of the rows; `metrics` has the metric of each task.
 
     Paired by seed where a seed decides the same weights at the start and the same order of training, else Welch's.
@@ -56,14 +56,14 @@ def verdicts(rows: Sequence[Row], metrics: Mapping[str, str]) -> list[Verdict]:
     return [Verdict(rows[a], rows[b], one, p, tests) for (a, b), one, p in zip(pairs, found, corrected, strict=True)]
 
 
-def step(row: Row) -> float:
+def step(row: Condition) -> float:
     """What one example is worth, in per cent."""
     return 100 / max((part.n for part in row.measured().values()), default=100)
 
 
-def groups(rows: Sequence[Row], found: Sequence[Verdict], metrics: Mapping[str, str]) -> list[str]:
+def groups(rows: Sequence[Condition], found: Sequence[Verdict], metrics: Mapping[str, str]) -> list[str]:
     """Each row's letters among the rows of the same examples, best first; empty where nothing could be tested."""
-    tested: dict[tuple[str, ...], dict[str, Row]] = {}
+    tested: dict[tuple[str, ...], dict[str, Condition]] = {}
     differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for verdict in found:
         where, pair = verdict.first.where, (verdict.first, verdict.second)
@@ -79,7 +79,7 @@ def groups(rows: Sequence[Row], found: Sequence[Verdict], metrics: Mapping[str, 
     return [out.get((row.where, row.label), "") for row in rows]
 
 
-def spread(row: Row, metric: str) -> Interval:
+def spread(row: Condition, metric: str) -> Interval:
     """The row's mean in per cent and its interval over seeds, within what a share can be.
 
     Where all seeds have the same figure, and where there is one seed, it is the interval within a run (Wilson), over

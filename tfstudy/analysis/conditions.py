@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tasks.errors import one_of
-from tfstudy.analysis.collection import Measured, settings
+from tfstudy.analysis.collection import RunRecord, settings
 from tfstudy.runs.schema import Part, Slice
 
 ORDER = ("batch_size", "batch_tokens", "batching")  # what the order of training follows from, beside data and seed
@@ -13,7 +13,7 @@ UNTOLD = ("seed", "data.root")  # of settings: what does not tell rows apart
 LATER = ("data.root", "model.dropout")  # and what decides neither the first weights nor the order
 
 
-class Row(NamedTuple):
+class Condition(NamedTuple):
     """A row of a table."""
 
     task: str
@@ -22,8 +22,8 @@ class Row(NamedTuple):
     arch: str
     preset: str
     settings: str  # what tells it from other rows of the same name, such as "model.dropout=0.5"
-    runs: Sequence[Measured]  # finished, by seed
-    diverged: Sequence[Measured]
+    runs: Sequence[RunRecord]  # finished, by seed
+    diverged: Sequence[RunRecord]
     config: dict[str, Any]  # of one of the runs, as one level of keys
     experiment: str  # the hash of what its runs have in common
     tag: str = ""  # of a row on some examples only: a tag, such as length, and
@@ -73,9 +73,9 @@ class Row(NamedTuple):
         return list(dict.fromkeys(name for part in self.measured().values() for name in part.metrics))
 
 
-def rows(runs: Iterable[Measured], tag: str = "") -> list[Row]:
+def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     """The rows of these runs, in the order of a table; with `tag` one for each of its values."""
-    groups: dict[tuple[str, ...], list[Measured]] = {}
+    groups: dict[tuple[str, ...], list[RunRecord]] = {}
     for run in runs:
         r = run.result
         groups.setdefault((r.task, r.split, r.arch, r.preset or "default", r.experiment), []).append(run)
@@ -84,7 +84,7 @@ def rows(runs: Iterable[Measured], tag: str = "") -> list[Row]:
     for *name, experiment in groups:
         alike.setdefault(tuple(name), {})[experiment] = configs[experiment]
     labels = {name: _apart(members) for name, members in alike.items()}
-    beside: dict[tuple[str, str], list[Measured]] = {}  # what one that diverged would have been scored on
+    beside: dict[tuple[str, str], list[RunRecord]] = {}  # what one that diverged would have been scored on
     for run in (run for members in groups.values() for run in members if run.finished):
         beside.setdefault((run.result.task, run.result.split), []).append(run)
     found = []
@@ -94,7 +94,9 @@ def rows(runs: Iterable[Measured], tag: str = "") -> list[Row]:
         finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
         diverged = [run for run in members if not run.finished]
         for test, value in _places(finished or beside.get((task, split), []), tag):
-            found.append(Row(task, split, test, arch, preset, told, finished, diverged, config, experiment, tag, value))
+            found.append(
+                Condition(task, split, test, arch, preset, told, finished, diverged, config, experiment, tag, value)
+            )
     return sorted(found, key=order)
 
 
@@ -107,7 +109,7 @@ def _apart(alike: dict[str, dict[str, Any]]) -> dict[str, str]:
     return {name: text if times[text] == 1 else f"{text} experiment={name[:8]}".strip() for name, text in told.items()}
 
 
-def _places(finished: Sequence[Measured], tag: str) -> list[tuple[str, str]]:
+def _places(finished: Sequence[RunRecord], tag: str) -> list[tuple[str, str]]:
     """The test splits that were scored, each with every value of the tag that its examples have."""
     parts: dict[str, list[Part]] = {}
     for run in finished:
@@ -119,14 +121,14 @@ def _places(finished: Sequence[Measured], tag: str) -> list[tuple[str, str]]:
     return [(test, v) for test in parts for v in dict.fromkeys(v for part in parts[test] for v in part.by.get(tag, {}))]
 
 
-def order(row: Row) -> tuple[Any, ...]:
+def order(row: Condition) -> tuple[Any, ...]:
     """Rows by experiment, then test splits by the numbers in their names, then architecture."""
     numbers = tuple(int(part) for part in row.test.split("_") if part.isdecimal())
     value = (0, int(row.value), "") if row.value.isdecimal() else (1, 0, row.value)
     return row.task, row.split, row.test != "test", numbers, row.test, value, row.arch, row.preset, row.settings
 
 
-def stream(row: Row) -> tuple[tuple[str, str], ...]:
+def stream(row: Condition) -> tuple[tuple[str, str], ...]:
     """What decides, with the seed, the weights at the start and the order of training: rows of the same stream can be
     paired by seed. Of different architectures the order alone is shared, which makes their figures no more alike.
     """
@@ -135,7 +137,7 @@ def stream(row: Row) -> tuple[tuple[str, str], ...]:
     return (("arch", row.arch), *told)
 
 
-def main_metrics(found: Iterable[Row], given: str = "") -> dict[str, str]:
+def main_metrics(found: Iterable[Condition], given: str = "") -> dict[str, str]:
     """What each task is judged by: the metric given, else BLEU where it is measured, else exact match.
 
     `UserError` for a metric that was never measured.

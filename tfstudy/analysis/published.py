@@ -4,7 +4,7 @@ import csv
 from fnmatch import fnmatch
 from functools import cache
 
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.config.files import configs
 
 ARCHITECTURES = {  # names in papers of the kinds of network that ours are
@@ -35,7 +35,7 @@ def published(task: str, split: str, metric: str = "", test: str = "") -> list[d
     ]
 
 
-def of_same_kind(row: Row, metric: str) -> list[dict[str, str]]:
+def of_same_kind(row: Condition, metric: str) -> list[dict[str, str]]:
     """Published figures of the same kind of network on this row's test split."""
     if row.tag:
         return []

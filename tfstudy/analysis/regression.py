@@ -14,7 +14,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.statistics import ALPHA, Difference, compare, holm, seeds_needed
 
 WORSE, MISSING, UNKNOWN, OPEN, BETTER, SAME = STATES = (
@@ -82,23 +82,23 @@ def read_baseline(path: Path) -> list[Then]:
     return kept.rows
 
 
-def judge(baseline: Sequence[Then], rows: Sequence[Row], tolerance: float) -> list[Outcome]:
+def judge(baseline: Sequence[Then], rows: Sequence[Condition], tolerance: float) -> list[Outcome]:
     """What became of every row of then; `tolerance` in points. `UserError` if none is there now."""
-    there: dict[tuple[str, ...], list[Row]] = {}
+    there: dict[tuple[str, ...], list[Condition]] = {}
     for row in rows:
         there.setdefault((row.task, row.split, row.test, row.tag, row.value, row.arch, row.preset), []).append(row)
     found = [_row(then, there) for then in baseline]
-    if not any(isinstance(row, Row) for row in found):
+    if not any(isinstance(row, Condition) for row in found):
         raise UserError(f"nothing can be compared: {baseline[0].name}: {found[0]}")
     outcomes = [
-        _compared(then, row, len(baseline)) if isinstance(row, Row) else Outcome(then, MISSING, {}, reason=row)
+        _compared(then, row, len(baseline)) if isinstance(row, Condition) else Outcome(then, MISSING, {}, reason=row)
         for then, row in zip(baseline, found, strict=True)
     ]
     corrected = holm([outcome.found.p if outcome.found else math.nan for outcome in outcomes])
     return [_decided(outcome, p, tolerance) for outcome, p in zip(outcomes, corrected, strict=True)]
 
 
-def _row(then: Then, there: Mapping[tuple[str, ...], Sequence[Row]]) -> Row | str:
+def _row(then: Then, there: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
     """The row of now, or why there is none. Settings are not part of the name: what is looked for is what changed."""
     place = (then.task, then.split, then.test, then.tag, then.value, then.arch, then.preset)
     whole = (then.task, then.split, "test", "", "", then.arch, then.preset)
@@ -111,7 +111,7 @@ def _row(then: Then, there: Mapping[tuple[str, ...], Sequence[Row]]) -> Row | st
     return f"{then.examples} examples then, {max(counts)} now" if counts else alike[0]
 
 
-def _compared(then: Then, row: Row, tests: int) -> Outcome:
+def _compared(then: Then, row: Condition, tests: int) -> Outcome:
     now = row.by_seed(then.metric) | {run.result.seed: 0.0 for run in row.diverged}
     if not now:
         return Outcome(then, MISSING, now, reason=f"{then.metric} was not measured")

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import tasks
 from tasks.errors import one_of
 from tfstudy.analysis.claims import figures, mean_of, nearest, rank
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.published import ARCHITECTURES, all_published
 from tfstudy.analysis.statements import METRICS, least_seeds
 from tfstudy.analysis.statistics import MOST, Interval, quantile
@@ -38,7 +38,7 @@ class Compared(NamedTuple):
     """A published figure and ours."""
 
     published: Published
-    rows: tuple[Row, ...]  # ours: one, or all those that the best seed is taken of
+    rows: tuple[Condition, ...]  # ours: one, or all those that the best seed is taken of
     ours: Interval | None
     difference: Interval | None  # ours minus theirs
     unlike: str  # what sets our network or settings apart from the paper's, as far as is known
@@ -83,12 +83,12 @@ def architecture(figure: Published) -> str:
     return next((arch for arch, names in ARCHITECTURES.items() if figure["arch"] in names), "")
 
 
-def compare(name: str, rows: Sequence[Row], tolerance: float = TOLERANCE) -> list[Compared]:
+def compare(name: str, rows: Sequence[Condition], tolerance: float = TOLERANCE) -> list[Compared]:
     """Every figure of a paper beside ours."""
     return [_compared(name, figure, rows, tolerance) for figure in paper(name)]
 
 
-def _compared(name: str, figure: Published, rows: Sequence[Row], tolerance: float) -> Compared:
+def _compared(name: str, figure: Published, rows: Sequence[Condition], tolerance: float) -> Compared:
     def empty(verdict: str, why: str) -> Compared:
         return Compared(figure, (), None, None, "", verdict, why)
 
@@ -190,17 +190,17 @@ def _missing(figure: Published) -> str:
     return "not a mean over seeds" if figure["setting"].startswith("max over") else ""
 
 
-def _same_place(row: Row, figure: Published) -> bool:
+def _same_place(row: Condition, figure: Published) -> bool:
     lengths = re.search(r"tested on (\d+)-(\d+)", figure["setting"])
     test = "_".join(("test", *lengths.groups())) if lengths else figure["test"]
     return (row.task, row.split, row.test, row.arch) == (figure["task"], figure["split"], test, architecture(figure))
 
 
-def _nearness(name: str, figure: Published, row: Row) -> tuple[object, ...]:
+def _nearness(name: str, figure: Published, row: Condition) -> tuple[object, ...]:
     return _attention(figure, row) != "", row.preset != name, row.preset != "default", *rank(row, {})
 
 
-def _attention(figure: Published, row: Row) -> str:
+def _attention(figure: Published, row: Condition) -> str:
     """How our recurrent network's attention differs from theirs; empty if it does not."""
     if row.arch != "lstm" or "quoting" in figure["paper"]:  # of what is quoted it is not known
         return ""
@@ -208,7 +208,7 @@ def _attention(figure: Published, row: Row) -> str:
     return "" if theirs == ours else "with attention, theirs without" if ours else "without attention, theirs with"
 
 
-def _unlike(name: str, figure: Published, row: Row) -> str:
+def _unlike(name: str, figure: Published, row: Condition) -> str:
     told = [_attention(figure, row)]
     if figure["arch"].startswith("GRU"):
         told.append("an LSTM, theirs a GRU")

@@ -61,8 +61,8 @@ def interval(values: Values, level: float = LEVEL) -> Interval:
     """Of the mean over seeds: Student's, and from 10 values on the studentised bootstrap (Hall 1988).
 
     The latter is right for skewed figures too, which those near 0 or 100 % are: it covers as promised from 10 seeds on,
-    where BCa's does some points too seldom (`benchmarks/analysis/error_rates.py`). Equal values have an interval of no width: what
-    is not known of them is within the runs (`tasks.scoring.wilson`).
+    where BCa's does some points too seldom (`benchmarks/analysis/error_rates.py`). Equal values have an interval of no
+    width: what is not known of them is within the runs (`tasks.scoring.wilson`).
     """
     x = _finite(values)
     n, mean = len(x), float(x.mean()) if len(x) else math.nan

@@ -22,13 +22,15 @@ def check(
     from tasks.errors import UserError
     from tfstudy.analysis import regression
     from tfstudy.analysis.collection import read
-    from tfstudy.analysis.conditions import rows
+    from tfstudy.analysis.conditions import conditions
     from tfstudy.report import regression as report
     from tfstudy.runs.files import write_whole
 
     baseline = regression.read_baseline(against)
     found = read(folder(results, study))
-    outcomes = regression.judge(baseline, rows(found.runs, baseline[0].tag), tolerance)  # a table has one tag for all
+    outcomes = regression.judge(
+        baseline, conditions(found.runs, baseline[0].tag), tolerance
+    )  # a table has one tag for all
     text = "\n".join([report.markdown(outcomes, tolerance), *(f"- {line}" for line in found.told())])
     failing = (regression.WORSE,) if partial else (regression.WORSE, regression.MISSING)
     print(text)

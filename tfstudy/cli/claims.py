@@ -42,7 +42,7 @@ def reproduce(
     from tasks.errors import UserError, one_of
     from tfstudy.analysis import reproduction as reproduction
     from tfstudy.analysis.collection import read
-    from tfstudy.analysis.conditions import rows
+    from tfstudy.analysis.conditions import conditions
     from tfstudy.report.reproduction import FORMATS
 
     if not paper:
@@ -56,7 +56,7 @@ def reproduce(
     if run:
         make(paper, tier, results)
     study = read(results)
-    found = reproduction.compare(paper, rows(study.runs), within)
+    found = reproduction.compare(paper, conditions(study.runs), within)
     print(write(found, within, reproduction.command(paper), study.told()), end="")
 
 

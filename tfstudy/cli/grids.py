@@ -12,7 +12,7 @@ import typer
 from tfstudy.cli.options import RESULTS, LoggerNames, Results, app, plain, root_of
 
 if TYPE_CHECKING:
-    from tfstudy.launchers import Engine, Job
+    from tfstudy.launchers import Executor, Job
 
 GridName = Annotated[str | None, typer.Argument(metavar="[GRID]", help="One of configs/grids/, or a YAML file.")]
 Values = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE,...", help="An axis, or one value.")]
@@ -56,8 +56,8 @@ def grid(
     """Make every run of a grid that is not done. Stopped and started again, it goes on."""
     from tasks.errors import UserError
     from tfstudy.grids import expand as grids
-    from tfstudy.launchers import Request, Settings, job_list
-    from tfstudy.launchers import engine as engine_of
+    from tfstudy.launchers import ExecutorSettings, Request, job_list
+    from tfstudy.launchers import executor as engine_of
     from tfstudy.launchers.job import Job
     from tfstudy.report.grid_progress import foretell
     from tfstudy.training import loggers
@@ -74,7 +74,7 @@ def grid(
     told = grids.put_over(told, axes, set_seeds if seed is None else seed)
     smoke = smoke or bool(told.get("smoke"))
     root, study = root_of(results, smoke), plain(study or (Path(name).stem if name else "runs"))
-    settings = Settings(per_device, devices, accelerator, timeout, ray_address, request)
+    settings = ExecutorSettings(per_device, devices, accelerator, timeout, ray_address, request)
     # a dry run starts no cluster: it reckons with this machine
     engine, threads = engine_of("local" if dry_run and launcher == "ray" else launcher, settings)
     with ended(engine):
@@ -95,7 +95,7 @@ def grid(
 
 
 @contextlib.contextmanager
-def ended(engine: "Engine") -> Iterator[None]:
+def ended(engine: "Executor") -> Iterator[None]:
     """Gives back what the engine holds, also when a mistake or SIGTERM ends the command."""
     told = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -106,7 +106,7 @@ def ended(engine: "Engine") -> Iterator[None]:
 
 
 def make(
-    todo: "Sequence[Job]", done: "Sequence[Job]", seconds: dict[str, float], engine: "Engine", fail_fast: bool
+    todo: "Sequence[Job]", done: "Sequence[Job]", seconds: dict[str, float], engine: "Executor", fail_fast: bool
 ) -> int:
     """Makes the jobs and tells how it went; the command's exit code."""
     from tfstudy.launchers.supervisor import supervise

@@ -21,12 +21,12 @@ def report(
     The page needs no other file and no network. Other files of the folder are left alone; one that has an index.html
     or report.md of something else is refused.
     """
-    from tfstudy.analysis.collection import some
+    from tfstudy.analysis.collection import read_finished
     from tfstudy.report.html_page import check, publish
     from tfstudy.report.study_claims import claims_of
 
     check(out)
-    found = some(folder(results, study))
+    found = read_finished(folder(results, study))
     path, made = publish(found, out, claims_of(found), metric, baseline)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {made.counts}")
     for line in made.left_out:

@@ -47,14 +47,14 @@ def run(
     results: Results = RESULTS,
 ) -> None:
     """Train and evaluate one model. Goes on where it was stopped; does nothing if it is done."""
-    from tfstudy.experiment.options import Options
+    from tfstudy.experiment.options import RunOptions
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.report.run_summary import show
     from tfstudy.training import loggers
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
     root, study = root_of(results, resolved.smoke), plain(study)
-    options = Options(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
+    options = RunOptions(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
     try:
         outcome = run_experiment(resolved, root, study, options)
     except KeyboardInterrupt:

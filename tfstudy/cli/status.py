@@ -73,7 +73,7 @@ def retry(
         print(f"{folder}: no run has failed or was interrupted")
         return
     from tfstudy.cli.grids import ended, make
-    from tfstudy.launchers import Settings, engine, job_list
+    from tfstudy.launchers import ExecutorSettings, executor, job_list
     from tfstudy.launchers.job import Job
     from tfstudy.launchers.retry import again
 
@@ -85,7 +85,7 @@ def retry(
             print(f"again:   {run.name}: {run.reason or f'interrupted after step {run.step} of {run.steps}'}")
     if dry_run or not jobs:
         raise typer.Exit(bool(skipped))
-    machine, threads = engine("local", Settings(per_device, devices, accelerator, timeout))
+    machine, threads = executor("local", ExecutorSettings(per_device, devices, accelerator, timeout))
     with ended(machine):
         jobs = [job._replace(threads=threads) for job in jobs]
         seconds = job_list.estimates(jobs, results)

@@ -11,7 +11,7 @@ from tfstudy.cli.options import RESULTS, Preset, Results, Split, TaskName, app, 
 
 if TYPE_CHECKING:
     from tfstudy.grids.expand import Cell
-    from tfstudy.launchers import Settings
+    from tfstudy.launchers import ExecutorSettings
     from tfstudy.launchers.supervisor import Event
     from tfstudy.tuning.search import Score, Search
 
@@ -51,7 +51,7 @@ def tune(
     results: Results = RESULTS,
 ) -> None:
     """Search settings of every architecture with the same budget. Scores no test split; goes on where it was."""
-    from tfstudy.launchers import Settings
+    from tfstudy.launchers import ExecutorSettings
     from tfstudy.tuning import search as tuning
 
     archs = list(dict.fromkeys(part.strip() for part in arch.split(",") if part.strip()))
@@ -61,7 +61,7 @@ def tune(
     )
     root = beside(results, "tuning")
     study = study or f"{task}-{wanted.split.replace('/', '_')}"
-    settings = Settings(per_device, 1, accelerator)
+    settings = ExecutorSettings(per_device, 1, accelerator)
     try:
         scores = tuning.make(wanted, root, study, lambda planned: work(planned, root, study, settings))
     except tuning.UnequalError:
@@ -73,13 +73,13 @@ def tune(
     raise typer.Exit(tell(wanted, scores, out or root / study / "preset.yaml", not out))
 
 
-def work(planned: "Sequence[tuple[Cell, Path]]", root: Path, study: str, settings: "Settings") -> bool:
+def work(planned: "Sequence[tuple[Cell, Path]]", root: Path, study: str, settings: "ExecutorSettings") -> bool:
     """Makes the trials that are not done on this machine; whether all are done."""
-    from tfstudy.launchers import engine, job_list
+    from tfstudy.launchers import executor, job_list
     from tfstudy.launchers.job import Job
     from tfstudy.launchers.supervisor import supervise
 
-    local, threads = engine("local", settings)
+    local, threads = executor("local", settings)
     common = Job("", {}, "", "", accelerator=settings.accelerator, threads=threads, tuning=True)
     done, todo = job_list.divide(job_list.jobs(planned, root, study, common))
     print(f"{len(todo)} trials to make, {len(done)} done already; {local.describe()}", flush=True)

@@ -14,8 +14,8 @@ from tfstudy import models
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig, Tree
 
 SMOKE: Tree = {
-    "train": {"steps": 20, "warmup": 5, "batch_size": 16, "log_every": 5, "check_every": 10},
-    "eval": {"limit": 32},
+    "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
+    "eval": {"max_examples": 32},
     "smoke": True,
 }
 

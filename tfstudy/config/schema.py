@@ -23,32 +23,38 @@ class TrainConfig(Section):
     batch_size: int = Field(64, ge=1, description="most examples in a batch, of all devices together")
     batch_tokens: int = Field(0, ge=0, description="most padded tokens on a batch's longer side; 0 is no bound")
     batching: Literal["random", "length"] = Field("random", description="batches of any lengths, or of like length")
-    parts: int = Field(0, ge=0, description="parts computed side by side; 1 is the padded whole; 0 is 2 on CPU, else 1")
-    accumulate: int = Field(1, ge=1, description="batches whose mean gradient makes one step, each weighted alike")
+    micro_batches: int = Field(
+        0, ge=0, description="parts computed side by side; 1 is the padded whole; 0 is 2 on CPU, else 1"
+    )
+    accumulate_grad_batches: int = Field(
+        1, ge=1, description="batches whose mean gradient makes one step, each weighted alike"
+    )
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")
     learning_rate: float = Field(1e-3, gt=0, description="the highest of the schedule")
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = Field(
         "cosine", description="after the warm-up: half a cosine to 0, sqrt(warmup/step), or no change"
     )
-    warmup: int = Field(300, ge=0, description="steps of linear warm-up")
+    warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up")
     beta1: float = Field(0.9, ge=0, lt=1, description="AdamW's decay of the mean gradient; SGD's momentum")
     beta2: float = Field(0.98, ge=0, lt=1, description="AdamW's decay of the mean squared gradient")
     weight_decay: float = Field(0.01, ge=0, description="decoupled for AdamW; of matrices, not of biases and gains")
-    clip: float = Field(1.0, ge=0, description="largest norm of the whole gradient; 0 does not clip")
+    gradient_clip_norm: float = Field(1.0, ge=0, description="largest norm of the whole gradient; 0 does not clip")
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all tokens")
     teacher_forcing: float = Field(
         1.0, ge=0, le=1, description="share of batches fed with gold tokens; the others are fed with the model's own"
     )
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field("32-true", description="of arithmetic")
     compile: bool = Field(False, description="torch.compile: minutes at the start, faster steps on a GPU")
-    log_every: int = Field(50, ge=1, description="steps between two rows of training metrics")
-    check_every: int = Field(500, ge=1, description="steps between two validations, each followed by a checkpoint")
+    log_interval: int = Field(50, ge=1, description="steps between two rows of training metrics")
+    validation_interval: int = Field(
+        500, ge=1, description="steps between two validations, each followed by a checkpoint"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> "TrainConfig":
-        if self.check_every % self.log_every:
+        if self.validation_interval % self.log_interval:
             raise ValueError(
-                f"check_every must be a multiple of log_every ({self.log_every}), but is {self.check_every}"
+                f"validation_interval must be a multiple of log_interval ({self.log_interval}), but is {self.validation_interval}"
             )
         if self.batch_tokens and self.batching == "random":
             raise ValueError(f"batch_tokens must be 0 with batching 'random', but is {self.batch_tokens}")
@@ -59,7 +65,7 @@ class DecodeConfig(Section):
     """How targets are generated (section `decode`)."""
 
     method: Literal["greedy", "beam"] = Field("greedy", description="one hypothesis, or several")
-    width: int = Field(4, ge=1, le=256, description="hypotheses of beam search")
+    beam_size: int = Field(4, ge=1, le=256, description="hypotheses of beam search")
     length_penalty: float = Field(0.0, ge=0, description="beam scores are divided by length to this power")
     max_length: int = Field(0, ge=0, description="most tokens generated; 0 is the longest gold target and 16 more")
 
@@ -68,7 +74,7 @@ class EvalConfig(Section):
     """What is measured at the end (section `eval`)."""
 
     checkpoint: Literal["last", "best"] = Field("last", description="which weights: best is by validation loss")
-    limit: int = Field(0, ge=0, description="examples a split, drawn by hash; 0 is all")
+    max_examples: int = Field(0, ge=0, description="examples a split, drawn by hash; 0 is all")
     batch_size: int = Field(512, ge=1, description="sources decoded together")
 
 

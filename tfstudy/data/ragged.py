@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 
 PARTS, BLOCKS = 2, 4  # of a batch, and of a part, on a CPU
-OVERHEAD = 48  # of one more block on a CPU, in padded positions: 20 to 65 by architecture (benchmarks/training/micro_batches.py)
+# Cost of one more block on a CPU, in padded positions: 20 to 65 by architecture (benchmarks/training/micro_batches.py)
+OVERHEAD = 48
 
 
 def share(lengths: np.ndarray, parts: int) -> list[tuple[int, int]]:

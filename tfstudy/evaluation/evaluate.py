@@ -49,7 +49,7 @@ def evaluate(
     model: Model, data: TaskData, split: str, decode: DecodeConfig, config: EvalConfig, device: torch.device
 ) -> Evaluation:
     """Free-running and oracle-length decoding and teacher forcing of a split; leaves the model in eval mode."""
-    return evaluate_examples(model, data, some(data.task.examples(split), config.limit), decode, config, device)
+    return evaluate_examples(model, data, some(data.task.examples(split), config.max_examples), decode, config, device)
 
 
 def evaluate_examples(
@@ -102,7 +102,7 @@ def evaluate_examples(
 def generate(model: Model, source: Tensor, mask: Tensor, limit: int, decode: DecodeConfig) -> list[list[int]]:
     """Token ids of each row's target, without EOS, by the chosen method."""
     if decode.method == "beam":
-        return beam(model, source, mask, limit, decode.width, decode.length_penalty)
+        return beam(model, source, mask, limit, decode.beam_size, decode.length_penalty)
     return greedy(model, source, mask, limit)
 
 

@@ -11,7 +11,7 @@ from tfstudy.config.files import read_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate, lengths
-from tfstudy.experiment.options import OPTIONS, Options, device_of
+from tfstudy.experiment.options import OPTIONS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare
 from tfstudy.experiment.run import score, scored_splits
 from tfstudy.runs.reader import read_result
@@ -45,8 +45,8 @@ def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[st
             say(f"length {length} has targets of more than decode.max_length={config.decode.max_length} tokens")
             break
         longest = max(max(len(e.source), len(e.target) + evaluate.MARGIN) for e in examples) + 1
-        if prepared.model.longest is not None and longest > prepared.model.longest:
-            say(f"length {length} needs {longest} positions, of which the model has {prepared.model.longest}")
+        if prepared.model.max_positions is not None and longest > prepared.model.max_positions:
+            say(f"length {length} needs {longest} positions, of which the model has {prepared.model.max_positions}")
             break
         summary = evaluate.evaluate_examples(
             prepared.model, data, examples, config.decode, config.eval, device_of(OPTIONS)
@@ -91,8 +91,8 @@ def predict(path: Path, source: str) -> str:
     for token in tokens if prepared.task.text(tokens) == " ".join(tokens) else ():  # words, not parts of words
         one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
     encoded = data.encode([Example(tuple(tokens), (), {})])
-    if prepared.model.longest is not None and len(tokens) >= prepared.model.longest:
-        raise UserError(f"the source must have less than {prepared.model.longest} tokens, but has {len(tokens)}")
+    if prepared.model.max_positions is not None and len(tokens) >= prepared.model.max_positions:
+        raise UserError(f"the source must have less than {prepared.model.max_positions} tokens, but has {len(tokens)}")
     limit = evaluate.generation_limit(prepared.task, prepared.config.decode)
     ids = evaluate.generate(prepared.model, encoded.source, encoded.source != PAD, limit, prepared.config.decode)
     return prepared.task.text(data.target_vocab.decode(ids[0]))
@@ -101,7 +101,7 @@ def predict(path: Path, source: str) -> str:
 def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:
     """The result of a finished run with these splits (all, if none is named) decoded and scored anew."""
     prepared = load(path)
-    names = scored_splits(prepared.task, Options(tuning=bool(read_result(path).get("tuning"))))
+    names = scored_splits(prepared.task, RunOptions(tuning=bool(read_result(path).get("tuning"))))
     chosen = [one_of("--split", name, names) for name in splits] or list(names)
     with open_record(path, prepared.config, prepared.identity) as record:
         return record.result | {"splits": score(prepared, record, device_of(OPTIONS), "evaluate", chosen)}

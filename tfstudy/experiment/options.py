@@ -8,7 +8,7 @@ import torch
 from tasks.errors import UserError, one_of
 
 
-class Options(NamedTuple):
+class RunOptions(NamedTuple):
     """How a run is made; of this only the devices touch its numbers, by rounding and the draws of dropout."""
 
     preset: str = ""  # the name that the config was made from, to be recorded
@@ -21,10 +21,10 @@ class Options(NamedTuple):
     tuning: bool = False  # a trial of `tfstudy.tune`: no test split is scored
 
 
-OPTIONS = Options()
+OPTIONS = RunOptions()
 
 
-def device_of(options: Options) -> torch.device:
+def device_of(options: RunOptions) -> torch.device:
     """Where evaluation runs; `UserError` if the devices that are asked for are not there."""
     one_of("--accelerator", options.accelerator, ("auto", "cpu", "cuda"))
     there = torch.cuda.device_count()

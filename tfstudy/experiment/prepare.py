@@ -34,7 +34,12 @@ def prepare(config: RunConfig) -> Prepared:
     check(config, task)
     train = config.train
     data = TaskData(
-        task, train.batch_size, train.batch_tokens, train.batching, config.seed, 1 if train.compile else train.parts
+        task,
+        train.batch_size,
+        train.batch_tokens,
+        train.batching,
+        config.seed,
+        1 if train.compile else train.micro_batches,
     )
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(config.model, len(data.source_vocab), len(data.target_vocab))
@@ -53,14 +58,16 @@ def check(config: RunConfig, task: Task) -> None:
             f"but is {config.decode.max_length}"
         )
     with torch.device("meta"):
-        longest = models.find(config.arch)(config.model, len(Vocab(source)), len(Vocab(target))).longest
+        longest = models.find(config.arch)(config.model, len(Vocab(source)), len(Vocab(target))).max_positions
     longest_source = max(len(e.source) for split in task.splits().all for e in task.examples(split))
     most = max(longest_source + 1, evaluate.generation_limit(task, config.decode) + 1)
     if longest is not None and most > longest:
-        raise UserError(f"model.longest must be at least {most} for these data, but is {longest}")
-    unchecked = task.splits().validation is None or config.train.steps % config.train.check_every
+        raise UserError(f"model.max_positions must be at least {most} for these data, but is {longest}")
+    unchecked = task.splits().validation is None or config.train.steps % config.train.validation_interval
     if config.eval.checkpoint == "best" and unchecked:
-        raise UserError("eval.checkpoint 'best' needs a validation split, and steps that are a multiple of check_every")
+        raise UserError(
+            "eval.checkpoint 'best' needs a validation split, and steps that are a multiple of validation_interval"
+        )
 
 
 def versions(config: RunConfig) -> dict[str, int]:

@@ -13,7 +13,7 @@ from tfstudy.config.schema import RunConfig, Tree
 from tfstudy.runs.files import write_whole
 from tfstudy.runs.identity import Identity, identify, without_places
 from tfstudy.runs.reader import read_result
-from tfstudy.runs.writer import Record
+from tfstudy.runs.writer import RunFolder
 from tfstudy.training.checkpoints import load_checkpoint
 
 
@@ -22,7 +22,7 @@ def training_part(config: RunConfig) -> Tree:
     return {key: value for key, value in without_places(config).items() if key not in ("decode", "eval")}
 
 
-def find_twin(record: Record, config: RunConfig, identity: Identity, device: str, devices: int) -> Path | None:
+def find_twin(record: RunFolder, config: RunConfig, identity: Identity, device: str, devices: int) -> Path | None:
     """The folder of a finished run beside this one that trained what this one is to train, on the same devices.
 
     It must have been made with the same data and versions of the code as are here now, which its hash proves.
@@ -41,7 +41,7 @@ def find_twin(record: Record, config: RunConfig, identity: Identity, device: str
     return None
 
 
-def adopt(record: Record, twin: Path) -> None:
+def adopt(record: RunFolder, twin: Path) -> None:
     """The twin's checkpoints and training metrics as this run's own; `last.ckpt` comes last, and whole."""
     owner = read_result(twin)["run"]
     shutil.copyfile(twin / "metrics.csv", record.metrics)

@@ -12,12 +12,12 @@ from tasks.base import Task, overlap
 from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.evaluation import evaluate, lengths
-from tfstudy.experiment.options import OPTIONS, Options, device_of
+from tfstudy.experiment.options import OPTIONS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
 from tfstudy.experiment.reuse import adopt, find_twin
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.environment import environment, quiet
-from tfstudy.runs.writer import Record, open_record, run_folder
+from tfstudy.runs.writer import RunFolder, open_record, run_folder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Watch
 from tfstudy.training.checkpoints import Checkpoints, load_checkpoint, model_weights
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
 
 
 def run(
-    config: RunConfig, root: Path, study: str, options: Options = OPTIONS, say: Callable[[str], None] = print
+    config: RunConfig, root: Path, study: str, options: RunOptions = OPTIONS, say: Callable[[str], None] = print
 ) -> Outcome | None:
     """Trains and evaluates, or goes on where an earlier process stopped, or does nothing if all is done.
 
@@ -54,7 +54,7 @@ def run(
     if options.resume and not (path / "config.yaml").exists():
         raise UserError(f"--resume: no run of this config was begun ({path})")
     if int(os.environ.get("LOCAL_RANK", 0)):
-        train(prepared, Record(path, prepared.identity.hash), Watch(lambda _: None), options, lambda _: None)
+        train(prepared, RunFolder(path, prepared.identity.hash), Watch(lambda _: None), options, lambda _: None)
         return None
     with open_record(path, config, prepared.identity, options.fresh) as record:
         if record.finished:
@@ -101,7 +101,7 @@ def run(
         return Outcome(path, record.result, True)
 
 
-def scored_splits(task: Task, options: Options) -> tuple[str, ...]:
+def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
     """The splits that a run is scored on: all that are held out, or in tuning the validation split alone."""
     if options.tuning and not task.splits().validation:
         raise UserError("tuning needs a validation split, but this experiment has none")
@@ -109,7 +109,7 @@ def scored_splits(task: Task, options: Options) -> tuple[str, ...]:
 
 
 def train(
-    prepared: Prepared, record: Record, watch: Watch, options: Options, say: Callable[[str], None]
+    prepared: Prepared, record: RunFolder, watch: Watch, options: RunOptions, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Trains from the record's last checkpoint, if it has one, to the end; leaves the chosen weights in the model."""
     config, last = prepared.config, record.checkpoints / "last.ckpt"
@@ -150,7 +150,9 @@ def train(
     }
 
 
-def score(prepared: Prepared, record: Record, device: torch.device, why: str, chosen: Sequence[str]) -> dict[str, Any]:
+def score(
+    prepared: Prepared, record: RunFolder, device: torch.device, why: str, chosen: Sequence[str]
+) -> dict[str, Any]:
     """Evaluates held-out splits, counts the reading of each test split, and keeps a run's own predictions."""
     config, splits, out = prepared.config, prepared.task.splits(), {}
     for split in chosen:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tasks.errors import one_of
 from tfstudy.launchers.job import Job
 
-__all__ = ["End", "Engine", "Job", "Request", "Settings", "engine"]
+__all__ = ["End", "Executor", "Job", "Request", "ExecutorSettings", "executor"]
 
 LAUNCHERS = ("local", "ray", "slurm")
 
@@ -25,7 +25,7 @@ class Request(NamedTuple):
     at_once: int = 50  # jobs
 
 
-class Settings(NamedTuple):
+class ExecutorSettings(NamedTuple):
     """How devices are shared: this machine's, or a cluster's."""
 
     per_device: str = "auto"
@@ -44,7 +44,7 @@ class End(NamedTuple):
     reason: str = ""  # what the engine knows beside the code
 
 
-class Engine(ABC):
+class Executor(ABC):
     """Where jobs run. `supervisor.supervise` decides what runs next and what is tried again."""
 
     @property
@@ -76,7 +76,7 @@ class Engine(ABC):
         return type(self).__name__.lower()
 
 
-def engine(name: str, settings: Settings) -> tuple[Engine, int]:
+def executor(name: str, settings: ExecutorSettings) -> tuple[Executor, int]:
     """The engine of that name, and the threads that a process of a run has.
 
     `UserError` if there is none of that name, if what it needs is not installed, or if it has no device for a run.

@@ -77,12 +77,12 @@ def _run(job: Job) -> int:
 
     from tasks.errors import UserError
     from tfstudy.config.resolve import resolve
-    from tfstudy.experiment.options import Options
+    from tfstudy.experiment.options import RunOptions
     from tfstudy.experiment.run import run
     from tfstudy.runs.writer import BusyError
 
     torch.set_num_threads(job.threads)
-    options = Options(
+    options = RunOptions(
         job.preset,
         job.fresh,
         devices=job.devices,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import UserError, one_of
-from tfstudy.launchers import End, Engine, Settings
+from tfstudy.launchers import End, Executor, ExecutorSettings
 from tfstudy.launchers.gpu_sharing import MOST, Service, Sharing
 from tfstudy.launchers.job import MEMORY, Job, end_with, perform
 from tfstudy.launchers.subprocess_job import LEAKED, begin, own_code
@@ -27,7 +27,7 @@ from tfstudy.launchers.subprocess_job import LEAKED, begin, own_code
 GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
-def local(settings: Settings) -> tuple["Local", int]:
+def local(settings: ExecutorSettings) -> tuple["Local", int]:
     """This machine's engine, and the threads that a process of it has; `UserError` for devices that are not there.
 
     On a CPU `auto` is one process a core: models of this size gain little by a second thread, and a run has as many
@@ -106,7 +106,7 @@ class Process(NamedTuple):
     began: float
 
 
-class Local(Engine):
+class Local(Executor):
     """Up to `per_device` processes on each of the devices; a job that takes longer than `timeout` seconds is ended.
 
     With `sharing` it is found out how many of them a CUDA device takes with a gain (`cuda.Packer`). A run takes `width`

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tasks.errors import UserError, one_of
-from tfstudy.launchers import End, Engine, Settings
+from tfstudy.launchers import End, Executor, ExecutorSettings
 from tfstudy.launchers.job import FAILED, MEMORY, Job
 from tfstudy.launchers.local import GRACE, runs_at_once
 from tfstudy.launchers.subprocess_job import make
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
     threads: int
 
 
-def ray(settings: Settings) -> tuple["Ray", int]:
+def ray(settings: ExecutorSettings) -> tuple["Ray", int]:
     """The cluster's engine, and the threads that a process of a run has.
 
     `UserError` if Ray is not installed, no cluster answers, or no node has what a run asks for.
@@ -60,7 +60,7 @@ def ray(settings: Settings) -> tuple["Ray", int]:
     return Ray(library, plan, settings), plan.threads
 
 
-def share(nodes: Sequence[Needs], settings: Settings) -> Plan:
+def share(nodes: Sequence[Needs], settings: ExecutorSettings) -> Plan:
     """How a cluster of these nodes is shared; `UserError` if none of them can hold a run.
 
     As on one machine, a run has as many threads whatever runs beside it, here as the smallest of the nodes allows.
@@ -82,10 +82,10 @@ def share(nodes: Sequence[Needs], settings: Settings) -> Plan:
     return Plan(Needs(cpus, gpus), alone, threads)
 
 
-class Ray(Engine):
+class Ray(Executor):
     """Tasks of a Ray cluster that this process has joined or started. A job whose node is lost is begun again."""
 
-    def __init__(self, library: Any, plan: Plan, settings: Settings) -> None:
+    def __init__(self, library: Any, plan: Plan, settings: ExecutorSettings) -> None:
         self._library, self._plan, self._timeout = library, plan, settings.timeout
         self._joined = settings.ray_address
         self._task = library.remote(make)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import UserError, one_of
-from tfstudy.launchers import End, Engine, Settings
+from tfstudy.launchers import End, Executor, ExecutorSettings
 from tfstudy.launchers.job import DONE, FAILED, MEMORY, Job
 from tfstudy.launchers.subprocess_job import make
 
@@ -65,7 +65,7 @@ class Flight(NamedTuple):
     missed: int = 0
 
 
-def slurm(settings: Settings) -> tuple["Slurm", int]:
+def slurm(settings: ExecutorSettings) -> tuple["Slurm", int]:
     """The cluster's engine, and the threads that a process of a run has; `UserError` where Slurm or submitit is not."""
     one_of("--accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
     if settings.per_device != "auto":
@@ -86,7 +86,7 @@ def slurm(settings: Settings) -> tuple["Slurm", int]:
     return Slurm(library, settings), max(1, asked.cpus // settings.devices)
 
 
-def parameters(settings: Settings) -> dict[str, Any]:
+def parameters(settings: ExecutorSettings) -> dict[str, Any]:
     """What submitit is to ask of Slurm for each job."""
     asked, more = settings.slurm, {"requeue": True}
     gres = asked.gres or (f"gpu:{settings.devices}" if settings.accelerator == "cuda" else "")
@@ -101,10 +101,10 @@ def parameters(settings: Settings) -> dict[str, Any]:
     }
 
 
-class Slurm(Engine):
+class Slurm(Executor):
     """Jobs in Slurm's queue. Judged by what they leave and by `squeue`: without accounting submitit knows no states."""
 
-    def __init__(self, library: Any, settings: Settings) -> None:
+    def __init__(self, library: Any, settings: ExecutorSettings) -> None:
         self._library, self._settings = library, settings
         self._collected: list[Job] = []
         self._flights: dict[str, Flight] = {}  # by Slurm's number

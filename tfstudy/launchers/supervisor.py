@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tfstudy.launchers import End, Engine
+from tfstudy.launchers import End, Executor
 from tfstudy.launchers.job import BUSY, DISK, DONE, MEMORY, REFUSED, Job
 from tfstudy.runs.files import held
 from tfstudy.runs.writer import note_failure
@@ -34,7 +34,7 @@ class Summary(NamedTuple):
 
 def supervise(
     jobs: Sequence[Job],
-    engine: Engine,
+    engine: Executor,
     watch: Callable[[Event | None], None] = lambda _: None,
     fail_fast: bool = False,
 ) -> Summary:
@@ -48,7 +48,7 @@ def supervise(
 
 class _Supervisor:
     def __init__(
-        self, jobs: Sequence[Job], engine: Engine, watch: Callable[[Event | None], None], fail_fast: bool
+        self, jobs: Sequence[Job], engine: Executor, watch: Callable[[Event | None], None], fail_fast: bool
     ) -> None:
         self.engine, self.watch, self.fail_fast = engine, watch, fail_fast
         self.waiting, self.again, self.others = [*jobs], list[Job](), list[Job]()

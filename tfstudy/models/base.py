@@ -31,7 +31,7 @@ class Model(nn.Module, ABC):
         super().__init__()
 
     @property
-    def longest(self) -> int | None:
+    def max_positions(self) -> int | None:
         """The most positions that the model has learned places for; None is no bound."""
         return None
 

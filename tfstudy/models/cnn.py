@@ -39,15 +39,15 @@ class CNN(Blockwise, Model):
         layers: int = Field(4, ge=1, le=512, description="convolutions of the encoder and of the decoder")
         kernel: int = Field(3, ge=1, le=63, description="tokens that a convolution sees")
         positions: Literal["learned", "sinusoidal", "none"] = Field("learned", description="how positions enter")
-        longest: int = Field(512, ge=1, description="positions that a learned table holds")
+        max_positions: int = Field(512, ge=1, description="positions that a learned table holds")
         weight_norm: bool = Field(True, description="weights as length and direction (Salimans & Kingma 2016)")
 
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         dim, channels = config.dim, config.channels
-        self.source_embedding = Embedding(source_vocab, dim, config.positions, config.longest, std=0.1)
-        self.target_embedding = Embedding(target_vocab, dim, config.positions, config.longest, std=0.1)
+        self.source_embedding = Embedding(source_vocab, dim, config.positions, config.max_positions, std=0.1)
+        self.target_embedding = Embedding(target_vocab, dim, config.positions, config.max_positions, std=0.1)
         self.encoder_in = linear(config, dim, channels, config.dropout)
         self.encoder = nn.ModuleList(convolution(config) for _ in range(config.layers))
         self.encoder_out = linear(config, channels, dim)
@@ -60,8 +60,8 @@ class CNN(Blockwise, Model):
         self.dropout = Dropout(config.dropout)
 
     @property
-    def longest(self) -> int | None:
-        return self.config.longest if self.config.positions == "learned" else None
+    def max_positions(self) -> int | None:
+        return self.config.max_positions if self.config.positions == "learned" else None
 
     def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[CNNState]:
         places, present = shapes(sources), joined(masks)[:, None]

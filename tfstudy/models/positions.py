@@ -17,19 +17,21 @@ def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*sha
 class Embedding(nn.Module):
     """Token embeddings times `scale`, plus what the positions add: `sinusoidal`, `learned` or nothing."""
 
-    def __init__(self, vocab: int, dim: int, kind: str, longest: int, scale: float = 1.0, std: float = 1.0) -> None:
+    def __init__(
+        self, vocab: int, dim: int, kind: str, max_positions: int, scale: float = 1.0, std: float = 1.0
+    ) -> None:
         super().__init__()
         self.dim, self.kind, self.scale = dim, kind, scale
         self.tokens = nn.Embedding(vocab, dim)
         nn.init.normal_(self.tokens.weight, std=std)
         if kind == "learned":
-            self.positions = nn.Embedding(longest, dim)
+            self.positions = nn.Embedding(max_positions, dim)
             nn.init.normal_(self.positions.weight, std=std * scale)
 
     def forward(
         self, tokens: Int[Tensor, "*shape"], positions: Int[Tensor, "*shape"], end: int | None = None
     ) -> Float[Tensor, "*shape {self.dim}"]:
-        """Embeddings of tokens at positions, all below `end` if that is given; learned ones must be below `longest`."""
+        """Embeddings of tokens at positions, all below `end` if that is given; learned ones must be below `max_positions`."""
         embedded: Tensor = self.tokens(tokens) * self.scale
         if self.kind == "learned":
             embedded = embedded + self.positions(positions)

@@ -39,7 +39,7 @@ class Transformer(Blockwise, Model):
         positions: Literal["sinusoidal", "learned", "relative", "none"] = Field(
             "sinusoidal", description="how positions enter; relative is that of Dai et al. 2019"
         )
-        longest: int = Field(512, ge=1, description="positions that a learned table holds")
+        max_positions: int = Field(512, ge=1, description="positions that a learned table holds")
         share_layers: bool = Field(False, description="one block applied at every depth, without a signal of the depth")
         tie_output: bool = Field(False, description="output layer = target embedding, without a bias")
         share_embeddings: bool = Field(False, description="source embedding = target embedding; one vocabulary")
@@ -55,14 +55,16 @@ class Transformer(Blockwise, Model):
         self.config = config
         kind = "none" if config.positions == "relative" else config.positions
         self.target_embedding = Embedding(
-            target_vocab, config.dim, kind, config.longest, math.sqrt(config.dim), config.dim**-0.5
+            target_vocab, config.dim, kind, config.max_positions, math.sqrt(config.dim), config.dim**-0.5
         )
         if config.share_embeddings and source_vocab != target_vocab:
             raise ValueError(f"share_embeddings needs one vocabulary, but there are {source_vocab} and {target_vocab}")
         self.source_embedding = (
             self.target_embedding
             if config.share_embeddings
-            else Embedding(source_vocab, config.dim, kind, config.longest, math.sqrt(config.dim), config.dim**-0.5)
+            else Embedding(
+                source_vocab, config.dim, kind, config.max_positions, math.sqrt(config.dim), config.dim**-0.5
+            )
         )
         self.encoder = Stack(config, config.encoder_layers, decoder=False)
         self.decoder = Stack(config, config.decoder_layers, decoder=True)
@@ -75,8 +77,8 @@ class Transformer(Blockwise, Model):
         self.dropout = Dropout(config.dropout)
 
     @property
-    def longest(self) -> int | None:
-        return self.config.longest if self.config.positions == "learned" else None
+    def max_positions(self) -> int | None:
+        return self.config.max_positions if self.config.positions == "learned" else None
 
     def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
         places, seen = shapes(sources), [mask[:, None, None] for mask in masks]

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from tfstudy.analysis.claims import Finding, Judged, Weighed, figures
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.statements import METRICS, NAMED, Selector
 from tfstudy.report.markup import MINUS, p_value
 
@@ -33,7 +33,7 @@ def markdown(judged: Sequence[Judged], notes: Notes = ()) -> str:
         cells = (one.claim.id, one.verdict, one.claim.claim, reason(one))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     for one in judged:
-        if any(found.rows for found in one.findings) or len(judged) == 1:
+        if any(found.conditions for found in one.findings) or len(judged) == 1:
             lines += ["", *_section(one)]
     return "\n".join([*lines, "", *(f"- {note}" for note in (*PROTOCOL, *_few(judged), *notes))]) + "\n"
 
@@ -64,7 +64,7 @@ def evidence(found: Finding) -> str:
     if found.weighed is None:
         return f"**{found.verdict}**: {what}: {found.why}"
     unused = f"; rows further from the preset or with fewer seeds: {found.unused}" if found.unused else ""
-    return f"**{found.verdict}**: {what}: {measured(found)}; {found.why}{unused}. Runs: {folders(found.rows)}"
+    return f"**{found.verdict}**: {what}: {measured(found)}; {found.why}{unused}. Runs: {folders(found.conditions)}"
 
 
 def measured(found: Finding) -> str:
@@ -82,7 +82,7 @@ def measured(found: Finding) -> str:
     return f"{_number(mean)}{ends} (n = {n}){tested}"
 
 
-def folders(rows: Iterable[Row]) -> str:
+def folders(rows: Iterable[Condition]) -> str:
     """The folders of runs as links, those of one parent together."""
     paths = list(dict.fromkeys(run.path for row in rows for run in (*row.runs, *row.diverged)))
     told = []
@@ -94,9 +94,9 @@ def folders(rows: Iterable[Row]) -> str:
 
 def _subject(found: Finding) -> str:
     selectors = [one for one in (found.statement.of, found.statement.minus) if one]
-    if not found.rows:
+    if not found.conditions:
         return " minus ".join(f"{_network(one)} on {_place(one)}" for one in selectors)
-    labels = [row.label for row in found.rows]
+    labels = [row.label for row in found.conditions]
     places = [_place(one) for one in selectors]
     if len(set(places)) == 1:
         return f"{' minus '.join(labels)} on {places[0]}"
@@ -143,7 +143,7 @@ def _part(found: Finding) -> dict[str, Any]:
     told: dict[str, Any] = {"verdict": found.verdict, "why": found.why, "of": statement.of, "minus": statement.minus}
     told |= {"metric": statement.metric, "said": statement.said, "said_low": low, "said_high": high}
     told |= _weighed(found.weighed, found.p) if found.weighed else {}
-    return told | {"rows": [_row(row, statement.metric) for row in found.rows], "other_rows": found.unused}
+    return told | {"rows": [_row(row, statement.metric) for row in found.conditions], "other_rows": found.unused}
 
 
 def _weighed(weighed: Weighed, p: float) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def _weighed(weighed: Weighed, p: float) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in told.items()}
 
 
-def _row(row: Row, metric: str) -> dict[str, Any]:
+def _row(row: Condition, metric: str) -> dict[str, Any]:
     each = {str(seed): value for seed, value in figures(row, metric).items()}
     runs, diverged = ([str(run.path) for run in members] for members in (row.runs, row.diverged))
     return {"label": row.label, "each_seed": each, "runs": runs, "diverged": diverged}

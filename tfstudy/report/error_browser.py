@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.error_kinds import KINDS, Anatomy, anatomy, first_error
 from tfstudy.report.plots.layout import place
 from tfstudy.runs.reader import predictions
@@ -50,7 +50,7 @@ class Kind(NamedTuple):
 class Browsed(NamedTuple):
     """What is wrong in a row."""
 
-    row: Row
+    row: Condition
     place: str  # its experiment and test split
     seeds: list[int]  # whose predictions were read
     n: int
@@ -65,7 +65,7 @@ class Browser(NamedTuple):
     notes: list[str]
 
 
-def browse(rows: Sequence[Row]) -> Browser:
+def browse(rows: Sequence[Condition]) -> Browser:
     """The kinds of these rows' predictions, of so many rows and seeds that the reading stays quick.
 
     Examples are taken from all over a test split, evenly; the more rows, the fewer of each kind.
@@ -102,7 +102,7 @@ def marked(text: str, at: int | None) -> Marked:
     return Marked(before, tokens[at] if at < len(tokens) else END, after)
 
 
-def _browsed(row: Row, where: str, read: dict[int, list[dict[str, Any]]], most: int) -> Browsed:
+def _browsed(row: Condition, where: str, read: dict[int, list[dict[str, Any]]], most: int) -> Browsed:
     told = [{**one, "seed": seed} for seed, lines in read.items() for one in lines]
     found = anatomy(told, len(told))
     return Browsed(row, where, list(read), found.n, [_kind(name, found, most) for name in found.kinds])
@@ -122,7 +122,9 @@ def _example(one: Any) -> Example:
     return Example(one["seed"], one["source"], marked(target, first), marked(prediction, first))
 
 
-def _notes(rows: Sequence[Row], shown: Sequence[Row], unread: Sequence[Row], seeds: int, examples: int) -> list[str]:
+def _notes(
+    rows: Sequence[Condition], shown: Sequence[Condition], unread: Sequence[Condition], seeds: int, examples: int
+) -> list[str]:
     """What a reader must know of what is not here."""
     with_runs = sum(bool(row.runs) for row in rows)
     cut = any(len(row.runs) > seeds for row in shown)

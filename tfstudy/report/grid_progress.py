@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tasks.errors import UserError
-from tfstudy.launchers import Engine, Job
+from tfstudy.launchers import Executor, Job
 from tfstudy.launchers.gpu_sharing import Devices
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, OTHERS, RETRYING, RUNNING, WAITING, Event
 from tfstudy.report.status import HOUR, duration
@@ -35,7 +35,7 @@ class Progress:
         self,
         jobs: Sequence[Job],
         seconds: Mapping[str, float],
-        engine: Engine,
+        engine: Executor,
         say: Callable[[str], None] = print,
         console: Console | None = None,
     ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from tfstudy.analysis.collection import Measured
+from tfstudy.analysis.collection import RunRecord
 from tfstudy.report.markup import markdown as as_markdown
 from tfstudy.report.study_page import Claim, Page, plural
 
@@ -43,9 +43,9 @@ def _verdicts(page: Page) -> list[str]:
 
 
 def _claims(page: Page) -> list[str]:
-    if not page.claims.rows:
+    if not page.claims.conditions:
         return []
-    told = [(c.id, c.claim, f"**{c.verdict}**", _evidence(c), c.source) for c in page.claims.rows]
+    told = [(c.id, c.claim, f"**{c.verdict}**", _evidence(c), c.source) for c in page.claims.conditions]
     heads = ("id", "claim", "verdict", "evidence", "source")
     return ["## Claims", _table(heads, told), _listed(map(_plain, page.claims.notes))]
 
@@ -66,7 +66,7 @@ def _left_out(page: Page) -> list[str]:
     return ["## Left out", _listed(told)] if told else []
 
 
-def _runs(page: Page, runs: Sequence[tuple[Measured, str]]) -> str:
+def _runs(page: Page, runs: Sequence[tuple[RunRecord, str]]) -> str:
     """Each run's seed and figure, linked to its folder."""
     told = (f"[seed {run.result.seed}{': ' * bool(value)}{value}]({page.link(run.path)})" for run, value in runs)
     return ", ".join(told) or "no finished run"

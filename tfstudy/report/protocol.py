@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.report.tables import several
 from tfstudy.runs.reader import environments
 from tfstudy.runs.schema import Environment, Result
@@ -13,7 +13,7 @@ from tfstudy.runs.schema import Environment, Result
 class Entry(NamedTuple):
     """A row's protocol: what it says, and the runs behind it."""
 
-    row: Row
+    row: Condition
     facts: dict[str, str]
 
 
@@ -27,7 +27,7 @@ class Ledger(NamedTuple):
 VERSIONS = ("python", "torch", "lightning")  # of the packages that decide numbers most
 
 
-def ledger(rows: Sequence[Row]) -> Ledger:
+def ledger(rows: Sequence[Condition]) -> Ledger:
     """The protocol of these rows; what all have in common is told once."""
     made = {run.path: environments(run.path) for row in rows for run in row.runs}
     found = [_facts(row, [one for run in row.runs for one in made[run.path]]) for row in rows]
@@ -37,7 +37,7 @@ def ledger(rows: Sequence[Row]) -> Ledger:
     return Ledger(shared, [Entry(row, facts) for row, facts in zip(rows, left, strict=True)])
 
 
-def _facts(row: Row, made: Iterable[Environment]) -> dict[str, str]:
+def _facts(row: Condition, made: Iterable[Environment]) -> dict[str, str]:
     results = [run.result for run in row.runs]
     made = list(made)
     return {
@@ -67,7 +67,7 @@ def _decoding(result: Result) -> str:
     decode = result.decode
     if decode.method != "beam":
         return decode.method
-    return f"beam of {decode.width}, length penalty {decode.length_penalty:g}"
+    return f"beam of {decode.beam_size}, length penalty {decode.length_penalty:g}"
 
 
 def _seconds(values: Sequence[float]) -> str:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from tfstudy import __version__
-from tfstudy.analysis.collection import UNFINISHED, Measured, Study
-from tfstudy.analysis.conditions import rows
+from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.metrics import NAMES
 from tfstudy.report.comparisons import Findings, findings, places_of
 from tfstudy.report.error_browser import Browser, browse
@@ -40,7 +40,7 @@ class Claim(NamedTuple):
 class Claims(NamedTuple):
     """The claims that a study has runs for, and how they were judged."""
 
-    rows: Sequence[Claim] = ()
+    conditions: Sequence[Claim] = ()
     notes: Sequence[str] = ()
 
 
@@ -67,7 +67,7 @@ class Cells(NamedTuple):
     cells: dict[str, str]
     main: str  # the column with the figure that the row is judged by
     top: bool
-    runs: list[tuple[Measured, str]]
+    runs: list[tuple[RunRecord, str]]
 
 
 class Page(NamedTuple):
@@ -87,13 +87,13 @@ class Page(NamedTuple):
     ledger: Ledger
     names: list[str]  # of the rows
     left_out: list[str]
-    diverged: list[tuple[Measured, str]]
+    diverged: list[tuple[RunRecord, str]]
     link: Link
 
 
 def page(study: Study, out: Path, claims: Claims = NONE, metric: str = "", baseline: str = "") -> Page:
     """The report on a study with a finished run, to be written to `out`; `UserError` for names that do not occur."""
-    found = rows(study.runs)
+    found = conditions(study.runs)
     table = of_rows(study, found, metric, baseline)
     places = places_of(table)
     told = study.told()
@@ -142,5 +142,5 @@ def _cells(line: Line, cells: dict[str, str]) -> Cells:
     return Cells(cells, main, line.top and bool(figure(line)), runs)
 
 
-def _diverged(study: Study) -> list[tuple[Measured, str]]:
+def _diverged(study: Study) -> list[tuple[RunRecord, str]]:
     return [(run, run.result.reason or "no reason noted") for run in study.runs if not run.finished]

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from tasks.errors import UserError, one_of
 from tfstudy.analysis import statistics
-from tfstudy.analysis.collection import Measured, Study, some
+from tfstudy.analysis.collection import RunRecord, Study, read_finished
 from tfstudy.analysis.comparisons import Verdict, groups, spread, verdicts
-from tfstudy.analysis.conditions import Row, main_metrics, order, rows
+from tfstudy.analysis.conditions import Condition, conditions, main_metrics, order
 from tfstudy.analysis.metrics import NAMES
 from tfstudy.analysis.published import of_same_kind
 from tfstudy.runs.reader import environments
@@ -24,7 +24,7 @@ Interval = tuple[float, float]
 class Line(NamedTuple):
     """A row of the table; shares in per cent, nan and None where nothing is known."""
 
-    row: Row
+    row: Condition
     metric: str
     mean: float
     interval: Interval | None
@@ -59,7 +59,7 @@ def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Ta
     values. `baseline`, which the others are set against, is an architecture or a row's label (`lstm train.steps=600`).
     `UserError` if there is no finished run, or for names that do not occur.
     """
-    found = some(study)
+    found = read_finished(study)
     keys = [key.strip() for key in by.split(",") if key.strip()]
     if not set(keys) <= set(BY):
         tags = _tags(found.runs)
@@ -68,10 +68,10 @@ def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Ta
     chosen = [key for key in keys if key not in BY]
     if len(chosen) > 1:
         raise UserError(f"--by may have one tag, but has {' and '.join(chosen)}")
-    return of_rows(found, in_order(rows(found.runs, "".join(chosen)), keys), metric, baseline)
+    return of_rows(found, in_order(conditions(found.runs, "".join(chosen)), keys), metric, baseline)
 
 
-def of_rows(study: Study, found: Sequence[Row], metric: str = "", baseline: str = "") -> Table:
+def of_rows(study: Study, found: Sequence[Condition], metric: str = "", baseline: str = "") -> Table:
     """The table of these rows of a study."""
     metrics = main_metrics(found, metric)
     judged = verdicts(found, metrics)
@@ -105,7 +105,7 @@ def turned(verdict: Verdict) -> Verdict:
     return verdict._replace(first=verdict.second, second=verdict.first, found=other)
 
 
-def line(row: Row, metric: str, group: str, top: bool, against: Verdict | None) -> Line:
+def line(row: Condition, metric: str, group: str, top: bool, against: Verdict | None) -> Line:
     """What stands in a row."""
     found = spread(row, metric)
     results = [run.result for run in row.runs]
@@ -132,10 +132,10 @@ def line(row: Row, metric: str, group: str, top: bool, against: Verdict | None) 
     )
 
 
-def in_order(found: Sequence[Row], keys: Sequence[str]) -> list[Row]:
+def in_order(found: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:
     """The rows, ordered by these first."""
 
-    def key(row: Row) -> tuple[Any, ...]:
+    def key(row: Condition) -> tuple[Any, ...]:
         usual = order(row)
         own = {"task": usual[:1], "split": usual[1:5], "arch": (row.arch,), "preset": (row.preset, row.settings)}
         return tuple(own.get(name, usual[5:6]) for name in keys)
@@ -151,7 +151,7 @@ def reach(lengths: Sequence[Lengths], name: str) -> str:
     return "none" if not length else f">={length}" if censored else str(length)
 
 
-def footer(study: Study, found: Sequence[Row], judged: Sequence[Verdict], quoted: bool) -> list[str]:
+def footer(study: Study, found: Sequence[Condition], judged: Sequence[Verdict], quoted: bool) -> list[str]:
     """The protocol: what the numbers are, how they were tested, what they were made with; `quoted` beside others'."""
     runs = list({id(run): run for row in found for run in (*row.runs, *row.diverged)}.values())
     results = [run.result for run in runs]
@@ -211,7 +211,7 @@ def _range(counts: Collection[int]) -> str:
     return f"{least} to {most} seeds" if least < most else f"{most} seed{'s' * (most != 1)}"
 
 
-def made_with(runs: Iterable[Measured]) -> str:
+def made_with(runs: Iterable[RunRecord]) -> str:
     """The versions of torch and lightning that runs were made with."""
     made = (one.versions for run in runs for one in environments(run.path))
     found = {f"{name} {versions[name]}" for versions in made for name in ("torch", "lightning") if name in versions}
@@ -232,9 +232,9 @@ def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def _tags(runs: Iterable[Measured]) -> list[str]:
+def _tags(runs: Iterable[RunRecord]) -> list[str]:
     """The tags that examples of test splits have, by one run of each experiment."""
-    seen: dict[str, Measured] = {}
+    seen: dict[str, RunRecord] = {}
     for run in runs:
         seen.setdefault(run.result.experiment, run)
     parts = (part for run in seen.values() for part in run.result.splits.values() if part.role == "test")

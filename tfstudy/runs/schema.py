@@ -54,7 +54,7 @@ class Decode(msgspec.Struct, frozen=True):
     """How outputs were found."""
 
     method: str = ""
-    width: int = 1
+    beam_size: int = 1
     length_penalty: float = 0.0
     max_length: int = 0
 
@@ -62,7 +62,7 @@ class Decode(msgspec.Struct, frozen=True):
 class Evaluated(msgspec.Struct, frozen=True):
     """What was scored."""
 
-    limit: int = 0  # examples of a split; 0 is all
+    max_examples: int = 0  # examples of a split; 0 is all
 
 
 class Result(msgspec.Struct, frozen=True):

@@ -35,7 +35,7 @@ class BusyError(UserError):
     """Another process holds the run."""
 
 
-class Record:
+class RunFolder:
     """One run's folder, held by this process alone while it is open (see `open_record`)."""
 
     def __init__(self, path: Path, run: str) -> None:
@@ -115,7 +115,7 @@ def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) ->
 
 
 @contextmanager
-def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool = False) -> Iterator[Record]:
+def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool = False) -> Iterator[RunFolder]:
     """The run's folder, locked; the lock dies with this process. With `fresh` what was there is set aside.
 
     `UserError` if the folder can't be written, another process holds it, or it is not of this config.
@@ -129,7 +129,7 @@ def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool =
         _hold(lock, path)
         if fresh and any(item.name != ".lock" for item in path.iterdir()):
             print(f"set aside: {set_aside(path)}")
-        record = Record(path, identity.hash)
+        record = RunFolder(path, identity.hash)
         _claim(record, config)
         yield record
 
@@ -152,7 +152,7 @@ def _hold(lock: Any, path: Path) -> None:
     lock.flush()
 
 
-def _claim(record: Record, config: RunConfig) -> None:
+def _claim(record: RunFolder, config: RunConfig) -> None:
     path = record.path / "config.yaml"
     if not path.exists():
         write_whole(path, f"# tfstudy run {record.run}\n{to_yaml(config)}".encode())

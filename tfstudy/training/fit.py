@@ -26,10 +26,10 @@ def fit(
 ) -> Trainer:
     """Trains until `config.steps` steps, from the checkpoint `resume` on if it is given.
 
-    An epoch is `check_every` steps: it ends with validation and, by `callbacks.Checkpoints`, a checkpoint.
+    An epoch is `validation_interval` steps: it ends with validation and, by `callbacks.Checkpoints`, a checkpoint.
     """
     config = module.config
-    data.epoch = config.check_every * config.accumulate
+    data.epoch = config.validation_interval * config.accumulate_grad_batches
     if resume:
         module.resume(resume)
         data.first_epoch = module.first_epoch
@@ -41,8 +41,8 @@ def fit(
         accelerator=accelerator,
         devices=devices,
         precision=config.precision,
-        accumulate_grad_batches=config.accumulate,
-        log_every_n_steps=config.log_every,
+        accumulate_grad_batches=config.accumulate_grad_batches,
+        log_every_n_steps=config.log_interval,
         logger=list(loggers),
         callbacks=list(callbacks),
         # by name: in a job of Slurm with one task Lightning would take two devices for one process and half of the data

@@ -14,7 +14,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from tasks.errors import UserError, one_of
 from tfstudy.config.schema import RunConfig
-from tfstudy.runs.writer import HEADER, Record
+from tfstudy.runs.writer import HEADER, RunFolder
 
 
 class MetricsFile(Logger):
@@ -71,7 +71,7 @@ def installed(name: str) -> bool:
     return find_spec(name) is not None
 
 
-def build(names: Sequence[str], record: Record, config: RunConfig, step: int, rank: int) -> list[Logger]:
+def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int, rank: int) -> list[Logger]:
     """The loggers of a run that goes on after `step`, begun; none in a process that is not the first.
 
     They begin here, since it can take seconds that would else count as training.

@@ -32,7 +32,7 @@ class Seq2Seq(LightningModule):
 
     The loss is the sum over labels divided by `batch.tokens`. All random numbers of a batch come from generators seeded
     by (seed, batch), torch's global one included, so that a resumed run goes on as if it had never stopped. Metrics are
-    gathered on the device and read every `config.log_every` steps: `train_loss`, `gradient_norm`, `learning_rate`, and
+    gathered on the device and read every `config.log_interval` steps: `train_loss`, `gradient_norm`, `learning_rate`, and
     after validation `validation_loss` (nats a label, not smoothed) and `validation_accuracy` (of labels,
     teacher-forced). A loss that is not finite when it is read raises `DivergenceError`.
     """
@@ -104,7 +104,7 @@ class Seq2Seq(LightningModule):
     @property
     def first_epoch(self) -> int:
         """Epochs before the resumption; checkpoints are written at an epoch's end."""
-        return int(self._state.get("global_step", 0)) // self.config.check_every
+        return int(self._state.get("global_step", 0)) // self.config.validation_interval
 
     def resume(self, checkpoint: dict[str, Any]) -> None:
         """Goes on from a checkpoint with the next `Trainer`, which makes the steps that are left.
@@ -141,11 +141,11 @@ class Seq2Seq(LightningModule):
             self.validation_accuracy.update(logits, gold)
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
-        self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.clip or math.inf)
+        self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.gradient_clip_norm or math.inf)
 
     def on_train_batch_end(self, *_: Any) -> None:
         step = self.step
-        if step == self._logged or (step % self.config.log_every and step != self.config.steps):
+        if step == self._logged or (step % self.config.log_interval and step != self.config.steps):
             return
         self._logged = step
         loss = float(self.train_loss.compute())

@@ -7,7 +7,7 @@ from tfstudy.config.schema import TrainConfig
 
 def rate(config: TrainConfig, step: int) -> float:
     """The learning rate of step 0, 1, ... as a share of the highest."""
-    warm, step = config.warmup, step + 1
+    warm, step = config.warmup_steps, step + 1
     if step < warm:
         return step / warm
     if config.schedule == "cosine":

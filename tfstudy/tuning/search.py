@@ -108,7 +108,7 @@ def search_of(words: Words) -> Search:
     spaces = _each(words.archs, lambda arch: space_of(own(words.searches, arch, words.archs), bases[arch], match))
     sampler(words.method, {}, words.seed)
     task = tasks.find(words.task)(configs[words.archs[0]].data)
-    run.scored_splits(task, options.Options(tuning=True))  # refuses one without a validation split
+    run.scored_splits(task, options.RunOptions(tuning=True))  # refuses one without a validation split
     source, target = task.vocabulary()
     return Search(words, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tasks.errors import UserError, one_of
-from tfstudy.analysis.collection import Study, some
-from tfstudy.analysis.conditions import Row, rows
+from tfstudy.analysis.collection import Study, read_finished
+from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.report.plots.differences import differences
 from tfstudy.report.plots.error_kinds import errors
 from tfstudy.report.plots.layout import ENDINGS, Picture, content, save, theme
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Picture", "draw", "figures", "picture", "svg"]
 
 SLICES = "slices"
-KINDS: dict[str, Callable[[Sequence[Row]], Picture]] = {
+KINDS: dict[str, Callable[[Sequence[Condition]], Picture]] = {
     "split": split,
     "length": length,
     "learning": learning,
@@ -41,22 +41,22 @@ def draw(root: Path, kind: str, out: Path, tag: str = "") -> None:
     one_of("--out's ending", out.suffix.lower(), ENDINGS)
     if tag and kind != SLICES:
         raise UserError(f"--tag goes with --kind {SLICES} alone, but the kind is '{kind}'")
-    save(picture(some(root), kind, tag).draw(), out)
+    save(picture(read_finished(root), kind, tag).draw(), out)
 
 
 def picture(study: Study, kind: str, tag: str = "") -> Picture:
     """The picture of this kind, `slices` by a tag; `UserError` if these records do not have what it shows."""
     if kind != SLICES:
-        return themed(KINDS[kind](rows(study.runs)))
-    known = tags(rows(study.runs))
+        return themed(KINDS[kind](conditions(study.runs)))
+    known = tags(conditions(study.runs))
     if not known:
         raise UserError("these runs were not measured by any tag, so there are no slices")
-    return themed(slices(rows(study.runs, one_of("--tag", tag, known)), tag))
+    return themed(slices(conditions(study.runs, one_of("--tag", tag, known)), tag))
 
 
 def figures(study: Study) -> Iterator[Picture]:
     """Every picture that these records support: its name, a function that draws it, and its alt text."""
-    found = rows(study.runs)
+    found = conditions(study.runs)
     names = set()
     for kind in KINDS.values():
         try:
@@ -67,7 +67,7 @@ def figures(study: Study) -> Iterator[Picture]:
         yield themed(one)
     for tag in tags(found):
         if tag not in names:  # by length there are curves
-            yield themed(slices(rows(study.runs, tag), tag))
+            yield themed(slices(conditions(study.runs, tag), tag))
 
 
 def themed(one: Picture) -> Picture:

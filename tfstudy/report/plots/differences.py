@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
 from tfstudy.analysis.comparisons import Verdict, verdicts
-from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.report.markup import p_value
 from tfstudy.report.plots.layout import Picture, canvas, listed, metric_name, place, plain
 from tfstudy.report.plots.series_style import colours_of
@@ -22,7 +22,7 @@ NOTE = "in the colour of the higher one; in brackets: further seeds that it woul
 MINUS = "\N{MINUS SIGN}"
 
 
-def differences(rows: Sequence[Row]) -> Picture:
+def differences(rows: Sequence[Condition]) -> Picture:
     """Every difference of two rows of the same examples with its 95 % interval and corrected p."""
     metrics = main_metrics(rows)
     found = verdicts(rows, metrics)
@@ -65,7 +65,9 @@ def _notes(untested: int, tested: int) -> list[str]:
     return [*few, *([f"the {MOST} of {tested} with the smallest p"] if tested > MOST else [])]
 
 
-def _draw(found: Sequence[Verdict], rows: Sequence[Row], metrics: Mapping[str, str], notes: Sequence[str]) -> "Figure":
+def _draw(
+    found: Sequence[Verdict], rows: Sequence[Condition], metrics: Mapping[str, str], notes: Sequence[str]
+) -> "Figure":
     texts = [_names(verdict) for verdict in found]
     places: dict[str, list[int]] = {}
     for number, verdict in enumerate(found):

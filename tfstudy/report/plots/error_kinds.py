@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.error_kinds import anatomy
 from tfstudy.report.error_examples import predictions
 from tfstudy.report.plots.layout import Picture, beside, by_place, canvas, in_columns, listed, wrapped
@@ -41,7 +41,7 @@ LINE = 0.15  # inches
 TOLD = 9.0  # per cent from which on a share is written into its bar
 
 
-def errors(rows: Sequence[Row]) -> Picture:
+def errors(rows: Sequence[Condition]) -> Picture:
     """The kinds of all predictions as stacked shares, a bar a row, over all its seeds.
 
     Runs whose predictions are not kept are left out; `UserError` if there are no others.
@@ -61,7 +61,7 @@ def errors(rows: Sequence[Row]) -> Picture:
     return Picture("errors", lambda: _draw(shown, shares), alt)
 
 
-def shares_of(row: Row) -> dict[str, float]:
+def shares_of(row: Condition) -> dict[str, float]:
     """Kind to its share of the predictions of all seeds, in per cent; empty if none can be read."""
     counts: Counter[str] = Counter()
     for run in row.runs:
@@ -77,7 +77,7 @@ def most_frequent(shares: Mapping[str, float]) -> str:
     return f"{kind} {wrong[kind]:.1f} %" if kind else ""
 
 
-def _draw(rows: Sequence[Row], shares: Mapping[int, Mapping[str, float]]) -> "Figure":
+def _draw(rows: Sequence[Condition], shares: Mapping[int, Mapping[str, float]]) -> "Figure":
     columns = in_columns(by_place(rows))
     kinds = [kind for kind in PAINTS if any(kind in found for found in shares.values())]
     width = 3.6 + beside(row.label for row in rows)
@@ -93,11 +93,11 @@ def _draw(rows: Sequence[Row], shares: Mapping[int, Mapping[str, float]]) -> "Fi
     return figure
 
 
-def _height(row: Row) -> float:
+def _height(row: Condition) -> float:
     return 0.06 + LINE * (wrapped(row.label).count("\n") + 1)
 
 
-def _column(axes: "Axes", places: Mapping[str, Sequence[Row]], shares: Mapping[int, Mapping[str, float]]) -> None:
+def _column(axes: "Axes", places: Mapping[str, Sequence[Condition]], shares: Mapping[int, Mapping[str, float]]) -> None:
     top, ticks, names = 0.0, [], []  # in inches
     for name, members in places.items():
         axes.text(0, top + HEAD - 0.08, name, va="center", weight="bold", fontsize=8)

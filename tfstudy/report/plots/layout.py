@@ -9,7 +9,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.metrics import NAMES
 from tfstudy.report.plots.series_style import Look, looks_of
 from tfstudy.runs.files import write_whole
@@ -129,25 +129,25 @@ def metric_name(metrics: Mapping[str, str]) -> str:
     return ", ".join(["exact match", *others] if len(others) < len(names) else others) + " (%)"
 
 
-def place(row: Row, rows: Sequence[Row]) -> str:
+def place(row: Condition, rows: Sequence[Condition]) -> str:
     """The row's experiment and test split, with its task if there are several."""
     return f"{row.task} {row.place}" if len({other.task for other in rows}) > 1 else row.place
 
 
-def by_place(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def by_place(rows: Sequence[Condition]) -> dict[str, list[Condition]]:
     """The rows of each place, those of an architecture beside each other, in the order of the legend."""
     order = list(looks_of(rows))
-    out: dict[str, list[Row]] = {}
+    out: dict[str, list[Condition]] = {}
     for row in rows:
         out.setdefault(place(row, rows), []).append(row)
     return {name: sorted(members, key=lambda row: order.index(row.label)) for name, members in out.items()}
 
 
-def in_columns(places: Mapping[str, list[Row]], most: int = 45) -> list[dict[str, list[Row]]]:
+def in_columns(places: Mapping[str, list[Condition]], most: int = 45) -> list[dict[str, list[Condition]]]:
     """The places in up to three columns of about as many rows each, so that a picture is no ribbon."""
     rows = sum(map(len, places.values()))
     count = min(3, ceil(rows / most))
-    columns: list[dict[str, list[Row]]] = [{} for _ in range(count)]
+    columns: list[dict[str, list[Condition]]] = [{} for _ in range(count)]
     before = 0
     for name, members in places.items():
         columns[before * count // rows][name] = members

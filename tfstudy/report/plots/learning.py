@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
-from tfstudy.analysis.collection import Measured
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.collection import RunRecord
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.statistics import interval
 from tfstudy.report.plots.layout import Picture, beside, canvas, legend, listed
 from tfstudy.report.plots.lengths import experiments
@@ -21,7 +21,7 @@ LEAST = 1e-6  # of a loss, so that it has a logarithm
 Curves = dict[str, dict[int, list[float]]]  # metric and step to the value of each run
 
 
-def learning(rows: Sequence[Row]) -> Picture:
+def learning(rows: Sequence[Condition]) -> Picture:
     """The training loss and the validation metrics by step, mean and 95 % interval over seeds.
 
     A loss is drawn on a logarithmic axis, so its mean is the geometric one.
@@ -40,7 +40,7 @@ def learning(rows: Sequence[Row]) -> Picture:
     return Picture("learning", lambda: _draw(shown, curves), alt)
 
 
-def curves_of(runs: Sequence[Measured]) -> Curves:
+def curves_of(runs: Sequence[RunRecord]) -> Curves:
     """The curves of these runs' `metrics.csv`; figures that are not finite are left out.
 
     `UserError` for a file that holds anything but steps, names and numbers.
@@ -61,7 +61,7 @@ def curves_of(runs: Sequence[Measured]) -> Curves:
     return out
 
 
-def _draw(rows: Sequence[Row], curves: Mapping[int, Curves]) -> "Figure":
+def _draw(rows: Sequence[Condition], curves: Mapping[int, Curves]) -> "Figure":
     found, looks = experiments(rows), looks_of(rows)
     metrics = list(dict.fromkeys(metric for row in rows for metric in curves[id(row)]))
     width = 0.6 + 2.5 * len(metrics) + beside(looks)

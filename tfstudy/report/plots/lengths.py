@@ -5,7 +5,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.statistics import interval
 from tfstudy.report.plots.layout import PERCENT, Picture, legend, listed, name_axes, panels
 from tfstudy.report.plots.series_style import Look, looks_of
@@ -19,7 +19,7 @@ ENOUGH = 10  # examples of a length, as for L90 and L50 in tfstudy.evaluation, w
 Curve = dict[int, list[float]]
 
 
-def length(rows: Sequence[Row]) -> Picture:
+def length(rows: Sequence[Condition]) -> Picture:
     """Exact match at every length, a panel an experiment; mean and 95 % interval over seeds, trained lengths shaded."""
     shown = [row for row in rows if row.test == "test" and curve(row)]
     if not shown:
@@ -35,7 +35,7 @@ def length(rows: Sequence[Row]) -> Picture:
     return Picture("length", lambda: _draw(shown), alt)
 
 
-def curve(row: Row) -> Curve:
+def curve(row: Condition) -> Curve:
     """Length to exact match in per cent of each run, of the lengths that have enough examples."""
     out: Curve = {}
     for run in row.runs:
@@ -47,23 +47,23 @@ def curve(row: Row) -> Curve:
     return dict(sorted(out.items()))
 
 
-def trained_on(rows: Sequence[Row]) -> tuple[int, int] | None:
+def trained_on(rows: Sequence[Condition]) -> tuple[int, int] | None:
     """The shortest and longest length of the validation split, which is in distribution; None if there is none."""
     parts = [run.result.splits["validation"] for row in rows for run in row.runs if "validation" in run.result.splits]
     lengths = [int(value) for part in parts for value in part.by.get("length", {})]
     return (min(lengths), max(lengths)) if lengths else None
 
 
-def experiments(rows: Sequence[Row]) -> dict[str, list[Row]]:
+def experiments(rows: Sequence[Condition]) -> dict[str, list[Condition]]:
     """The rows of each experiment, whatever they are tested on."""
     several = len({row.task for row in rows}) > 1
-    out: dict[str, list[Row]] = {}
+    out: dict[str, list[Condition]] = {}
     for row in rows:
         out.setdefault(f"{row.task} {row.split}" if several else row.split, []).append(row)
     return out
 
 
-def _draw(rows: Sequence[Row]) -> "Figure":
+def _draw(rows: Sequence[Condition]) -> "Figure":
     from matplotlib.patches import Patch
 
     found, looks = experiments(rows), looks_of(rows)
@@ -78,7 +78,7 @@ def _draw(rows: Sequence[Row]) -> "Figure":
     return figure
 
 
-def _panel(axes: "Axes", rows: Sequence[Row], looks: Mapping[str, Look]) -> None:
+def _panel(axes: "Axes", rows: Sequence[Condition], looks: Mapping[str, Look]) -> None:
     from matplotlib.ticker import MaxNLocator
 
     if trained := trained_on(rows):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 from tfstudy.report.error_examples import predictions
 from tfstudy.report.plots.layout import Picture, listed, name_axes, panels, wrapped
 from tfstudy.report.plots.lengths import experiments
@@ -19,7 +19,7 @@ Cell = tuple[int, int]  # digits of the left and of the right operand
 Counts = dict[Cell, tuple[int, int]]  # right, of how many
 
 
-def operands(rows: Sequence[Row]) -> Picture:
+def operands(rows: Sequence[Condition]) -> Picture:
     """A heat map of exact match for each row, over all its seeds and test splits; what was trained on is framed."""
     once = list({(row.task, row.split, row.label): row for row in rows if _has_digits(row)}.values())
     if not once:
@@ -33,11 +33,11 @@ def operands(rows: Sequence[Row]) -> Picture:
     return Picture("operands", lambda: _draw(once, counts), alt)
 
 
-def _has_digits(row: Row) -> bool:
+def _has_digits(row: Condition) -> bool:
     return any({LEFT, RIGHT} <= part.by.keys() for run in row.runs for part in run.result.splits.values() if part.n)
 
 
-def counts_of(row: Row) -> Counts:
+def counts_of(row: Condition) -> Counts:
     """Right predictions and all, over the seeds and test splits, read from the predictions."""
     out: Counts = {}
     for run in row.runs:
@@ -49,7 +49,7 @@ def counts_of(row: Row) -> Counts:
     return out
 
 
-def trained_on(row: Row) -> tuple[int, int, int, int] | None:
+def trained_on(row: Condition) -> tuple[int, int, int, int] | None:
     """The fewest and most digits of the left, then of the right operand in validation; None if there is none."""
     parts = [run.result.splits["validation"].by for run in row.runs if "validation" in run.result.splits]
     left, right = ([int(value) for part in parts for value in part.get(tag, {})] for tag in (LEFT, RIGHT))
@@ -67,7 +67,7 @@ def _shares(counts: Counts, box: tuple[int, int, int, int] | None) -> tuple[str,
     return inner, outer
 
 
-def _draw(rows: Sequence[Row], counts: Mapping[int, Counts]) -> "Figure":
+def _draw(rows: Sequence[Condition], counts: Mapping[int, Counts]) -> "Figure":
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 

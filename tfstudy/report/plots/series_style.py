@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from tfstudy.analysis.conditions import Row
+from tfstudy.analysis.conditions import Condition
 
 COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Okabe & Ito 2008, safe for the colour-blind
 FURTHER = ("#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")  # of other architectures
@@ -45,7 +45,7 @@ def _natural(label: str) -> list[Any]:
     return [float(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
 
 
-def looks_of(rows: Iterable[Row]) -> dict[str, Look]:
+def looks_of(rows: Iterable[Condition]) -> dict[str, Look]:
     """The looks of these rows by their labels."""
     return looks({row.label: row.arch for row in rows})
 

@@ -6,8 +6,8 @@ from math import log10
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.errors import UserError
-from tfstudy.analysis.collection import Measured
-from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.analysis.collection import RunRecord
+from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.analysis.statistics import Fit, log_fit
 from tfstudy.report.plots.layout import PERCENT, Picture, capital, legend, listed, metric_name, name_axes, panels, place
 from tfstudy.report.plots.series_style import Look, looks
@@ -37,19 +37,19 @@ class Series(NamedTuple):
 Panels = dict[str, list[Series]]
 
 
-def data(rows: Sequence[Row]) -> Picture:
+def data(rows: Sequence[Condition]) -> Picture:
     """The main metric against the number of training examples, a point a run, with a log-linear fit."""
     return _picture("data", rows, "data.", "training examples", lambda run: run.result.train_examples)
 
 
-def scaling(rows: Sequence[Row]) -> Picture:
+def scaling(rows: Sequence[Condition]) -> Picture:
     """The main metric against the number of parameters, a point a run, with a log-linear fit."""
     return _picture("scaling", rows, "model.", "parameters", lambda run: run.result.parameters)
 
 
-def _panels(rows: Sequence[Row], metric: str, section: str, size_of: Callable[[Measured], int]) -> Panels:
+def _panels(rows: Sequence[Condition], metric: str, section: str, size_of: Callable[[RunRecord], int]) -> Panels:
     """The series of each test split that has one of several sizes; the settings that decide the size differ in it."""
-    alike: dict[tuple[str, str, str], list[Row]] = {}
+    alike: dict[tuple[str, str, str], list[Condition]] = {}
     for row in rows:
         split = SIZED.sub("_*", row.split) if section == "data." else row.split
         if any(map(size_of, row.runs)):
@@ -69,7 +69,7 @@ def _panels(rows: Sequence[Row], metric: str, section: str, size_of: Callable[[M
     return {name: members for name, members in kept.items() if any(one.fit for one in members)}
 
 
-def _deciding(rows: Sequence[Row], section: str, size_of: Callable[[Measured], int]) -> set[str]:
+def _deciding(rows: Sequence[Condition], section: str, size_of: Callable[[RunRecord], int]) -> set[str]:
     """The numbers of a section of the config that follow from the size: one value for each, whatever the rows."""
     values: dict[str, dict[int, set[Any]]] = {}
     for row in rows:
@@ -79,13 +79,15 @@ def _deciding(rows: Sequence[Row], section: str, size_of: Callable[[Measured], i
     return {key for key, by_size in values.items() if all(len(found) == 1 for found in by_size.values())}
 
 
-def _label(row: Row, decide: Collection[str]) -> str:
+def _label(row: Condition, decide: Collection[str]) -> str:
     """The row's label without the settings that decide its size."""
     told = [setting for setting in SETTING.split(row.settings) if setting and setting.split("=")[0] not in decide]
     return " ".join([row.arch, *([row.preset] if row.preset != "default" else []), *told])
 
 
-def _picture(name: str, rows: Sequence[Row], section: str, size: str, size_of: Callable[[Measured], int]) -> Picture:
+def _picture(
+    name: str, rows: Sequence[Condition], section: str, size: str, size_of: Callable[[RunRecord], int]
+) -> Picture:
     metrics = main_metrics(rows)
     found: Panels = {}
     drawn: dict[str, str] = {}  # tasks that are, and their metrics

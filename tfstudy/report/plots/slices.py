@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tasks.errors import UserError
 from tfstudy.analysis.comparisons import spread
-from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.report.plots.layout import (
     Picture,
     beside,
@@ -31,7 +31,7 @@ LONGEST = 7.0  # inches of a panel, unless its values need more
 BAR, LEAST = 0.13, 0.17  # inches of a bar, and of a value at the least
 
 
-def slices(rows: Sequence[Row], tag: str) -> Picture:
+def slices(rows: Sequence[Condition], tag: str) -> Picture:
     """Bars with 95 % intervals for each value of a tag; `rows` are those that `tfstudy.rows.rows` makes of the tag."""
     metrics = main_metrics(rows)
     shown = [row for row in rows if row.tag == tag and row.values(metrics[row.task])]
@@ -46,22 +46,22 @@ def slices(rows: Sequence[Row], tag: str) -> Picture:
     return Picture(f"slices-{tag}", lambda: _draw(shown, tag, metrics), capital(alt))
 
 
-def tags(rows: Sequence[Row]) -> list[str]:
+def tags(rows: Sequence[Condition]) -> list[str]:
     """The tags that the test splits of these rows can be sliced by."""
     found = (part for row in rows for part in row.measured().values() if isinstance(part, Part))
     return sorted({tag for part in found for tag in part.by})
 
 
-def ends(rows: Sequence[Row]) -> Sequence[Row]:
+def ends(rows: Sequence[Condition]) -> Sequence[Condition]:
     """All rows if they are few, else the first and the last."""
     return rows if len(rows) <= 4 else [rows[0], rows[-1]]
 
 
-def _mean(row: Row, metrics: Mapping[str, str]) -> float:
+def _mean(row: Condition, metrics: Mapping[str, str]) -> float:
     return mean(row.values(metrics[row.task]))
 
 
-def _draw(rows: Sequence[Row], tag: str, metrics: Mapping[str, str]) -> "Figure":
+def _draw(rows: Sequence[Condition], tag: str, metrics: Mapping[str, str]) -> "Figure":
     places, looks = by_place(rows), looks_of(rows)
     lying = not all(row.value.isdigit() for row in rows)  # words have room beside lying bars
     lengths = [_length(own) for own in places.values()]
@@ -82,7 +82,7 @@ def _draw(rows: Sequence[Row], tag: str, metrics: Mapping[str, str]) -> "Figure"
     return figure
 
 
-def _length(rows: Sequence[Row]) -> float:
+def _length(rows: Sequence[Condition]) -> float:
     """The inches that the bars of a panel take, side by side."""
     values = len(values_of(rows))
     return values * max(LEAST, min(BAR * (len(labels_of(rows)) + 1), LONGEST / values))
@@ -92,17 +92,17 @@ def named(tag: str) -> str:
     return tag.replace("_", " ")
 
 
-def values_of(rows: Sequence[Row]) -> list[str]:
+def values_of(rows: Sequence[Condition]) -> list[str]:
     """The tag's values, numbers in their order."""
     return sorted({row.value for row in rows}, key=lambda v: (0, int(v), "") if v.isdigit() else (1, 0, v))
 
 
-def labels_of(rows: Sequence[Row]) -> list[str]:
+def labels_of(rows: Sequence[Condition]) -> list[str]:
     return list(dict.fromkeys(row.label for row in rows))
 
 
 def _panel(
-    axes: "Axes", rows: Sequence[Row], metrics: Mapping[str, str], looks: Mapping[str, Look], lying: bool
+    axes: "Axes", rows: Sequence[Condition], metrics: Mapping[str, str], looks: Mapping[str, Look], lying: bool
 ) -> None:
     values, labels = values_of(rows), labels_of(rows)
     wide = 0.84 / len(labels)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tasks.errors import UserError
 from tfstudy.analysis.comparisons import spread
-from tfstudy.analysis.conditions import Row, main_metrics
+from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.analysis.metrics import NAMES
 from tfstudy.analysis.published import of_same_kind
 from tfstudy.report.plots.layout import (
@@ -30,7 +30,7 @@ PUBLISHED = "published, same kind of network"
 GAP = 0.7  # between two splits, in rows
 
 
-def split(rows: Sequence[Row]) -> Picture:
+def split(rows: Sequence[Condition]) -> Picture:
     """The main metric by test split and row: mean and interval, a dot a seed, published figures as dark lines."""
     metrics = main_metrics(rows)
     shown = [row for row in rows if row.values(metrics[row.task])]
@@ -44,7 +44,7 @@ def split(rows: Sequence[Row]) -> Picture:
     return Picture("split", lambda: _draw(shown, metrics), alt)
 
 
-def _draw(rows: Sequence[Row], metrics: Mapping[str, str]) -> "Figure":
+def _draw(rows: Sequence[Condition], metrics: Mapping[str, str]) -> "Figure":
     from matplotlib.lines import Line2D
 
     looks, columns = looks_of(rows), in_columns(by_place(rows))
@@ -64,7 +64,7 @@ def _draw(rows: Sequence[Row], metrics: Mapping[str, str]) -> "Figure":
 
 
 def _column(
-    axes: "Axes", places: Mapping[str, Sequence[Row]], metrics: Mapping[str, str], looks: Mapping[str, Look]
+    axes: "Axes", places: Mapping[str, Sequence[Condition]], metrics: Mapping[str, str], looks: Mapping[str, Look]
 ) -> None:
     top, ticks = 0.0, []
     for members in places.values():
@@ -77,7 +77,7 @@ def _column(
     axes.grid(visible=False, axis="y")
 
 
-def _row(axes: "Axes", row: Row, metric: str, level: float, look: Look) -> None:
+def _row(axes: "Axes", row: Condition, metric: str, level: float, look: Look) -> None:
     values, found = row.values(metric), spread(row, metric)
     if found.low == found.low:  # known
         axes.plot([found.low, found.high], [level, level], color=look.colour, lw=1.6, solid_capstyle="butt", zorder=3)
@@ -88,7 +88,7 @@ def _row(axes: "Axes", row: Row, metric: str, level: float, look: Look) -> None:
         axes.plot([value, value], [level - 0.42, level + 0.42], color="black", lw=1.3, zorder=2)
 
 
-def quoted(row: Row, metric: str) -> list[float]:
+def quoted(row: Condition, metric: str) -> list[float]:
     """Published figures of this kind of architecture, those that are plain numbers."""
     values = [figure["value"] for figure in of_same_kind(row, NAMES.get(metric, metric))]
     return [float(value) for value in values if value.replace(".", "", 1).isdigit()]
