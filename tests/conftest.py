@@ -8,6 +8,7 @@ import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
 
+pytest_plugins = ("tests.interrupted_runs",)  # the fixture `undisturbed`
 install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
 settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)

@@ -14,10 +14,11 @@ import yaml
 from typer.main import get_command
 
 from tasks.errors import UserError
-from tests.experiment.test_extend import tfstudy
-from tests.report.test_tables import result, write
+from tests.commands import tfstudy
+from tests.example_records import result, write
 from tfstudy.analysis import reproduction, statements
-from tfstudy.analysis.claims import as_preset, chosen, judge, rows_of, weigh
+from tfstudy.analysis.selection import as_preset, chosen, rows_of
+from tfstudy.analysis.claims import judge, weigh
 from tfstudy.analysis.collection import flat, read
 from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.cli import app
@@ -206,7 +207,7 @@ def test_what_is_on_the_edge_of_the_claim_is_rarely_decided(seeds):
 
 def test_of_many_true_statements_one_is_rarely_refuted(tmp_path):
     """Four statements whose truth is on the bound: refuted falsely, over all of them, in .025 of cases."""
-    from tfstudy.analysis.statistics import holm
+    from tfstudy.analysis.significance import holm
 
     def any_refuted(random):
         found = [weigh((50, np.inf), dict(enumerate(50 + 2 * random.standard_normal(5)))) for _ in range(4)]
@@ -225,7 +226,7 @@ ALL = statements.read()
     ("change", "said"),
     [
         ({"clam": 1}, "did you mean 'claim'?"),
-        ({"parts": [{"of": {"arch": "lstm"}, "over": 1}]}, "part 1: a key must be one of"),
+        ({"parts": [{"of": {"arch": "lstm"}, "over": 1}]}, "part 1: unknown key"),
         ({"parts": [{"of": {"arch": "lstm"}, "above": 1, "below": 2}]}, "must say one of"),
         ({"parts": [{"of": {"arch": "lstm"}, "is": 1}]}, "must say one of"),
         ({"parts": [{"of": {"arch": "lstm"}, "is": 1, "within": 0}]}, "'within' must be above 0"),
@@ -336,7 +337,7 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("claims", "L33"), "claim must be one of"),
+        (("claims", "L33"), "unknown claim"),
         (("claims", "--format", "mdd"), "did you mean 'md'?"),
         (("claims", "--results", "nowhere"), "there is no study"),
         (("reproduce", "lake-2019"), "did you mean 'lake-2018'?"),

@@ -7,7 +7,7 @@ import pytest
 
 import tfstudy
 from tasks.errors import UserError
-from tests.report.test_tables import result, write
+from tests.example_records import result, write
 from tfstudy.analysis.collection import read
 from tfstudy.report.tables import table
 

@@ -98,7 +98,7 @@ def test_agreement_tells_who_alone_is_right():
 def test_the_command_tells_kinds_and_agreement_and_bad_splits(capsys):
     from pathlib import Path
 
-    from tests.experiment.test_extend import tfstudy
+    from tests.commands import tfstudy
 
     jump = Path(__file__).parents[2] / "results/scan-first/scan-addprim_jump"
     runs = [str(next(jump.glob(f"{arch}/s0-*"))) for arch in ("lstm", "transformer")]

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.experiment.test_extend import tfstudy
-from tests.report.test_tables import result, write
+from tests.commands import tfstudy
+from tests.example_records import result, write
 from tfstudy.analysis.collection import read
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.regression import BETTER, MISSING, OPEN, SAME, UNKNOWN, WORSE, judge, read_baseline

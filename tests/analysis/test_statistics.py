@@ -8,19 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.analysis import statistics
-from tfstudy.analysis.statistics import (
-    compare,
-    holm,
-    interval,
-    label_permutation,
-    letters,
-    log_fit,
-    power_of_t,
-    reach,
-    seeds_needed,
-    sign_permutation,
-)
+from tfstudy.analysis import significance
+from tfstudy.analysis.significance import compare, holm, label_permutation, letters, sign_permutation
+from tfstudy.analysis.intervals import interval, log_fit, reach
+from tfstudy.analysis.power import power_of_t, seeds_needed
 
 # Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -191,9 +182,9 @@ def test_labels_count_as_by_hand(x, y):
 def test_drawn_labels_and_signs_agree_with_all_of_them(monkeypatch):
     x, y = DEXTRO[:8], LAEVO[:8]
     exact = label_permutation(x, y), sign_permutation(MAIZE)
-    monkeypatch.setattr(statistics, "EXACT", 5)
+    monkeypatch.setattr(significance, "EXACT", 5)
     assert sign_permutation(MAIZE) == pytest.approx(exact[1], abs=0.007)
-    monkeypatch.setattr(statistics, "DRAWS", 10_000)
+    monkeypatch.setattr(significance, "DRAWS", 10_000)
     assert label_permutation(x, y) == pytest.approx(exact[0], abs=0.02)
 
 

@@ -13,8 +13,9 @@ from rich.console import Console
 from typer.main import get_command
 
 import tasks
-from tests.experiment.test_extend import TASK, added, tfstudy
-from tests.experiment.test_resume import command, folder
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import command, folder
 from tfstudy import models
 from tfstudy.cli import app
 from tfstudy.report.run_summary import published, summary
@@ -154,11 +155,11 @@ def test_predict_gives_what_evaluation_kept(finished, capsys):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("a x", "a token of reverse's sources must be one of a, b, c, but is 'x'"),
+        ("a x", "reverse: unknown source token 'x'; expected one of: a, b, c"),
         ("", "the source must have at least one token"),
         ("  ", "the source must have at least one token"),
-        ("<pad>", "must be one of a, b, c"),
-        ("a <eos>", "must be one of a, b, c"),
+        ("<pad>", "'<pad>'; expected one of: a, b, c"),
+        ("a <eos>", "'<eos>'; expected one of: a, b, c"),
     ],
 )
 def test_predict_refuses_what_is_no_source(source, message, finished, capsys):
@@ -204,7 +205,7 @@ def test_a_result_is_sliced_by_a_tag_without_reading_a_split_again(finished, cap
 
 def test_evaluate_knows_its_splits(finished, capsys):
     assert tfstudy("evaluate", finished, "--split", "tset") == 2
-    assert "must be one of validation, test, but is 'tset'; did you mean 'test'?" in capsys.readouterr().err
+    assert "'tset'; expected one of: validation, test; did you mean 'test'?" in capsys.readouterr().err
     assert RunFolder(finished, "").test_reads() == {"test": 1}
 
 
@@ -228,7 +229,7 @@ def test_export_writes_jsonl_and_refuses_an_existing_folder(capsys):
 
 def test_export_refuses_an_unknown_format_and_other_sections(capsys):
     assert tfstudy("export", "reverse", "--out", "data", "--format", "json") == 2
-    assert "--format must be one of jsonl, parquet, but is 'json'; did you mean 'jsonl'?" in capsys.readouterr().err
+    assert "'json'; expected one of: jsonl, parquet; did you mean 'jsonl'?" in capsys.readouterr().err
     assert tfstudy("export", "reverse", "--out", "data", "--set", "train.steps=1") == 2
     assert "only keys of 'data.' have a meaning here, but 'train' was given" in capsys.readouterr().err
     assert written() == []
@@ -240,16 +241,16 @@ def test_export_refuses_an_unknown_format_and_other_sections(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "scna"], "reverse, scan, sorting, translation, but is 'scna'; did you mean 'scan'?"),
-        (["run", "scan", "--arch", "transfomer"], "but is 'transfomer'; did you mean 'transformer'?"),
-        (["run", "scan", "--split", "lenght"], "but is 'lenght'; did you mean 'length'?"),
-        (["run", "scan", "--preset", "defualt"], "but is 'defualt'; did you mean 'default'?"),
+        (["run", "scna"], "reverse, scan, sorting, translation; did you mean 'scan'?"),
+        (["run", "scan", "--arch", "transfomer"], "did you mean 'transformer'?"),
+        (["run", "scan", "--split", "lenght"], "did you mean 'length'?"),
+        (["run", "scan", "--preset", "defualt"], "did you mean 'default'?"),
         (["run", "scan", "--set", "model.dmi=3"], "unknown key 'model.dmi'; did you mean 'model.dim'?"),
         (["run", "scan", "--set", "model.dim"], "--set must be KEY=VALUE"),
         (["run", "scan", "--config", "none.yaml"], "can't read none.yaml: No such file or directory"),
-        (["run", "scan", "--accelerator", "gpu"], "--accelerator must be one of auto, cpu, cuda, but is 'gpu'"),
+        (["run", "scan", "--accelerator", "gpu"], "accelerator 'gpu'; expected one of: auto, cpu, cuda"),
         (["run", "scan", "--set", "model.heads=3"], "heads"),
-        (["list", "task"], "what to list must be one of tasks, splits, architectures, presets, runs, but is 'task'"),
+        (["list", "task"], "'task'; expected one of: tasks, splits, architectures, presets, runs"),
         (["list", "splits", "scam"], "did you mean 'scan'?"),
         (["list", "presets", "scam"], "did you mean 'scan'?"),
         (["show", "scam"], "did you mean 'scan'?"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.experiment.test_extend import tfstudy
-from tests.launchers.test_launchers import COPYING
+from tests.commands import tfstudy
+from tests.example_jobs import COPYING
 
 SMALL = [
     *(
@@ -89,8 +89,8 @@ def test_a_run_that_fails_is_named_and_the_others_are_made(capfd, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--task", "copyin"], "task must be one of"),
-        (["scam"], "grid must be one of"),
+        (["--task", "copyin"], "unknown task"),
+        (["scam"], "unknown grid"),
         (["missing.yaml"], "can't read missing.yaml"),
         ([], "a grid must say its task"),
         (["--task", "copying", "--seed", "x"], "seeds must be such as"),

@@ -15,7 +15,7 @@ import pytest
 from rich.console import Console
 
 from tasks.errors import UserError
-from tests.experiment.test_extend import tfstudy
+from tests.commands import tfstudy
 from tfstudy.grids import expand
 from tfstudy.launchers import Executor, job_list
 from tfstudy.launchers.gpu_sharing import gpu
@@ -240,7 +240,7 @@ def test_a_run_can_begin_while_somebody_looks_at_its_lock(monkeypatch):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["status", "stduy"], "study must be one of study, but is 'stduy'; did you mean 'study'?"),
+        (["status", "stduy"], "unknown study 'stduy'; expected one of: study; did you mean 'study'?"),
         (["retry", "stduy"], "did you mean 'study'?"),
         (["status", "study", "--results", "nowhere"], "there is no study in nowhere"),
         (["logs", "s0-00000001"], "did you mean 's0-00000000'?"),

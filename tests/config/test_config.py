@@ -192,16 +192,16 @@ def test_an_empty_value_and_one_with_an_equals_sign_are_strings():
 
 
 def test_task_and_architecture_are_looked_up_by_name():
-    with pytest.raises(UserError, match=r"task must be one of .*but is 'scam'; did you mean 'scan'\?"):
+    with pytest.raises(UserError, match=r"task 'scam'.*'scan'\?"):
         resolve({"task": "scam", "arch": "lstm"})
-    with pytest.raises(UserError, match=r"arch must be one of .*but is 'lstn'; did you mean 'lstm'\?"):
+    with pytest.raises(UserError, match=r"architecture 'lstn'.*'lstm'\?"):
         resolve({"task": "scan", "arch": "lstn"})
-    with pytest.raises(UserError, match=r"preset of \(scan, lstm\) must be one of .*; did you mean 'lake-2018'\?"):
+    with pytest.raises(UserError, match=r"scan, lstm.* preset 'lake2018'.*'lake-2018'\?"):
         preset("scan", "lstm", "lake2018")
 
 
 def test_a_preset_of_another_architecture_is_refused():
-    with pytest.raises(UserError, match=r"must be one of default, lake-2018, but is 'dessi-2019'"):
+    with pytest.raises(UserError, match=r"'dessi-2019'.* default, lake-2018"):
         preset("scan", "lstm", "dessi-2019")
 
 

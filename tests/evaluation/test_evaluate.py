@@ -8,7 +8,7 @@ from torch import Tensor
 
 import tasks
 from tasks.base import Example
-from tests.experiment.test_extend import TASK, added
+from tests.example_task import TASK, added
 from tfstudy import models
 from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data.module import TaskData

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 import tasks
-from tests.experiment.test_extend import TASK, added, tfstudy
-from tests.experiment.test_resume import command
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import command
 
 BEAM = ["--set", "decode.method=beam", "--set", "decode.beam_size=3"]
 SHARED = "trained already, with another way of decoding or evaluating"

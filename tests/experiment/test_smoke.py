@@ -7,7 +7,7 @@ import pytest
 
 import tasks
 from tasks.generated import Generated
-from tests.experiment.test_extend import tfstudy
+from tests.commands import tfstudy
 from tfstudy import models
 from tfstudy.config.presets import preset, presets
 

@@ -77,7 +77,7 @@ def test_a_tier_is_put_over_the_grid():
     }
     assert len(expand(grid.tier(told, "quick"))) == 2
     assert len(expand(grid.tier(told, "full"))) == len(expand(grid.tier(told, ""))) == 10
-    with pytest.raises(UserError, match="--tier must be one of quick, full, but is 'quik'; did you mean 'quick'"):
+    with pytest.raises(UserError, match="'quik'.*quick, full.*did you mean 'quick'"):
         grid.tier(told, "quik")
 
 
@@ -120,14 +120,14 @@ def test_all_mistakes_are_told_at_once_with_the_runs_that_make_them():
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"axis": {}}, "a grid's key must be one of .*, but is 'axis'; did you mean 'axes'"),
+        ({"axis": {}}, "'axis'.*did you mean 'axes'"),
         ({"axes": {"arch": []}}, "has no runs"),
         ({"axes": {"arch": "lstm"}}, "axis 'arch' must be a list"),
         ({"axes": {"arch": ["lstm"]}, "exclude": [{"arch": "lstm"}]}, "has no runs"),
         ({"seeds": "0-x"}, "seeds must be such as 0-4 or 0,1,5, but are '0-x'"),
         ({"seeds": "4-0"}, "seeds must be"),
-        ({"per": [{"if": {}}]}, "a key of 'per' must be one of when, base, axes, but is 'if'"),
-        ({"base": {"task": "sortin"}}, "task must be one of .*did you mean 'sorting'"),
+        ({"per": [{"if": {}}]}, "'if'.* when, base, axes"),
+        ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid must say its task"),
         ({"base": ["task"]}, "'base' must be keys with values"),
         ({"axes": {"train.steps": {"from": 1}}}, "axis 'train.steps' must be a list or {from, to, step or count"),
@@ -140,7 +140,7 @@ def test_bad_grids_are_refused(told, message):
 
 
 def test_a_grid_that_is_not_there_names_those_that_are():
-    with pytest.raises(UserError, match=r"grid must be one of .*scan.*, but is 'scam'; did you mean 'scan'"):
+    with pytest.raises(UserError, match=r"grid 'scam'.*did you mean 'scan'"):
         grid.read("scam")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.launchers.test_launchers import COPYING, numbers, planned, process_of
+from tests.example_jobs import COPYING, numbers, planned, process_of
 from tfstudy.launchers.local import Local
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.runs.files import held

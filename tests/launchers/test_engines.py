@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.errors import UserError
-from tests.experiment.test_extend import tfstudy
+from tests.commands import tfstudy
 from tfstudy import launchers
 from tfstudy.launchers import ExecutorSettings, Request, executor, slurm, subprocess_job
 from tfstudy.launchers import ray as rays
@@ -46,7 +46,7 @@ def executable(path: Path, text: str) -> Path:
 
 def test_a_misspelt_launcher_is_answered_with_the_nearest(capsys):
     assert tfstudy(*GRID, "--launcher", "slrum") == 2
-    told = "error: --launcher must be one of local, ray, slurm, but is 'slrum'; did you mean 'slurm'?\n"
+    told = "error: unknown launcher 'slrum'; expected one of: local, ray, slurm; did you mean 'slurm'?\n"
     assert capsys.readouterr().err == told
 
 

@@ -1,7 +1,6 @@
 """Reports: what a page says of made records, that it is whole, escaped and linked, and what it refuses."""
 
 import gzip
-import json
 import os
 import re
 from html.parser import HTMLParser
@@ -11,8 +10,8 @@ from urllib.parse import unquote
 import pytest
 
 from tasks.errors import UserError
-from tests.experiment.test_extend import tfstudy
-from tests.report.test_tables import result, write
+from tests.commands import tfstudy
+from tests.example_records import predict, result, rival, write
 from tfstudy.analysis.collection import read_finished
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.error_kinds import KINDS
@@ -28,7 +27,6 @@ from tfstudy.runs.reader import predictions
 
 GOLD = "a b c d"
 HOSTILE = "a <script>alert(1)</script> & ' \" \u202e\u05e9\u05dc\u05d5\u05dd"
-ENVIRONMENT = {"versions": {"torch": "2.9", "python": "3.11"}, "data": "d" * 64, "commit": "c" * 40}
 
 
 class Page(HTMLParser):
@@ -52,20 +50,6 @@ class Page(HTMLParser):
 
     def values(self, tag: str, name: str) -> list[str]:
         return [attributes[name] for found, attributes in self.elements if found == tag and name in attributes]
-
-
-def predict(study: Path, *made: tuple[str, str]) -> Path:
-    """Gives every run of a study predictions: pairs of a target and a prediction."""
-    for path in study.glob("*/*/s*"):
-        lines = [json.dumps({"source": f"s{n}", "target": t, "prediction": p}) for n, (t, p) in enumerate(made)]
-        (path / "predictions").mkdir()
-        (path / "predictions" / "test.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-        (path / "env.json").write_text(json.dumps([ENVIRONMENT]))
-    return study
-
-
-def rival(seed: int, exact: float, arch: str = "cnn") -> dict:
-    return result(seed, exact, arch=arch, experiment=arch, run=f"{arch}{seed}")
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.report.test_html_page import predict, rival
-from tests.report.test_tables import result, write
+from tests.example_records import predict, result, rival, write
 from tfstudy.analysis.collection import read_finished
 from tfstudy.report.html_page import publish
 

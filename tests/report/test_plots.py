@@ -11,7 +11,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tasks.errors import UserError
-from tests.report.test_tables import result, write
+from tests.example_records import result, write
 from tfstudy.analysis.collection import read
 from tfstudy.analysis.comparisons import spread
 from tfstudy.analysis.conditions import conditions
@@ -76,10 +76,10 @@ def test_the_ending_decides_the_file(tmp_path, ending, begin):
 @pytest.mark.parametrize(
     ("kind", "out", "tag", "said"),
     [
-        ("split", "a.gif", "", "must be one of .png, .svg, .pdf, but is '.gif'"),
+        ("split", "a.gif", "", "'.gif'; expected one of: .png, .svg, .pdf"),
         ("lenght", "a.png", "", "did you mean 'length'?"),
         ("split", "a.png", "length", "--tag goes with --kind slices alone"),
-        ("slices", "a.png", "", "must be one of depth, length"),
+        ("slices", "a.png", "", "expected one of: depth, length"),
         ("slices", "a.png", "lenght", "did you mean 'length'?"),
         ("length", "a.png", "", "no run says its accuracy by length"),
         ("learning", "a.png", "", "no finished run has metrics.csv"),

@@ -9,34 +9,13 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import UserError
+from tests.example_records import result, write
 from tfstudy.analysis.collection import read
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.published import published
-from tfstudy.report.markup import FORMATS, columns, markdown
+from tfstudy.report.table_formats import FORMATS, columns, markdown
 from tfstudy.report.run_summary import summary
 from tfstudy.report.tables import table, turned
-
-
-def result(seed=0, exact=0.5, **more):
-    part = {"role": "test", "n": 1000, "exact_match_interval": [max(0, exact - 0.3), min(1, exact + 0.3)], "slices": {}}
-    part["metrics"] = {"exact_match": exact, "token_accuracy": 0.7, "oracle_length_exact_match": 0.6}
-    made = {
-        "format": 1, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
-        "seed": seed, "experiment": "e", "decode": {"method": "greedy"}, "eval": {"max_examples": 0}, "device": "cpu",
-        "smoke": False, "status": "finished", "checkpoint": "last", "parameters": 1000, "overlap": {"test": 0},
-        "train_seconds": 30.0, "evaluate_seconds": 6.0, "splits": {"test": part},
-    }  # fmt: skip
-    return made | more
-
-
-def write(study, *results):
-    for made in results:
-        folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{made['run']}"
-        folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(json.dumps({"seed": made["seed"], "model": {"dim": made["experiment"]}}))
-        (folder / "test_reads.csv").write_text("test,run\n")
-        (folder / "result.json").write_text(json.dumps(made))
-    return study
 
 
 def only(study, **options):
@@ -151,7 +130,7 @@ def test_a_tag_makes_a_row_of_each_of_its_values(tmp_path):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"by": "lenght"}, "must be one of"),
+        ({"by": "lenght"}, "'lenght'; expected one of"),
         ({"metric": "exact"}, "did you mean 'exact_match'?"),
         ({"baseline": "lsmt"}, "did you mean 'lstm'?"),
     ],

@@ -13,8 +13,9 @@ import torch
 
 import tasks
 from tasks.errors import UserError
-from tests.experiment.test_extend import TASK, added, tfstudy
-from tests.experiment.test_resume import assert_same, at_row, command, folder, killed
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy.runs.files import write_whole
 from tfstudy.runs.reader import find_run, find_runs, read_result
 from tfstudy.runs.writer import RunFolder, set_aside

@@ -12,8 +12,9 @@ import pytest
 from lightning.pytorch.loggers import Logger
 
 import tasks
-from tests.experiment.test_extend import TASK, added, tfstudy
-from tests.experiment.test_resume import assert_same, at_row, command, folder, killed, undisturbed  # noqa: F401
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy.cli import grids
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
@@ -87,7 +88,7 @@ def test_a_logger_is_told_the_config_and_every_row_of_the_metrics_file():
 
 
 @pytest.mark.parametrize("method", ["", "__init__", *METHODS])
-def test_a_logger_that_fails_changes_no_number_and_leaves_one_line(method, undisturbed, monkeypatch):  # noqa: F811
+def test_a_logger_that_fails_changes_no_number_and_leaves_one_line(method, undisturbed, monkeypatch):
     monkeypatch.setattr(Fake, "fails", method)
     assert tfstudy(*command(), "--logger", "fake") == 0
     assert_same(folder(), undisturbed(command()))
@@ -159,7 +160,7 @@ def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("tensorbord", "--logger must be one of tensorboard, wandb, mlflow, fake, but is 'tensorbord'; did you mean"),
+        ("tensorbord", "unknown logger 'tensorbord'; expected one of: tensorboard, wandb, mlflow, fake; did you mean"),
         (
             "fake,wandb, mlflow",
             "--logger wandb,mlflow: not installed here; install it with: pip install 'tfstudy[wandb",

@@ -14,8 +14,9 @@ from torch.nn.functional import cross_entropy, log_softmax
 from torch.testing import assert_close
 
 import tasks
-from tests.experiment.test_extend import TASK, added, tfstudy
-from tests.experiment.test_resume import command, folder
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import command, folder
 from tfstudy import models
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import merge, overrides, resolve

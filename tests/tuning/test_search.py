@@ -9,7 +9,8 @@ import torch
 
 import tasks
 from tasks.errors import UserError
-from tests.experiment.test_extend import TASK, added, tfstudy
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
 from tfstudy import models
 from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
@@ -272,7 +273,7 @@ def test_evaluate_reads_no_test_split_of_a_trial(capsys):
     [each] = made(search.search_of(words(archs=("lstm",), trials=1)))
     assert tfstudy("evaluate", each.path) == 0
     assert tfstudy("evaluate", each.path, "--split", "test") == 2
-    assert "--split must be one of validation, but is 'test'" in capsys.readouterr().err
+    assert "'test'; expected one of: validation" in capsys.readouterr().err
     assert tfstudy("evaluate", each.path, "--extend") == 2
     assert not (each.path / "test_reads.csv").exists()
 
@@ -317,9 +318,9 @@ def test_the_command_makes_trials_in_processes_of_their_own_and_leaves_a_preset(
     ("given", "message"),
     [
         ("--trials 0", "--trials must be at least 1, but is 0"),
-        ("--arch lstm,cnnn", "but is 'cnnn'; did you mean 'cnn'?"),
+        ("--arch lstm,cnnn", "did you mean 'cnn'?"),
         ("--arch ,", "--arch must name at least one architecture"),
-        ("--method optna", "--method must be one of random, optuna, but is 'optna'; did you mean 'optuna'?"),
+        ("--method optna", "tuning method 'optna'; expected one of: random, optuna; did you mean 'optuna'?"),
         ("--split shrot", "did you mean 'short'?"),
         ("--split alone", "tuning needs a validation split, but this experiment has none"),
         ("--budget 0", "'train.steps' must be greater than or equal to 1, but is '0'"),

@@ -1,0 +1,44 @@
+"""Finished runs that are written down and not trained."""
+
+import gzip
+import json
+from pathlib import Path
+
+
+def result(seed=0, exact=0.5, **more):
+    part = {"role": "test", "n": 1000, "exact_match_interval": [max(0, exact - 0.3), min(1, exact + 0.3)], "slices": {}}
+    part["metrics"] = {"exact_match": exact, "token_accuracy": 0.7, "oracle_length_exact_match": 0.6}
+    made = {
+        "format": 1, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
+        "seed": seed, "experiment": "e", "decode": {"method": "greedy"}, "eval": {"max_examples": 0}, "device": "cpu",
+        "smoke": False, "status": "finished", "checkpoint": "last", "parameters": 1000, "overlap": {"test": 0},
+        "train_seconds": 30.0, "evaluate_seconds": 6.0, "splits": {"test": part},
+    }  # fmt: skip
+    return made | more
+
+
+def write(study, *results):
+    for made in results:
+        folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{made['run']}"
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(json.dumps({"seed": made["seed"], "model": {"dim": made["experiment"]}}))
+        (folder / "test_reads.csv").write_text("test,run\n")
+        (folder / "result.json").write_text(json.dumps(made))
+    return study
+
+
+ENVIRONMENT = {"versions": {"torch": "2.9", "python": "3.11"}, "data": "d" * 64, "commit": "c" * 40}
+
+
+def predict(study: Path, *made: tuple[str, str]) -> Path:
+    """Gives every run of a study predictions: pairs of a target and a prediction."""
+    for path in study.glob("*/*/s*"):
+        lines = [json.dumps({"source": f"s{n}", "target": t, "prediction": p}) for n, (t, p) in enumerate(made)]
+        (path / "predictions").mkdir()
+        (path / "predictions" / "test.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+        (path / "env.json").write_text(json.dumps([ENVIRONMENT]))
+    return study
+
+
+def rival(seed: int, exact: float, arch: str = "cnn") -> dict:
+    return result(seed, exact, arch=arch, experiment=arch, run=f"{arch}{seed}")
