@@ -11,7 +11,7 @@ from tfstudy.config.files import read_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate, lengths
-from tfstudy.experiment.options import OPTIONS, RunOptions, device_of
+from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare
 from tfstudy.experiment.run import score, scored_splits
 from tfstudy.runs.reader import read_result
@@ -49,7 +49,7 @@ def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[st
             say(f"length {length} needs {longest} positions, of which the model has {prepared.model.max_positions}")
             break
         summary = evaluate.evaluate_examples(
-            prepared.model, data, examples, config.decode, config.eval, device_of(OPTIONS)
+            prepared.model, data, examples, config.decode, config.eval, device_of(DEFAULTS)
         ).summary
         right = summary["metrics"]["exact_match"]
         missed = 0 if right else missed + 1
@@ -89,7 +89,7 @@ def predict(path: Path, source: str) -> str:
     if not tokens:
         raise UserError("the source must have at least one token")
     for token in tokens if prepared.task.text(tokens) == " ".join(tokens) else ():  # words, not parts of words
-        one_of(f"a token of {prepared.config.task}'s sources", token, data.source_vocab.tokens[len(SPECIAL) :])
+        one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {prepared.config.task}")
     encoded = data.encode([Example(tuple(tokens), (), {})])
     if prepared.model.max_positions is not None and len(tokens) >= prepared.model.max_positions:
         raise UserError(f"the source must have less than {prepared.model.max_positions} tokens, but has {len(tokens)}")
@@ -102,6 +102,6 @@ def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:
     """The result of a finished run with these splits (all, if none is named) decoded and scored anew."""
     prepared = load(path)
     names = scored_splits(prepared.task, RunOptions(tuning=bool(read_result(path).get("tuning"))))
-    chosen = [one_of("--split", name, names) for name in splits] or list(names)
+    chosen = [one_of("split", name, names) for name in splits] or list(names)
     with open_record(path, prepared.config, prepared.identity) as record:
-        return record.result | {"splits": score(prepared, record, device_of(OPTIONS), "evaluate", chosen)}
+        return record.result | {"splits": score(prepared, record, device_of(DEFAULTS), "evaluate", chosen)}

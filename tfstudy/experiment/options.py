@@ -1,36 +1,48 @@
-"""How a run is executed, as opposed to what is run."""
+"""How a run is executed, as opposed to what is run. Imports torch only to look for devices."""
 
-from pathlib import Path
-from typing import NamedTuple
-
-import torch
+import os
+from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.errors import UserError, one_of
 
+if TYPE_CHECKING:
+    import torch
+
+ACCELERATORS = ("auto", "cpu", "cuda")
+
 
 class RunOptions(NamedTuple):
-    """How a run is made; of this only the devices touch its numbers, by rounding and the draws of dropout."""
+    """How a run is executed: plain values, the same from the command line to the job of a cluster.
 
-    preset: str = ""  # the name that the config was made from, to be recorded
-    fresh: bool = False
-    resume: bool = False
-    devices: int = 1
-    accelerator: str = "auto"
-    folder: Path | None = None  # where the run was planned to be, if it was
-    loggers: tuple[str, ...] = ()  # beside the metrics file: see `tfstudy.loggers`
-    tuning: bool = False  # a trial of `tfstudy.tune`: no test split is scored
+    Only `devices` and `accelerator` affect the numbers, by rounding and by the draws of dropout.
+    """
+
+    preset: str = "default"  # the name of the preset that the config comes from, for the record
+    restart: bool = False  # archive the existing run and start again
+    resume: bool = False  # refuse to start a new run
+    devices: int = 1  # that one run trains on
+    accelerator: str = "auto"  # one of ACCELERATORS
+    loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
+    tuning: bool = False  # a trial of a search: no test set is evaluated
 
 
-OPTIONS = RunOptions()
+DEFAULTS = RunOptions()
 
 
-def device_of(options: RunOptions) -> torch.device:
-    """Where evaluation runs; `UserError` if the devices that are asked for are not there."""
-    one_of("--accelerator", options.accelerator, ("auto", "cpu", "cuda"))
-    there = torch.cuda.device_count()
-    if options.accelerator == "cuda" and not there:
-        raise UserError("--accelerator cuda: torch sees no CUDA device here")
-    device = torch.device("cuda" if options.accelerator != "cpu" and there else "cpu")
-    if device.type == "cuda" and options.devices > there:
-        raise UserError(f"--devices must be at most {there} here, but is {options.devices}")
+def device_of(options: RunOptions) -> "torch.device":
+    """The device for evaluation; `UserError` if the requested devices are missing."""
+    import torch
+
+    one_of("accelerator", options.accelerator, ACCELERATORS)
+    count = torch.cuda.device_count()
+    if options.accelerator == "cuda" and not count:
+        raise UserError("--accelerator cuda: torch finds no CUDA device on this machine")
+    device = torch.device("cuda" if options.accelerator != "cpu" and count else "cpu")
+    if device.type == "cuda" and options.devices > count:
+        raise UserError(f"--devices must be at most {count} on this machine, but is {options.devices}")
     return device
+
+
+def process_rank() -> int:
+    """The rank of this process among those of a run on several devices, as Lightning numbers them; 0 is the first."""
+    return int(os.environ.get("LOCAL_RANK", 0))

@@ -12,7 +12,7 @@ from tasks.base import Task, overlap
 from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.evaluation import evaluate, lengths
-from tfstudy.experiment.options import OPTIONS, RunOptions, device_of
+from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
 from tfstudy.experiment.reuse import adopt, find_twin
 from tfstudy.models.base import parameter_count
@@ -35,7 +35,12 @@ class Outcome(NamedTuple):
 
 
 def run(
-    config: RunConfig, root: Path, study: str, options: RunOptions = OPTIONS, say: Callable[[str], None] = print
+    config: RunConfig,
+    root: Path,
+    study: str,
+    options: RunOptions = DEFAULTS,
+    planned: Path | None = None,
+    say: Callable[[str], None] = print,
 ) -> Outcome | None:
     """Trains and evaluates, or goes on where an earlier process stopped, or does nothing if all is done.
 
@@ -43,20 +48,20 @@ def run(
     """
     quiet()
     device = device_of(options)
-    if options.fresh and options.resume:
+    if options.restart and options.resume:
         raise UserError("--fresh and --resume exclude each other")
     loggers.check(options.loggers)
     prepared = prepare(config)
     held_out = scored_splits(prepared.task, options)
     path = run_folder(root, study, config, prepared.identity)
-    if options.folder and path != options.folder:
-        raise UserError(f"the data or the code changed after the run was planned: {options.folder} is {path.name} now")
+    if planned and path != planned:
+        raise UserError(f"the data or the code changed after the run was planned: {planned} is {path.name} now")
     if options.resume and not (path / "config.yaml").exists():
         raise UserError(f"--resume: no run of this config was begun ({path})")
     if int(os.environ.get("LOCAL_RANK", 0)):
         train(prepared, RunFolder(path, prepared.identity.hash), Watch(lambda _: None), options, lambda _: None)
         return None
-    with open_record(path, config, prepared.identity, options.fresh) as record:
+    with open_record(path, config, prepared.identity, options.restart) as record:
         if record.finished:
             if bool(record.result.get("tuning")) != options.tuning:
                 raise UserError(f"{path} is {'no' if options.tuning else 'a'} trial of tuning; use another --results")
@@ -66,7 +71,7 @@ def run(
         say(describe(prepared, path))
         for name, content in prepared.task.files().items():
             record.keep(name, content)
-        begun = (record.checkpoints / "last.ckpt").exists() or options.fresh
+        begun = (record.checkpoints / "last.ckpt").exists() or options.restart
         twin = None if begun else find_twin(record, config, prepared.identity, device.type, options.devices)
         if twin:
             say(f"trained already, with another way of decoding or evaluating: {twin}")

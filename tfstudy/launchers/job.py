@@ -88,11 +88,10 @@ def _run(job: Job) -> int:
         devices=job.devices,
         accelerator=job.accelerator,
         loggers=tuple(job.loggers),
-        folder=Path(job.path),
         tuning=job.tuning,
     )
     try:
-        run(resolve(job.config), Path(job.root), job.study, options, say=_say)
+        run(resolve(job.config), Path(job.root), job.study, options, planned=Path(job.path), say=_say)
     except BusyError:
         raise
     except UserError as error:
