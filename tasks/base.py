@@ -185,7 +185,7 @@ def write_datasets(task: Task, out: Path, form: str) -> list[Path]:
 
     `datasets.load_dataset` reads them, with the builder `json` or `parquet`. The folder appears whole or not at all.
     """
-    one_of("--format", form, ("jsonl", "parquet"))
+    one_of("format", form, ("jsonl", "parquet"))
     if out.exists():
         raise UserError(f"--out must not be there yet, but is: {out}")
     part = Path()

@@ -1,23 +1,25 @@
-"""The error for input that a user can correct, and the check of a name against those allowed."""
+"""`UserError`, the error for input that a user can correct, and the check of a name against the allowed names."""
 
 import difflib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    pass
+SHOWN = 40  # allowed names that a message lists
 
 
 class UserError(Exception):
-    """Input that a user can put right: one message, exit code 2, no traceback."""
+    """Invalid input. The CLI prints its message without a traceback and exits with code 2."""
 
 
-def one_of(what: str, given: str, allowed: Iterable[str]) -> str:
-    """`given` if it is allowed, else `UserError` with the allowed values and the nearest of them."""
+def one_of(what: str, given: str, allowed: Iterable[str], where: str = "") -> str:
+    """Return `given` if it is allowed; otherwise raise `UserError` with the allowed names and the nearest match.
+
+    `what` is a noun such as "task"; `where` is the file or the section that contains `given`.
+    """
     allowed = list(allowed)
     if given in allowed:
         return given
+    shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
     near = difflib.get_close_matches(given, allowed, n=1, cutoff=0.5)
     hint = f"; did you mean '{near[0]}'?" if near else ""
-    some = ", ".join(allowed[:40]) + (f", ... ({len(allowed)} in all)" if len(allowed) > 40 else "")
-    raise UserError(f"{what} must be one of {some}, but is '{given}'{hint}")
+    prefix = f"{where}: " if where else ""
+    raise UserError(f"{prefix}unknown {what} '{given}'; expected one of: {shown}{hint}")

@@ -85,7 +85,7 @@ class Generated(Task):
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
-        one_of("data.split", config.split, self.experiments())
+        one_of("split scheme", config.split, self.experiments())
         self.config = config
         self._drawn: dict[str, list[Example]] = {}
         self.check()

@@ -170,7 +170,7 @@ class Scan(Task):
                 f"data.split '{config.split}' is no rule over the grammar: it is read from files, set data.root"
             )
         one_of(
-            "data.split",
+            "split scheme",
             config.split,
             list(official()["files"]) if config.root else RULES if not config.hub else [config.split],
         )

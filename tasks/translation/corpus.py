@@ -275,7 +275,7 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
         if not all(languages):
             raise UserError(f"{where}: data.source and data.target must be set, to two of {', '.join(row)}")
         for key, code in zip(("data.source", "data.target"), languages, strict=True):
-            one_of(f"{where}: {key}", code, row)
+            one_of(key, code, row, where)
     return Sentences(
         _text(row[keys.source], f"'{keys.source}'", where), _text(row[keys.target], f"'{keys.target}'", where)
     )

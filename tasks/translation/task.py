@@ -80,7 +80,7 @@ class Translation(Task):
         )
 
     def __init__(self, config: Config) -> None:
-        one_of("data.split", config.split, self.experiments())
+        one_of("split scheme", config.split, self.experiments())
         _check(config)
         self._config = config
         text = _corpus(config) if config.split == "corpus" else _embedded(config)

@@ -98,7 +98,7 @@ def test_a_run_that_fails_is_named_and_the_others_are_made(capfd, tmp_path):
         (["--task", "copying", "--per-device", "0"], "--per-device must be auto or a number from 1 to 64"),
         (["--task", "copying", "--shard", "3/2"], "--shard must be I/N"),
         (["--task", "copying", "--launcher", "lokal"], "did you mean 'local'"),
-        (["smoke", "--tier", "large"], "--tier"),
+        (["smoke", "--tier", "large"], "unknown tier 'large'"),
         (["--task", "copying", "--accelerator", "cuda"], "torch sees no CUDA device here"),
     ],
 )

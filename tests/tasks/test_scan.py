@@ -355,7 +355,7 @@ def test_no_validation_leaves_everything_to_train():
     task = scan(validation=0)
     assert task.splits().validation is None
     assert task.splits().all == ("train", "test")
-    with pytest.raises(UserError, match="split must be one of train, test, but is 'validation'"):
+    with pytest.raises(UserError, match="'validation'.* train, test"):
         task.examples("validation")
 
 
@@ -527,17 +527,17 @@ def test_a_random_split_of_our_own_does_not_pass_for_the_official_simple(tmp_pat
     ("split", "near"), [("lenght", "length"), ("addprim_jmp", "addprim_jump"), ("simple_p66", "simple_p64")]
 )
 def test_an_unknown_split_is_met_with_the_nearest(split, near):
-    with pytest.raises(UserError, match=rf"^data\.split must be one of simple, .*'{split}'; did you mean '{near}'\?$"):
+    with pytest.raises(UserError, match=rf"'{split}'.* simple, .*'{near}'"):
         scan(split)
 
 
 def test_an_unknown_split_of_a_folder_is_met_with_the_nearest_official_one(tmp_path):
-    with pytest.raises(UserError, match=r"'fewshot_num1_rep9'; did you mean 'fewshot_num1_rep\d'\?$"):
+    with pytest.raises(UserError, match=r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"):
         read(tmp_path, "fewshot_num1_rep9")
 
 
 def test_a_split_of_ours_that_has_no_official_file_is_not_read_from_a_folder(tmp_path):
-    with pytest.raises(UserError, match=r"data\.split must be one of .* but is 'length_40'"):
+    with pytest.raises(UserError, match="'length_40'"):
         read(tmp_path, "length_40")
 
 

@@ -432,7 +432,7 @@ def test_the_hub_is_read_with_its_commit(monkeypatch):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"split": "corpsu"}, "data.split must be one of embedded, corpus, but is 'corpsu'; did you mean 'corpus'?"),
+        ({"split": "corpsu"}, "split scheme 'corpsu'; expected one of: embedded, corpus; did you mean 'corpus'?"),
         ({"split": "corpus"}, "needs one of data.root (a folder) and data.hub (an id), and not both"),
         ({"split": "corpus", "root": "x", "hub": "y"}, "and not both"),
         ({"split": "corpus", "root": "x", "seed": 1}, "which pairs of a corpus are drawn is data.subset_seed"),

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tasks.errors import one_of
 from tfstudy.config.files import configs, read_yaml
-from tfstudy.config.schema import Tree
+from tfstudy.config.trees import Tree
 
 
 def presets(task: str) -> dict[str, Tree]:
@@ -20,5 +20,5 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
     known = {k: tree for k, tree in every.items() if isinstance(tree, dict) and isinstance(tree.get(arch), dict)}
     if name == "default" and name not in known:
         return {}
-    tree: Tree = known[one_of(f"preset of ({task}, {arch})" + f" in {file}" * bool(file), key, known)][arch]
+    tree: Tree = known[one_of("preset", key, known, f"{file or 'presets'} ({task}, {arch})")][arch]
     return {key: value for key, value in tree.items() if key != "about"}

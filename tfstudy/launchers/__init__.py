@@ -81,7 +81,7 @@ def executor(name: str, settings: ExecutorSettings) -> tuple[Executor, int]:
 
     `UserError` if there is none of that name, if what it needs is not installed, or if it has no device for a run.
     """
-    one_of("--launcher", name, LAUNCHERS)
+    one_of("launcher", name, LAUNCHERS)
     if name == "ray":
         from tfstudy.launchers.ray import ray
 

@@ -35,7 +35,7 @@ def local(settings: ExecutorSettings) -> tuple["Local", int]:
     """
     import torch
 
-    one_of("--accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
+    one_of("accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
     cores, there = len(os.sched_getaffinity(0)), torch.cuda.device_count()
     if settings.accelerator == "cuda" and not there:
         raise UserError("--accelerator cuda: torch sees no CUDA device here")

@@ -49,7 +49,7 @@ def ray(settings: ExecutorSettings) -> tuple["Ray", int]:
 
     `UserError` if Ray is not installed, no cluster answers, or no node has what a run asks for.
     """
-    one_of("--accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
+    one_of("accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
     library = _library()
     _connect(library, settings.ray_address)
     try:

@@ -67,7 +67,7 @@ class Flight(NamedTuple):
 
 def slurm(settings: ExecutorSettings) -> tuple["Slurm", int]:
     """The cluster's engine, and the threads that a process of a run has; `UserError` where Slurm or submitit is not."""
-    one_of("--accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
+    one_of("accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
     if settings.per_device != "auto":
         raise UserError(
             "--per-device is not for Slurm: runs share a GPU by --slurm.gres shard:1, if the cluster has it"

@@ -61,7 +61,7 @@ def chosen(text: str) -> tuple[str, ...]:
 def check(names: Sequence[str]) -> None:
     """`UserError` for a logger that there is not, or whose package is not installed."""
     for name in names:
-        one_of("--logger", name, MAKERS)
+        one_of("logger", name, MAKERS)
     if absent := ",".join(name for name in names if not installed(name)):
         raise UserError(f"--logger {absent}: not installed here; install it with: pip install 'tfstudy[{absent}]'")
 

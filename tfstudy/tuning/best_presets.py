@@ -6,8 +6,8 @@ from pathlib import Path
 import yaml
 
 from tfstudy.config.presets import preset as preset_of
-from tfstudy.config.resolve import merge
-from tfstudy.config.schema import Tree
+from tfstudy.config.trees import merge
+from tfstudy.config.trees import Tree
 from tfstudy.runs.files import write_whole
 from tfstudy.tuning.search import Score, Search, Trial
 from tfstudy.tuning.space import SEARCHED

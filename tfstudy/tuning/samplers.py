@@ -95,7 +95,7 @@ SAMPLERS: dict[str, type[ByChance] | type[ByOptuna]] = {"random": ByChance, "opt
 
 def sampler(method: str, space: Space, seed: int) -> Sampler:
     """The sampler of that name; `UserError` if there is none, or its package is not installed."""
-    one_of("--method", method, SAMPLERS)
+    one_of("tuning method", method, SAMPLERS)
     if method == "optuna" and not find_spec("optuna"):
         raise UserError("--method optuna: not installed here; install it with: pip install 'tfstudy[tune]'")
     return SAMPLERS[method](space, seed)

@@ -14,8 +14,10 @@ import tasks
 from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.config.presets import preset as preset_of
-from tfstudy.config.resolve import merge, overrides, resolve
-from tfstudy.config.schema import RunConfig, Tree
+from tfstudy.config.trees import merge
+from tfstudy.config.resolve import overrides, resolve
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.experiment import options, run
 from tfstudy.grids import expand

@@ -17,8 +17,10 @@ import torch
 
 from tasks.errors import UserError, one_of
 from tfstudy import models
-from tfstudy.config.resolve import merge, overrides, resolve
-from tfstudy.config.schema import RunConfig, Tree
+from tfstudy.config.trees import merge
+from tfstudy.config.resolve import overrides, resolve
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree
 from tfstudy.grids.expand import nested
 from tfstudy.models.base import parameter_count
 
@@ -156,13 +158,13 @@ def space_of(given: Sequence[str], base: Tree, match: bool) -> Space:
 def _allowed(key: str) -> None:
     section, dot, _ = key.partition(".")
     if not dot:
-        one_of("a key of --search without a section", key, (WIDTH,))
+        one_of("--search key without a section", key, (WIDTH,))
     elif key == "train.steps":
         raise UserError("--search can't range over 'train.steps': every trial has the same (--budget)")
     elif section in ("data", "eval"):
         raise UserError(f"--search can't range over '{key}': trials share their data and are judged alike")
     else:
-        one_of("a section of --search", section, SEARCHED)
+        one_of("section of --search", section, SEARCHED)
 
 
 def scaled(config: RunConfig, factor: float) -> Tree:
