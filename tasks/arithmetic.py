@@ -27,7 +27,7 @@ from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several, spans
 from tasks.scoring import exact_match, mean
 
-EXPERIMENTS = {
+SPLIT_SCHEMES = {
     "addition": "the sum of two numbers",
     "subtraction": "their difference, with a minus sign where the second is larger",
     "multiplication": "their product",
@@ -152,8 +152,8 @@ class Arithmetic(Generated):
     config: Config
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
-        return EXPERIMENTS
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

@@ -58,7 +58,8 @@ class TaskConfig(BaseModel):
 class Task(ABC):
     """Splits of examples, deterministic in the config. One subclass a file; `Config` is nested in it."""
 
-    version: ClassVar[int] = 1  # raise it when the same config gives other examples or scores
+    # Raise it when the same config leads to other examples or other scores, or when a default of `Config` changes.
+    version: ClassVar[int] = 1
     Config: ClassVar[type[TaskConfig]] = TaskConfig
 
     @abstractmethod
@@ -66,7 +67,7 @@ class Task(ABC):
 
     @classmethod
     @abstractmethod
-    def experiments(cls) -> dict[str, str]:
+    def split_schemes(cls) -> dict[str, str]:
         """The values that `data.split` takes, each with a line on what it tests."""
 
     @abstractmethod
@@ -119,14 +120,14 @@ class Task(ABC):
         }
 
 
-def lines(examples: Iterable[Example]) -> list[str]:
+def as_lines(examples: Iterable[Example]) -> list[str]:
     """Each example as `source<TAB>target`, tokens joined by blanks."""
     return [f"{' '.join(e.source)}\t{' '.join(e.target)}" for e in examples]
 
 
 def checksum(examples: Iterable[Example]) -> str:
     """sha256 of the sorted lines: the same for the same examples in any order."""
-    return hashlib.sha256("\n".join(sorted(lines(examples))).encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(as_lines(examples))).encode()).hexdigest()
 
 
 def fingerprint(task: Task) -> str:
@@ -134,7 +135,7 @@ def fingerprint(task: Task) -> str:
     seen = hashlib.sha256(repr(task.splits()).encode())
     for split in task.splits().all:
         examples = task.examples(split)
-        seen.update("\n".join([split, *lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]).encode())
+        seen.update("\n".join([split, *as_lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]).encode())
     return seen.hexdigest()
 
 
@@ -145,7 +146,7 @@ def overlap(task: Task) -> dict[str, int]:
     return {name: sum(e.source in trained for e in task.examples(name)) for name in splits.held_out}
 
 
-def hashed(purpose: str, seed: int, source: Tokens) -> int:
+def stable_hash(purpose: str, seed: int, source: Tokens) -> int:
     """A number in [0, 2^64) that depends on these alone, so that draws by it are nested and know no order.
 
     Draws for two purposes are independent: a validation set must not be the start of a random split's order.
@@ -153,14 +154,14 @@ def hashed(purpose: str, seed: int, source: Tokens) -> int:
     return int.from_bytes(hashlib.sha256(f"{purpose}\t{seed}\t{' '.join(source)}".encode()).digest()[:8], "big")
 
 
-def carve(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
+def hold_out(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
     """`train` in two: what stays, and a validation part drawn by hash.
 
     An example that occurs more than once always stays: repeats are how some splits weight what must be learnt.
     """
     bound = fraction * 2**64
     count = Counter(e.source for e in train)
-    out = {s for s, n in count.items() if n == 1 and hashed("validation", seed, s) < bound}
+    out = {s for s, n in count.items() if n == 1 and stable_hash("validation", seed, s) < bound}
     return [e for e in train if e.source not in out], [e for e in train if e.source in out]
 
 

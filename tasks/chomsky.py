@@ -225,7 +225,7 @@ class Experiment(NamedTuple):
         return ", ".join(str(self.least + self.step * number) for number in range(3)) + ", ..."
 
 
-EXPERIMENTS = {
+SPLIT_SCHEMES = {
     "even_pairs": Experiment(REGULAR, "whether 01 and 10 occur an even number of times in all", even_pairs),
     "parity": Experiment(REGULAR, "whether the number of 1s is even or odd", parity),
     "cycle_navigation": Experiment(REGULAR, "where steps on a cycle of five places end", cycle_navigation),
@@ -271,12 +271,12 @@ class Chomsky(Generated):
     config: Config
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
-        return {name: f"{experiment.line} ({experiment.level})" for name, experiment in EXPERIMENTS.items()}
+    def split_schemes(cls) -> dict[str, str]:
+        return {name: f"{experiment.line} ({experiment.level})" for name, experiment in SPLIT_SCHEMES.items()}
 
     def check(self) -> None:
         super().check()
-        experiment = EXPERIMENTS[self.config.split]
+        experiment = SPLIT_SCHEMES[self.config.split]
         for key in ("train_length", "test_length"):
             for first, last in spans(getattr(self.config, key)):
                 if not any(map(experiment.has, range(first, last + 1))):
@@ -286,7 +286,7 @@ class Chomsky(Generated):
                     )
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        experiment = EXPERIMENTS[self.config.split]
+        experiment = SPLIT_SCHEMES[self.config.split]
         if not experiment.has(length):
             return None
         source, target = experiment.make(random, length)

@@ -15,10 +15,10 @@ from pydantic import Field
 
 from tasks.generated import Drawn, Generated, GeneratedConfig
 
-EXPERIMENTS = {
+SPLIT_SCHEMES = {
     "copy": "the same string",
     "reverse": "the string from its end to its start",
-    "repeat": "the string `data.times` times over",
+    "repeat": "the string `data.repeats` times over",
 }
 
 
@@ -30,16 +30,16 @@ class Copying(Generated):
     class Config(GeneratedConfig):
         split: str = Field("copy", description="copy, reverse or repeat")
         symbols: int = Field(10, ge=2, le=26, description="size of the alphabet")
-        times: int = Field(2, ge=2, le=10, description="how often `repeat` says the string")
+        repeats: int = Field(2, ge=2, le=10, description="how often `repeat` says the string")
 
     config: Config
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
-        return EXPERIMENTS
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
 
     def draw(self, random: Random, length: int, split: str) -> Drawn:
         source = tuple(random.choices(ascii_lowercase[: self.config.symbols], k=length))
         if self.config.split == "reverse":
             return Drawn(source, source[::-1])
-        return Drawn(source, source * (self.config.times if self.config.split == "repeat" else 1))
+        return Drawn(source, source * (self.config.repeats if self.config.split == "repeat" else 1))

@@ -23,7 +23,7 @@ from pydantic import Field
 from tasks.base import Tokens
 from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several
 
-EXPERIMENTS = {
+SPLIT_SCHEMES = {
     "occurrences": "how often a symbol occurs in a string",
     "length": "how long a string of one symbol is; one source a length",
     "unary": "a string of one symbol as long as a number says; one source a length",
@@ -54,8 +54,8 @@ class Counting(Generated):
     config: Config
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
-        return EXPERIMENTS
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         symbols = ascii_lowercase[: self.config.symbols]

@@ -14,7 +14,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, hashed
+from tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, stable_hash
 from tasks.errors import UserError, one_of
 
 MISSES = 2000  # draws in a row that bring nothing new, after which a split is held to be complete
@@ -69,8 +69,8 @@ class GeneratedConfig(TaskConfig):
 
     train_length: One = Field("1-10", description="lengths that are trained on, drawn uniformly")
     test_length: Several = Field("11-15,16-20", description="other lengths: each range is a test split")
-    examples: int = Field(20000, ge=1, le=10**8, description="examples to train on, or all that there are")
-    held_out: int = Field(1000, ge=1, le=10**7, description="examples of validation and of each test split")
+    train_examples: int = Field(20000, ge=1, le=10**8, description="examples to train on, or all that there are")
+    eval_examples: int = Field(1000, ge=1, le=10**7, description="examples of validation and of each test split")
 
 
 class Generated(Task):
@@ -85,7 +85,7 @@ class Generated(Task):
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
-        one_of("split scheme", config.split, self.experiments())
+        one_of("split scheme", config.split, self.split_schemes())
         self.config = config
         self._drawn: dict[str, list[Example]] = {}
         self.check()
@@ -137,7 +137,7 @@ class Generated(Task):
     def examples(self, split: str) -> Sequence[Example]:
         if split not in self._drawn:
             span = self._spans[one_of("split", split, self._spans)]
-            wanted = self.config.examples if split == "train" else self.config.held_out
+            wanted = self.config.train_examples if split == "train" else self.config.eval_examples
             self._drawn[split] = self._distinct(split, span, wanted)
         return self._drawn[split]
 
@@ -168,5 +168,5 @@ class Generated(Task):
         return list(out.values())
 
     def _side(self, key: Tokens) -> str:
-        place = hashed("side", self.config.seed, key) / 2**64
+        place = stable_hash("side", self.config.seed, key) / 2**64
         return "validation" if place < HELD_OUT else "test" if place < 2 * HELD_OUT else "train"

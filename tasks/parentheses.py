@@ -24,11 +24,11 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from tasks.base import Tag, Tokens, hashed
+from tasks.base import Tag, Tokens, stable_hash
 from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several, spans
 
-EXPERIMENTS = {
+SPLIT_SCHEMES = {
     "recognition": "whether a string is balanced; in half of them two symbols are swapped. Lengths are in pairs",
     "completion": "the shortest string that closes all that is open at the end of a prefix",
     "next_symbols": "after each symbol of a prefix, the closing bracket that may follow, or - if none may",
@@ -62,7 +62,7 @@ class Parentheses(Generated):
         split: str = Field("recognition", description="recognition, completion or next_symbols")
         train_length: One = Field("1-30", description="lengths that are trained on: symbols, or pairs for recognition")
         test_length: Several = Field("31-40,41-60", description="other lengths: each range is a test split")
-        types: int = Field(2, ge=1, le=4, description="types of brackets, the k of Dyck-k")
+        bracket_types: int = Field(2, ge=1, le=4, description="types of brackets, the k of Dyck-k")
         train_depth: int = Field(6, ge=2, le=100, description="most brackets open at once in all splits but test_depth")
         test_depth: int = Field(
             10, ge=0, le=100, description="most in the split test_depth, where each string passes train_depth; 0: none"
@@ -71,8 +71,8 @@ class Parentheses(Generated):
     config: Config
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
-        return EXPERIMENTS
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()
@@ -111,7 +111,7 @@ class Parentheses(Generated):
         config = self.config
         least, most = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
         ends = {"recognition": range(1), "completion": range(1, most + 1), "next_symbols": range(most + 1)}
-        return Space(config.types, least, most, ends[config.split])
+        return Space(config.bracket_types, least, most, ends[config.split])
 
     def _judged(self, random: Random, string: Tokens, tags: dict[str, Tag]) -> Drawn | None:
         """The string or its unbalanced partner, whose tags are the string's.
@@ -186,7 +186,7 @@ def walk(random: Random, length: int, space: Space) -> tuple[Tokens, Tokens] | N
 
 def swapped(string: Tokens, seed: int) -> Tokens | None:
     """The unbalanced partner of a balanced string, always the same; None if none is found."""
-    random = Random(hashed("swap", seed, string))
+    random = Random(stable_hash("swap", seed, string))
     inner = len(string) - 2
     local = None  # a partner that two neighbours give away
     for _ in range(TRIES if inner else 0):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from tasks.base import Example, Splits, Task, TaskConfig, Tokens, carve, checksum, hashed
+from tasks.base import Example, Splits, Task, TaskConfig, Tokens, hold_out, checksum, stable_hash
 from tasks.errors import UserError, one_of
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
@@ -87,7 +87,7 @@ def _filler(verbs: Sequence[str]) -> Sides:
 
 def _simple(share: int, seed: int) -> Sides:
     """The first `share` per cent of a random order; 80 is `simple`, and smaller shares are prefixes of it."""
-    order = sorted(all_pairs(), key=lambda c: hashed("simple", seed, tuple(c.split())))
+    order = sorted(all_pairs(), key=lambda c: stable_hash("simple", seed, tuple(c.split())))
     cut = len(order) * share // 100
     return order[:cut], order[cut:]
 
@@ -156,7 +156,7 @@ class Scan(Task):
 
     class Config(TaskConfig):
         split: str = Field("simple", description="which of SCAN's splits; `tfstudy list splits scan` names them")
-        validation: float = Field(
+        validation_fraction: float = Field(
             0.05, ge=0, le=0.5, description="share of train held out, by hash, to validate on; 0 trains on all of it"
         )
         root: str = Field("", description="folder laid out as github.com/brendenlake/SCAN to read the split from")
@@ -175,12 +175,12 @@ class Scan(Task):
             list(official()["files"]) if config.root else RULES if not config.hub else [config.split],
         )
         sides = self._read(config) if config.root or config.hub else self._generate(config)
-        stays, validation = carve(sides["train"], config.validation, config.seed)
+        stays, validation = hold_out(sides["train"], config.validation_fraction, config.seed)
         self._split = config.split
         self._examples = {"train": stays, "validation": validation, "test": sides["test"]}
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
+    def split_schemes(cls) -> dict[str, str]:
         return {name: text for name, (text, _) in RULES.items()} | LOADED
 
     def splits(self) -> Splits:

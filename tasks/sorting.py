@@ -19,7 +19,7 @@ from tasks.base import Tokens
 from tasks.errors import UserError
 from tasks.generated import Drawn, Generated, GeneratedConfig, spans
 
-EXPERIMENTS = {
+SPLIT_SCHEMES = {
     "symbols": "letters; `data.test_symbols` adds a test split with letters that are never trained on",
     "numbers": "numbers, one token a digit; `data.test_digits` adds a test split with numbers of more digits",
 }
@@ -62,8 +62,8 @@ class Sorting(Generated):
     config: Config
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
-        return EXPERIMENTS
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

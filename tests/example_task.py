@@ -14,9 +14,9 @@ TASK = '''
 
 from itertools import product
 
-from tasks.base import Example, Splits, Task, TaskConfig, UserError, carve, one_of
+from tasks.base import Example, Splits, Task, TaskConfig, UserError, hold_out, one_of
 
-EXPERIMENTS = {"short": "train on 2 to 4 words, test on 5", "42": "the same by another name", "alone": "no validation"}
+SPLIT_SCHEMES = {"short": "train on 2 to 4 words, test on 5", "42": "the same by another name", "alone": "no validation"}
 
 
 class Reverse(Task):
@@ -26,16 +26,16 @@ class Reverse(Task):
         split: str = "short"
 
     def __init__(self, config):
-        one_of("data.split", config.split, EXPERIMENTS)
+        one_of("split scheme", config.split, SPLIT_SCHEMES)
         words = [w for n in (2, 3, 4, 5) for w in product("abc", repeat=n)]
         every = [Example(w, w[::-1], {"length": len(w), "first": w[0]}) for w in words]
         train = [e for e in every if len(e.source) < 5]
-        stays, held = carve(train, 0.0 if config.split == "alone" else 0.2, config.seed)
+        stays, held = hold_out(train, 0.0 if config.split == "alone" else 0.2, config.seed)
         self._examples = {"train": stays, "validation": held, "test": [e for e in every if len(e.source) == 5]}
 
     @classmethod
-    def experiments(cls):
-        return EXPERIMENTS
+    def split_schemes(cls):
+        return SPLIT_SCHEMES
 
     def splits(self):
         return Splits("train", "validation" if self._examples["validation"] else None, ("test",))

@@ -19,13 +19,13 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
 def generated() -> list[tuple[str, str]]:
     """Every experiment of every generated task."""
     found = [(name, tasks.find(name)) for name in tasks.names()]
-    return [(name, split) for name, task in found if issubclass(task, Generated) for split in task.experiments()]
+    return [(name, split) for name, task in found if issubclass(task, Generated) for split in task.split_schemes()]
 
 
 def made(name: str, split: str, count: int) -> Generated:
     """The experiment with `count` examples to train on, not drawn yet."""
     task = tasks.find(name)
-    made = task(task.Config.model_validate({"split": split, "examples": count}))
+    made = task(task.Config.model_validate({"split": split, "train_examples": count}))
     assert isinstance(made, Generated)
     return made
 

@@ -23,7 +23,7 @@ VALIDATION = ("validation", "dev", "valid", "val")  # what the validation split 
 TEST = re.compile(r"test\w*")  # every split that is called so is a test split
 LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}  # above, and up to, so many times `longest`
 MOST = 1_000  # pairs in each of these
-SHAPES = "train.tsv, train.jsonl, or train.<source> and train.<target> with data.source and data.target (all also .gz)"
+SHAPES = "train.tsv, train.jsonl, or train.<source> and train.<target> with data.source_language and data.target_language (all also .gz)"
 
 
 class Sentences(NamedTuple):
@@ -184,7 +184,7 @@ def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterato
     if len(paths) == 1 and _form(paths[0]) == "tsv":
         return _tsv(paths[0], reverse)
     if reverse:
-        raise UserError(f"data.reverse is for two-column files, but there is {names}: swap data.source and data.target")
+        raise UserError(f"data.reverse is for two-column files, but there is {names}: swap data.source_language and data.target_language")
     if len(paths) == 1 and _form(paths[0]) == "jsonl":
         return _jsonl(paths[0], languages)
     sides = {_form(path): path for path in paths}
@@ -273,8 +273,8 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
     keys = languages if all(languages) and set(languages) <= set(row) else Languages("source", "target")
     if not set(keys) <= set(row):
         if not all(languages):
-            raise UserError(f"{where}: data.source and data.target must be set, to two of {', '.join(row)}")
-        for key, code in zip(("data.source", "data.target"), languages, strict=True):
+            raise UserError(f"{where}: data.source_language and data.target_language must be set, to two of {', '.join(row)}")
+        for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):
             one_of(key, code, row, where)
     return Sentences(
         _text(row[keys.source], f"'{keys.source}'", where), _text(row[keys.target], f"'{keys.target}'", where)

@@ -37,7 +37,7 @@ from tasks.translation.subwords import BYTES, Subwords, coders
 DRAWN = {"validation": 500, "test": 1_000}  # pairs of the embedded languages; of each held-out construction, `FEW`
 PAIRS, FEW = 5_000, 300
 UNSPACED = {"ja": "char", "jpn": "char", "zh": "zh", "zho": "zh"}  # languages without blanks: sacreBLEU's tokeniser
-CORPUS_ONLY = ("root", "hub", "hub_config", "revision", "source", "target", "reverse", "subset_seed", "lowercase")
+CORPUS_ONLY = ("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse", "subset_seed", "lowercase")
 
 
 class Text(NamedTuple):
@@ -59,10 +59,10 @@ class Translation(Task):
         hub: str = Field("", description="id of a data set on the Hugging Face hub")
         hub_config: str = Field("", description="which configuration of the hub's data set, such as de-en")
         revision: str = Field("", description="branch or commit of the hub's data set")
-        source: str = Field("", description="code of the source language, such as en: names files and columns")
-        target: str = Field("", description="code of the target language: names files and columns, decides tokenize")
+        source_language: str = Field("", description="code of the source language, such as en: names files and columns")
+        target_language: str = Field("", description="code of the target language: names files and columns, decides tokenize")
         reverse: bool = Field(False, description="translate from the second column of two-column files to the first")
-        pairs: int = Field(0, ge=0, description="training pairs; 0 is all of a corpus, and 5,000 of the embedded pair")
+        train_pairs: int = Field(0, ge=0, description="training pairs; 0 is all of a corpus, and 5,000 of the embedded pair")
         subset_seed: int = Field(0, ge=0, lt=2**63, description="which pairs of a corpus these are; smaller are nested")
         drop_overlap: bool = Field(
             True, description="leave out training pairs with a source or target of another split"
@@ -71,24 +71,24 @@ class Translation(Task):
             0, ge=0, description="words of a source in training, longer ones are tests; 0: no bound"
         )
         max_subwords: int = Field(0, ge=0, description="leave out training pairs with more on a side; 0: no bound")
-        subwords: int = Field(-1, ge=-1, description="most subwords; -1 goes by the number of pairs, 0 is whole words")
+        subword_vocab_size: int = Field(-1, ge=-1, description="most subwords; -1 goes by the number of pairs, 0 is whole words")
         shared_subwords: bool = Field(True, description="one list of subwords for both languages, not one for each")
         subword_pairs: int = Field(0, ge=0, description="pairs that subwords are learnt from; 0: those trained on")
         lowercase: bool = Field(False, description="lowercase all text of a corpus, references too")
-        tokenize: Literal["auto", "13a", "intl", "char", "zh"] = Field(
+        bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
             "auto", description="what BLEU counts (sacreBLEU); auto: char for ja, zh for zh, else 13a"
         )
 
     def __init__(self, config: Config) -> None:
-        one_of("split scheme", config.split, self.experiments())
+        one_of("split scheme", config.split, self.split_schemes())
         _check(config)
         self._config = config
         text = _corpus(config) if config.split == "corpus" else _embedded(config)
         self._tokenize = _tokenize(config, text.kept)
-        most = config.pairs or (PAIRS if config.split == "embedded" else len(text.kept))
+        most = config.train_pairs or (PAIRS if config.split == "embedded" else len(text.kept))
         train = text.kept[:most]
         learnt = [r.pair for r in text.kept[: config.subword_pairs] or train]
-        self._source, self._target = coders(learnt, config.subwords, config.shared_subwords)
+        self._source, self._target = coders(learnt, config.subword_vocab_size, config.shared_subwords)
         short = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
         if not short:
             raise UserError(f"data.max_subwords leaves no training pair: all have more than {config.max_subwords}")
@@ -103,7 +103,7 @@ class Translation(Task):
         }
 
     @classmethod
-    def experiments(cls) -> dict[str, str]:
+    def split_schemes(cls) -> dict[str, str]:
         return {
             "embedded": "two synthetic languages, with tests of held-out constructions; no file and no network",
             "corpus": "a corpus of data.root or data.hub, or a random subset of it",
@@ -170,7 +170,7 @@ class Translation(Task):
     def _plain(self, sequences: Iterable[Tokens]) -> list[str]:
         """Text as it is scored: without blanks in languages that have none, where a corpus puts them between words."""
         texts = map(self.text, sequences)
-        return ["".join(text.split()) for text in texts] if _code(self._config.target) in UNSPACED else list(texts)
+        return ["".join(text.split()) for text in texts] if _code(self._config.target_language) in UNSPACED else list(texts)
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
@@ -203,10 +203,10 @@ def _sizes(examples: Sequence[Example]) -> dict[str, int]:
 
 def _check(config: Translation.Config) -> None:
     """`UserError` for settings that exclude each other or would be without effect."""
-    if 0 < config.subwords < BYTES:
-        raise UserError(f"data.subwords must be -1, 0 or at least {BYTES} (the bytes), but is {config.subwords}")
+    if 0 < config.subword_vocab_size < BYTES:
+        raise UserError(f"data.subword_vocab_size must be -1, 0 or at least {BYTES} (the bytes), but is {config.subword_vocab_size}")
     if config.split == "embedded":
-        for key in (*CORPUS_ONLY, "tokenize"):
+        for key in (*CORPUS_ONLY, "bleu_tokenizer"):
             if getattr(config, key) != type(config).model_fields[key].default:
                 raise UserError(f"data.{key} has a meaning with data.split=corpus only")
         return
@@ -226,12 +226,12 @@ def _code(language: str) -> str:
 
 def _tokenize(config: Translation.Config, train: Sequence[Row]) -> str:
     """The name of sacreBLEU's tokeniser."""
-    if config.tokenize != "auto":
-        return config.tokenize
+    if config.bleu_tokenizer != "auto":
+        return config.bleu_tokenizer
     some = "".join(r.pair.target for r in train[:100])
-    if not config.target and 3 * len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", some)) > len(some):
-        raise UserError("the targets look Japanese or Chinese: set data.target=ja (or zh), or data.tokenize")
-    return UNSPACED.get(_code(config.target), "13a")
+    if not config.target_language and 3 * len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", some)) > len(some):
+        raise UserError("the targets look Japanese or Chinese: set data.target_language=ja (or zh), or data.bleu_tokenizer")
+    return UNSPACED.get(_code(config.target_language), "13a")
 
 
 # What is drawn
@@ -242,7 +242,7 @@ def _embedded(config: Translation.Config) -> Text:
         for pair in (synthetic.pair(split, number, config.seed) for number in numbers):
             yield row_of(Sentences(" ".join(pair.source), " ".join(pair.target)), pair.tags)
 
-    wanted = max(config.pairs or PAIRS, config.subword_pairs)
+    wanted = max(config.train_pairs or PAIRS, config.subword_pairs)
     held_out = {name: list(rows(name, range(n))) for name, n in (DRAWN | dict.fromkeys(synthetic.TESTS, FEW)).items()}
     sieve = Sieve(held_out if config.drop_overlap else {}, config.max_train_length)
     kept = list(islice(sieve.kept(rows("train", range(20 * wanted))), wanted))
@@ -255,7 +255,7 @@ def _embedded(config: Translation.Config) -> Text:
 
 
 def _corpus(config: Translation.Config) -> Text:
-    languages = Languages(config.source, config.target)
+    languages = Languages(config.source_language, config.target_language)
     if config.root:
         corpus = from_folder(config.root, languages, config.reverse)
     else:
@@ -269,7 +269,7 @@ def _corpus(config: Translation.Config) -> Text:
     left_out = ", ".join(f"{n:,} for {why}" for why, n in sieve.left_out.items())
     if not kept:
         raise UserError(f"no training pair is left, of {len(corpus.splits['train']):,} (left out: {left_out})")
-    for key in ("pairs", "subword_pairs"):
+    for key in ("train_pairs", "subword_pairs"):
         if len(kept) < getattr(config, key):
             raise UserError(
                 f"data.{key} must be at most {len(kept):,}, the training pairs that there are (left out: {left_out}), "

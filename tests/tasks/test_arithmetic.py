@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arithmetic import ANSWER, EXPERIMENTS, MOST_DIGITS, Arithmetic
+from tasks.arithmetic import ANSWER, SPLIT_SCHEMES, MOST_DIGITS, Arithmetic
 from tasks.errors import UserError
 from tasks.generated import spans
 
 FORMATS = ("plain", "padded", "reversed")
-every = pytest.mark.parametrize("split", EXPERIMENTS)
+every = pytest.mark.parametrize("split", SPLIT_SCHEMES)
 
 
 def made(split="addition", **data):
-    return Arithmetic(Arithmetic.Config(split=split, **{"examples": 300, "held_out": 60} | data))
+    return Arithmetic(Arithmetic.Config(split=split, **{"train_examples": 300, "eval_examples": 60} | data))
 
 
 def number(text, form):
@@ -43,7 +43,7 @@ def expected(left, symbol, right, modulus):
 
 def examples(draw, **fixed):
     """A task of any kind but for what is fixed, and one of its examples."""
-    split = fixed.pop("split", None) or draw(st.sampled_from(list(EXPERIMENTS)))
+    split = fixed.pop("split", None) or draw(st.sampled_from(list(SPLIT_SCHEMES)))
     chosen = {
         "format": draw(st.sampled_from(FORMATS)),
         "scratchpad": draw(st.booleans()),
@@ -178,7 +178,7 @@ def test_a_worked_example_reads_as_it_is_documented():
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("scratchpad", [False, True])
 def test_every_token_of_longer_numbers_is_known_from_training(split, form, scratchpad):
-    task = made(split, format=form, scratchpad=scratchpad, examples=600)
+    task = made(split, format=form, scratchpad=scratchpad, train_examples=600)
     sources, targets = task.vocabulary()
     for part in task.splits().tests:
         for example in task.examples(part):
@@ -191,7 +191,7 @@ def test_every_token_of_longer_numbers_is_known_from_training(split, form, scrat
 
 @every
 def test_every_cell_of_the_grid_of_digits_is_trained_on_and_tested(split):
-    task = made(split, examples=1500, held_out=300)
+    task = made(split, train_examples=1500, eval_examples=300)
     cells = {
         part: {(e.tags["digits_left"], e.tags["digits_right"]) for e in task.examples(part)}
         for part in (task.splits().all)
@@ -206,7 +206,7 @@ def test_every_cell_of_the_grid_of_digits_is_trained_on_and_tested(split):
 
 
 def test_the_other_operand_s_digits_and_its_side_are_drawn_evenly():
-    tags = [e.tags for e in made(examples=10, held_out=3000).examples("test_6_6")]
+    tags = [e.tags for e in made(train_examples=10, eval_examples=3000).examples("test_6_6")]
     shorter = [min(tag["digits_left"], tag["digits_right"]) for tag in tags]
     assert all(400 < shorter.count(size) < 600 for size in range(1, 7))
     left, right = (sum(tag[side] == 6 for tag in tags) for side in ("digits_left", "digits_right"))
@@ -218,13 +218,13 @@ def test_all_three_operators_are_reduced():
 
 
 def test_operands_of_one_digit_are_any_of_the_ten():
-    task = made(examples=1000, train_length="1", test_length="")
+    task = made(train_examples=1000, train_length="1", test_length="")
     parts = [task.examples(part) for part in task.splits().all]
     assert {(e.source[0], e.source[2]) for part in parts for e in part} == set(product("0123456789", repeat=2))
 
 
 def test_nothing_is_divided_by_zero():
-    task = made("division", examples=1000, train_length="1", test_length="")
+    task = made("division", train_examples=1000, train_length="1", test_length="")
     divisors = {e.source[2] for part in task.splits().all for e in task.examples(part)}
     assert divisors == set("123456789")
 
@@ -281,7 +281,7 @@ def test_numbers_that_python_does_not_write_are_refused():
 
 
 def test_a_modulus_of_more_digits_than_the_operands_is_padded_to():
-    task = made("modular", modulus=1009, format="padded", examples=50)
+    task = made("modular", modulus=1009, format="padded", train_examples=50)
     widths = {len(text) for e in task.examples("train") for text in re.findall(r"\d+", "".join(e.source))}
     assert widths == {4}
 
@@ -289,7 +289,7 @@ def test_a_modulus_of_more_digits_than_the_operands_is_padded_to():
 @pytest.mark.parametrize("split", ["addition", "multiplication", "modular"])
 @pytest.mark.parametrize("form", ["plain", "padded", "reversed"])
 def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
-    task = Arithmetic(Arithmetic.Config(split=split, format=form, examples=3000, held_out=300))
+    task = Arithmetic(Arithmetic.Config(split=split, format=form, train_examples=3000, eval_examples=300))
 
     def swapped(source):
         text = " ".join(source).replace(" mod", " =", 1) if "mod" in source else " ".join(source)

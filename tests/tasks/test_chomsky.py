@@ -14,12 +14,12 @@ from tasks.errors import UserError
 from tfstudy.report.run_summary import published
 
 TASK = tasks.find("chomsky")
-NAMES = list(TASK.experiments())
+NAMES = list(TASK.split_schemes())
 every = pytest.mark.parametrize("name", NAMES)
 
 
 def made(name, **data):
-    return TASK(TASK.Config(split=name, **{"examples": 400, "held_out": 300} | data))
+    return TASK(TASK.Config(split=name, **{"train_examples": 400, "eval_examples": 300} | data))
 
 
 def value(source):
@@ -164,14 +164,14 @@ def test_ranges_without_a_length_that_the_task_has_are_refused(name, ranges, mes
     [("even_pairs", 2), ("parity", 2), ("missing_duplicate", 2), ("cycle_navigation", 5), ("solve_equation", 5)],
 )
 def test_no_answer_is_much_more_frequent_than_another(name, answers):
-    counts = Counter(example.target for example in made(name, examples=4000).examples("train"))
+    counts = Counter(example.target for example in made(name, train_examples=4000).examples("train"))
     assert len(counts) == answers
     assert max(counts.values()) < 1.15 * 4000 / answers
 
 
 def test_no_answer_of_an_expression_is_as_frequent_as_a_third():
     for name in ("modular_arithmetic", "modular_arithmetic_brackets"):
-        counts = Counter(example.target for example in made(name, examples=4000).examples("train"))
+        counts = Counter(example.target for example in made(name, train_examples=4000).examples("train"))
         assert len(counts) == 5
         assert max(counts.values()) < 4000 / 3
 
@@ -191,7 +191,7 @@ def test_equations_hold_no_product_and_one_unknown():
 
 
 def test_stacks_meet_every_action_and_may_end_empty():
-    examples = made("stack_manipulation", examples=4000).examples("train")
+    examples = made("stack_manipulation", train_examples=4000).examples("train")
     assert {token for e in examples for token in e.source} == {"0", "1", "pop", "push0", "push1"}
     assert any(not e.target for e in examples)
     assert all(e.source[0] in ("0", "1") for e in examples)
@@ -202,7 +202,7 @@ def test_stacks_meet_every_action_and_may_end_empty():
 
 def test_operands_are_positive_and_of_every_share_of_the_digits():
     for name, sign in (("binary_addition", "+"), ("binary_multiplication", "*")):
-        sources = [e.source for e in made(name, train_length="11", test_length="12", examples=800).examples("train")]
+        sources = [e.source for e in made(name, train_length="11", test_length="12", train_examples=800).examples("train")]
         assert {source.index(sign) for source in sources} == set(range(1, 10))
         assert all("1" in source[: source.index(sign)] and "1" in source[source.index(sign) :] for source in sources)
 

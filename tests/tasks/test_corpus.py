@@ -201,7 +201,7 @@ def test_real_files_are_read_as_an_unquoting_csv_reader_reads_them(name):
         ({"train.jsonl": '{"en": "a", "de": ""}\n'}, "ROOT/train.jsonl:1: 'de' must not be empty"),
         ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, "ROOT/train.jsonl:1: 'en' holds half of a surrogate pair"),
         ({"train.jsonl": '{"en": "a", "dee": "b"}\n'},
-         "ROOT/train.jsonl:1: unknown data.target 'de'; expected one of: en, dee; did you mean 'dee'?"),
+         "ROOT/train.jsonl:1: unknown data.target_language 'de'; expected one of: en, dee; did you mean 'dee'?"),
         ({"train.en": "a\nb\n", "train.de": "c\n"}, "but have 2 and 1"),
         ({"train.en": "a\nb\n", "train.de": "c\n\n"}, "ROOT/train.de:2: a sentence must not be empty"),
         ({"train.en": "a\n"}, "ROOT/train.en must have a file of the other language beside it, of en and de"),

@@ -15,7 +15,7 @@ alphabets = st.integers(2, 26)
 
 
 def made(split, **data):
-    return Counting(Counting.Config(split=split, **{"examples": 300, "held_out": 60} | data))
+    return Counting(Counting.Config(split=split, **{"train_examples": 300, "eval_examples": 60} | data))
 
 
 def drawn(split, seed, length, **data):
@@ -76,26 +76,26 @@ def test_answers_in_digits_are_one_token_a_digit(split, length):
 @pytest.mark.parametrize(("split", "answers"), [("parity", 2), ("majority", 3)])
 @pytest.mark.parametrize("part", ["train", "test_51_60"])
 def test_no_answer_is_more_frequent_than_another(split, answers, part):
-    examples = made(split, examples=4000, held_out=4000).examples(part)
+    examples = made(split, train_examples=4000, eval_examples=4000).examples(part)
     found = Counter(e.target for e in examples)
     assert len(found) == answers
     assert all(abs(count / len(examples) - 1 / answers) < 0.03 for count in found.values())
 
 
 def test_close_and_clear_majorities_are_both_common():
-    examples = made("majority", examples=10, held_out=2000).examples("test_51_60")
+    examples = made("majority", train_examples=10, eval_examples=2000).examples("test_51_60")
     margins = [e.tags["margin"] for e in examples]
     assert sum(margin <= 3 for margin in margins) > 0.2 * len(margins)
     assert sum(margin >= 15 for margin in margins) > 0.2 * len(margins)
 
 
 def test_counts_reach_from_none_to_all_of_the_string():
-    examples = made("occurrences", examples=4000, train_length="10", test_length="").examples("train")
+    examples = made("occurrences", train_examples=4000, train_length="10", test_length="").examples("train")
     assert {e.tags["count"] for e in examples} == set(range(11))
 
 
 def test_the_string_says_nothing_of_the_query():
-    examples = made("occurrences", examples=3000).examples("train")
+    examples = made("occurrences", train_examples=3000).examples("train")
     queried = Counter(e.source[-1] for e in examples)
     assert all(abs(queried[symbol] / len(examples) - 1 / 3) < 0.04 for symbol in "abc")
     commonest = [Counter(e.source[:-2]).most_common(1)[0][0] == e.source[-1] for e in examples]

@@ -15,8 +15,8 @@ from tasks.errors import UserError
 from tasks.generated import FRESH, Generated, Span, spans
 
 ALL = {name: tasks.find(name) for name in tasks.names()}
-GENERATED = [(name, split) for name, cls in ALL.items() if issubclass(cls, Generated) for split in cls.experiments()]
-SMALL = {"examples": 300, "held_out": 60}
+GENERATED = [(name, split) for name, cls in ALL.items() if issubclass(cls, Generated) for split in cls.split_schemes()]
+SMALL = {"train_examples": 300, "eval_examples": 60}
 
 
 def made(name, split, **data):
@@ -52,7 +52,7 @@ def test_no_source_is_in_two_splits(name, split):
 
 @every
 def test_every_token_of_a_longer_test_split_is_known_from_training(name, split):
-    task = made(name, split, examples=3000)
+    task = made(name, split, train_examples=3000)
     known = task.vocabulary()
     for part in task.splits().tests:
         for example in task.examples(part):
@@ -62,7 +62,7 @@ def test_every_token_of_a_longer_test_split_is_known_from_training(name, split):
 
 @every
 def test_more_examples_begin_with_the_fewer(name, split):
-    few, many = made(name, split), made(name, split, examples=500, held_out=80)
+    few, many = made(name, split), made(name, split, train_examples=500, eval_examples=80)
     for part in few.splits().all:
         assert many.examples(part)[: len(few.examples(part))] == few.examples(part)
 
@@ -99,8 +99,8 @@ def test_the_same_examples_in_another_process():
         "for name in tasks.names():\n"
         "    cls = tasks.find(name)\n"
         "    if issubclass(cls, Generated):\n"
-        "        for split in cls.experiments():\n"
-        "            print(name, split, fingerprint(cls(cls.Config(split=split, examples=300, held_out=60))))"
+        "        for split in cls.split_schemes():\n"
+        "            print(name, split, fingerprint(cls(cls.Config(split=split, train_examples=300, eval_examples=60))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
@@ -145,7 +145,7 @@ def test_ranges_are_read_as_they_are_written(pairs):
 
 
 def test_short_lengths_are_held_out_too():
-    task = made("copying", "copy", train_length="2-6", examples=20000, held_out=2000, symbols=10)
+    task = made("copying", "copy", train_length="2-6", train_examples=20000, eval_examples=2000, symbols=10)
     held = [e for e in task.examples("test") if len(e.source) == 2]
     trained = [e for e in task.examples("train") if len(e.source) == 2]
     assert len(held) + len(trained) + sum(len(e.source) == 2 for e in task.examples("validation")) == 100
@@ -153,7 +153,7 @@ def test_short_lengths_are_held_out_too():
 
 
 def test_a_task_with_few_sources_has_as_many_examples_as_there_are():
-    task = made("copying", "copy", symbols=2, train_length="1-3", test_length="4", examples=1000)
+    task = made("copying", "copy", symbols=2, train_length="1-3", test_length="4", train_examples=1000)
     count = sum(len(task.examples(part)) for part in ("train", "validation", "test"))
     assert count == 2 + 4 + 8
     assert len(task.examples("test_4_4")) == 16
@@ -161,11 +161,11 @@ def test_a_task_with_few_sources_has_as_many_examples_as_there_are():
 
 @every
 def test_a_task_exports_as_a_data_set(name, split):
-    task = made(name, split, examples=20, held_out=5)
+    task = made(name, split, train_examples=20, eval_examples=5)
     exported = to_datasets(task)
     assert set(exported) == set(task.splits().all)
     assert exported["train"].num_rows == len(task.examples("train"))
-    assert checksum(task.examples("train")) == checksum(made(name, split, examples=20, held_out=5).examples("train"))
+    assert checksum(task.examples("train")) == checksum(made(name, split, train_examples=20, eval_examples=5).examples("train"))
 
 
 @given(st.text("abc", min_size=1, max_size=12))
@@ -179,7 +179,7 @@ def test_copies_are_what_python_makes_of_a_string(text):
 
     assert target("copy") == text
     assert target("reverse") == "".join(reversed(text))
-    assert target("repeat", times=3) == text + text + text
+    assert target("repeat", repeats=3) == text + text + text
 
 
 def test_a_task_with_nothing_to_train_or_to_test_on_says_so():

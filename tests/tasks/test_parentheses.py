@@ -19,7 +19,7 @@ BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the 
 
 
 def made(split="recognition", **data):
-    return Parentheses(Parentheses.Config(split=split, **{"examples": 400, "held_out": 80} | data))
+    return Parentheses(Parentheses.Config(split=split, **{"train_examples": 400, "eval_examples": 80} | data))
 
 
 def rest(string):
@@ -115,7 +115,7 @@ def test_no_string_is_drawn_where_there_is_none():
 @pytest.mark.parametrize("types", [1, 2, 4])
 def test_answers_are_right(types):
     for part in ("train", "test_depth", "test_31_40"):
-        for example in made(types=types).examples(part):
+        for example in made(bracket_types=types).examples(part):
             assert example.target == (("unbalanced" if rest(example.source) else "balanced"),)
             assert example.tags["answer"] == example.target[0]
             assert len(example.source) == 2 * example.tags["length"]
@@ -151,7 +151,7 @@ def test_neighbours_give_no_long_string_away():
 
 @pytest.fixture(scope="module")
 def recognised():
-    task = made(examples=8000, held_out=2000)
+    task = made(train_examples=8000, eval_examples=2000)
     return {part: task.examples(part) for part in ("train", "test")}
 
 
@@ -223,7 +223,7 @@ def test_an_unbalanced_string_has_the_tags_of_its_balanced_partner(pairs):
 
 @pytest.mark.parametrize("types", [1, 2, 4])
 def test_a_completion_is_the_shortest_that_balances_a_prefix(types):
-    task = made("completion", types=types)
+    task = made("completion", bracket_types=types)
     for part in task.splits().all:
         for source, target, tags in task.examples(part):
             assert rest(source + target) == ""
@@ -233,7 +233,7 @@ def test_a_completion_is_the_shortest_that_balances_a_prefix(types):
 
 @pytest.mark.parametrize("types", [1, 2, 4])
 def test_next_symbols_are_the_closing_brackets_that_may_follow(types):
-    task = made("next_symbols", types=types)
+    task = made("next_symbols", bracket_types=types)
     for part in ("train", "test_depth"):
         for source, target, tags in task.examples(part)[:100]:
             for i in range(tags["length"]):
@@ -248,7 +248,7 @@ def test_prefixes_have_the_tags_of_the_shortest_string_that_closes_them():
         assert tags["distance"] / 2 < longest(source + target) <= tags["distance"]
 
 
-@pytest.mark.parametrize("split", Parentheses.experiments())
+@pytest.mark.parametrize("split", Parentheses.split_schemes())
 def test_only_the_split_of_deeper_strings_is_deeper(split):
     task = made(split, train_depth=4, test_depth=6)
     for part in task.splits().all:

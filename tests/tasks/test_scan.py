@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tasks.base import checksum, lines, overlap
+from tasks.base import checksum, as_lines, overlap
 from tasks.errors import UserError
 from tasks.scan import CUTOFFS, RULES, SHARES, Scan, all_pairs, tags
 
@@ -112,7 +112,7 @@ def _without_collector():
 
 @lru_cache(maxsize=16)
 def scan(split="simple", seed=0, validation=0.05):
-    return Scan(Scan.Config(split=split, seed=seed, validation=validation))
+    return Scan(Scan.Config(split=split, seed=seed, validation_fraction=validation))
 
 
 def commands(split, seed=0):
@@ -129,7 +129,7 @@ def sums(task):
 
 
 def read(root, split="simple", validation=0.0):
-    return Scan(Scan.Config(split=split, root=str(root), validation=validation))
+    return Scan(Scan.Config(split=split, root=str(root), validation_fraction=validation))
 
 
 def official_lines(examples):
@@ -252,7 +252,7 @@ def test_a_cutoff_trains_on_the_short_and_tests_on_the_long(cutoff):
 
 def test_every_cutoff_and_share_is_an_experiment():
     wanted = {f"length_{n}" for n in COUNTS} | {f"simple_p{n}" for n in (1, 2, 4, 8, 16, 32, 64)}
-    assert wanted <= set(Scan.experiments())
+    assert wanted <= set(Scan.split_schemes())
     assert set(CUTOFFS) == set(COUNTS)
 
 
@@ -278,7 +278,7 @@ def test_a_primitive_is_a_tenth_of_the_train_lines_and_nothing_else_of_it_is_the
 
 def test_the_seed_changes_the_validation_of_a_rule_but_not_its_test():
     a, b = scan("length"), scan("length", seed=1)
-    assert lines(a.examples("test")) == lines(b.examples("test"))
+    assert as_lines(a.examples("test")) == as_lines(b.examples("test"))
     assert set(sources(a, "validation")) != set(sources(b, "validation"))
 
 
@@ -331,7 +331,7 @@ def test_no_held_out_command_is_trained_on(split):
 def test_validation_is_taken_from_train_and_only_from_there(split):
     whole, task = scan(split, validation=0), scan(split)
     assert Counter(sources(task, "train")) + Counter(sources(task, "validation")) == Counter(sources(whole, "train"))
-    assert lines(task.examples("test")) == lines(whole.examples("test"))
+    assert as_lines(task.examples("test")) == as_lines(whole.examples("test"))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2])
@@ -556,7 +556,7 @@ def hub_rows(task, side):
 def from_hub(monkeypatch, answer, split="addprim_turn_left"):
     """The task as read from a hub on which `load_dataset` is `answer(id, config, side)`."""
     monkeypatch.setattr(datasets, "load_dataset", lambda hub, name, *, split, **_: answer(hub, name, split))
-    return Scan(Scan.Config(split=split, hub="someone/scan", validation=0))
+    return Scan(Scan.Config(split=split, hub="someone/scan", validation_fraction=0))
 
 
 def test_rows_of_the_hub_are_the_official_split(monkeypatch):

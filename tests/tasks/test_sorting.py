@@ -16,7 +16,7 @@ from tasks.sorting import Sorting
 
 
 def made(split, **data):
-    return Sorting(Sorting.Config(split=split, **{"examples": 500, "held_out": 100} | data))
+    return Sorting(Sorting.Config(split=split, **{"train_examples": 500, "eval_examples": 100} | data))
 
 
 def items(task, tokens):
@@ -43,7 +43,7 @@ def tasks(draw):
         "test_length": "5-6",
     }
     return made(
-        draw(st.sampled_from(["symbols", "numbers"])), examples=40, held_out=20, seed=draw(st.integers(0, 99)), **data
+        draw(st.sampled_from(["symbols", "numbers"])), train_examples=40, eval_examples=20, seed=draw(st.integers(0, 99)), **data
     )
 
 

@@ -19,11 +19,11 @@ from tasks.base import (
     Splits,
     Task,
     TaskConfig,
-    carve,
+    hold_out,
     checksum,
     fingerprint,
-    hashed,
-    lines,
+    stable_hash,
+    as_lines,
     overlap,
     to_datasets,
     write_datasets,
@@ -43,7 +43,7 @@ class Toy(Task):
         self.parts = splits
 
     @classmethod
-    def experiments(cls):
+    def split_schemes(cls):
         return {}
 
     def splits(self):
@@ -159,7 +159,7 @@ def test_roles_of_splits_are_told_apart():
 
 @pytest.mark.parametrize("validation", [0, 0.05])
 def test_each_split_of_scan_has_one_role(validation):
-    task = Scan(Scan.Config(validation=validation))
+    task = Scan(Scan.Config(validation_fraction=validation))
     splits = task.splits()
     assert len(set(splits.all)) == len(splits.all)
     assert splits.train not in splits.held_out
@@ -285,18 +285,18 @@ def numbered(count):
 
 def test_a_draw_is_the_same_on_every_machine():
     digest = hashlib.sha256(b"validation\t0\tjump twice").digest()
-    assert hashed("validation", 0, ("jump", "twice")) == int.from_bytes(digest[:8], "big") == 12744994395943979143
+    assert stable_hash("validation", 0, ("jump", "twice")) == int.from_bytes(digest[:8], "big") == 12744994395943979143
 
 
 @given(st.sampled_from(["validation", "simple", ""]), st.integers(0, 2**40), TOKENS)
 @quick
 def test_a_draw_is_a_number_of_64_bits(purpose, seed, source):
-    assert 0 <= hashed(purpose, seed, tuple(source)) < 2**64
+    assert 0 <= stable_hash(purpose, seed, tuple(source)) < 2**64
 
 
 @pytest.mark.parametrize("other", [("simple", 0), ("validation", 1)])
 def test_draws_for_another_purpose_or_seed_are_independent(other):
-    low = [[hashed(*draw, e.source) < 2**63 for e in numbered(4000)] for draw in (("validation", 0), other)]
+    low = [[stable_hash(*draw, e.source) < 2**63 for e in numbered(4000)] for draw in (("validation", 0), other)]
     assert 0.45 < sum(low[0]) / 4000 < 0.55
     assert 0.45 < sum(a == b for a, b in zip(*low, strict=True)) / 4000 < 0.55
 
@@ -309,7 +309,7 @@ SEED = st.integers(0, 99)
 @given(EXAMPLES, FRACTION, SEED)
 @quick
 def test_carving_loses_nothing_and_keeps_the_order(train, fraction, seed):
-    stays, out = carve(train, fraction, seed)
+    stays, out = hold_out(train, fraction, seed)
     held = {e.source for e in out}
     assert stays == [e for e in train if e.source not in held]
     assert out == [e for e in train if e.source in held]
@@ -319,41 +319,41 @@ def test_carving_loses_nothing_and_keeps_the_order(train, fraction, seed):
 @quick
 def test_carving_never_takes_an_example_that_is_repeated(train, fraction, seed):
     count = Counter(e.source for e in train)
-    assert all(count[e.source] == 1 for e in carve(train, fraction, seed)[1])
+    assert all(count[e.source] == 1 for e in hold_out(train, fraction, seed)[1])
 
 
 @given(EXAMPLES, FRACTION, SEED, st.randoms(use_true_random=False))
 @quick
 def test_carving_knows_no_order(train, fraction, seed, random):
     shuffled = random.sample(train, len(train))
-    assert sorted(carve(train, fraction, seed)[1]) == sorted(carve(shuffled, fraction, seed)[1])
+    assert sorted(hold_out(train, fraction, seed)[1]) == sorted(hold_out(shuffled, fraction, seed)[1])
 
 
 @given(EXAMPLES, FRACTION, FRACTION, SEED)
 @quick
 def test_a_larger_validation_contains_the_smaller(train, a, b, seed):
-    small, large = (carve(train, fraction, seed)[1] for fraction in sorted((a, b)))
+    small, large = (hold_out(train, fraction, seed)[1] for fraction in sorted((a, b)))
     assert {e.source for e in small} <= {e.source for e in large}
 
 
 def test_new_examples_leave_the_old_where_they_were():
     few, more = numbered(500), numbered(1000)
-    assert carve(few, 0.2, 0)[1] == [e for e in carve(more, 0.2, 0)[1] if e in few]
+    assert hold_out(few, 0.2, 0)[1] == [e for e in hold_out(more, 0.2, 0)[1] if e in few]
 
 
 def test_carving_takes_about_the_fraction_and_another_seed_takes_others():
     train = numbered(5000)
-    first, second = (carve(train, 0.1, seed)[1] for seed in (0, 1))
+    first, second = (hold_out(train, 0.1, seed)[1] for seed in (0, 1))
     assert abs(len(first) / 5000 - 0.1) < 0.02
     assert first != second
-    assert carve(train, 0, 0) == (train, [])
+    assert hold_out(train, 0, 0) == (train, [])
 
 
 # Sums
 
 
 def test_lines_join_tokens_by_blanks_and_sides_by_a_tab():
-    assert lines([A, D]) == ["a aa\tA ä", "d dd\tD ä"]
+    assert as_lines([A, D]) == ["a aa\tA ä", "d dd\tD ä"]
 
 
 def test_a_checksum_is_of_the_sorted_lines():

@@ -67,7 +67,7 @@ def root(tmp_path):
 @pytest.fixture(scope="module")
 def embedded():
     """The embedded pair with few pairs to train on."""
-    return translation(pairs=400)
+    return translation(train_pairs=400)
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_words_are_what_stands_between_white_space():
 def test_the_embedded_pair_needs_nothing_and_is_the_default(embedded):
     assert Translation.Config() == Translation.Config(split="embedded")
     assert tasks.find("translation") is Translation
-    assert set(Translation.experiments()) == {"embedded", "corpus"}
+    assert set(Translation.split_schemes()) == {"embedded", "corpus"}
     assert embedded.splits().tests == ("test", *synthetic.TESTS)
     sizes = {split: len(embedded.examples(split)) for split in embedded.splits().all}
     assert sizes == {"train": 400, "validation": 500, "test": 1000, **dict.fromkeys(synthetic.TESTS, 300)}
@@ -204,14 +204,14 @@ def test_examples_are_the_sentences_of_the_language(embedded, split):
 
 
 def test_fewer_pairs_are_the_first_of_more(few):
-    fewer, more = translation(pairs=100), translation(pairs=200)
+    fewer, more = translation(train_pairs=100), translation(train_pairs=200)
     assert sources(fewer) == sources(more)[:100]
     for split in fewer.splits().held_out:
         assert sources(fewer, split) == sources(more, split)
 
 
 def test_another_seed_draws_other_sentences(few):
-    assert not set(sources(translation(pairs=100, seed=1))) & set(sources(translation(pairs=100)))
+    assert not set(sources(translation(train_pairs=100, seed=1))) & set(sources(translation(train_pairs=100)))
 
 
 def test_no_sentence_of_another_split_is_trained_on(embedded):
@@ -228,10 +228,10 @@ def test_what_was_left_out_is_noted(few, monkeypatch):
     monkeypatch.setattr(
         synthetic, "pair", lambda split, i, seed: drawn("test" if split == "train" and i % 3 == 0 else split, i, seed)
     )
-    task = translation(pairs=60)
+    task = translation(train_pairs=60)
     assert len(task.examples("train")) == 60
     assert 29 <= task.notes()["left_out"]["overlap"] <= 32  # now and then a short sentence is drawn twice
-    whole = translation(pairs=60, drop_overlap=False)
+    whole = translation(train_pairs=60, drop_overlap=False)
     train = {synthetic.pair("train", i, 0).source for i in range(60)}
     held = sum(synthetic.pair("test", i, 0).source in train for i in range(len(whole.examples("test"))))
     assert held >= 20
@@ -240,7 +240,7 @@ def test_what_was_left_out_is_noted(few, monkeypatch):
 
 
 def test_the_embedded_pair_also_has_tests_of_length(few):
-    task = translation(pairs=200, max_train_length=6)
+    task = translation(train_pairs=200, max_train_length=6)
     lengths = {split: [e.tags["length"] for e in task.examples(split)] for split in task.splits().all}
     for split in ("train", "validation", "test"):
         assert max(lengths[split]) <= 6
@@ -254,7 +254,7 @@ def test_the_embedded_pair_also_has_tests_of_length(few):
 
 def test_a_bound_that_leaves_too_few_pairs_is_refused(few):
     with pytest.raises(UserError, match=r"data\.max_train_length must leave 50 training pairs, but 1 leaves 0"):
-        translation(pairs=50, max_train_length=1)
+        translation(train_pairs=50, max_train_length=1)
 
 
 def test_phenomena_are_scored_with_the_embedded_pair(embedded):
@@ -283,45 +283,45 @@ def test_a_corpus_is_its_text(root):
 def test_a_subset_is_nested_and_knows_no_order(tmp_path, root):
     pairs = invented("train", 300)
     other = write(tmp_path / "other", train=pairs[::-1], dev=invented("dev", 20), test=invented("test", 30))
-    large = translation(split="corpus", root=root, pairs=100)
-    small = translation(split="corpus", root=other, pairs=40)
+    large = translation(split="corpus", root=root, train_pairs=100)
+    small = translation(split="corpus", root=other, train_pairs=40)
     assert sources(small) == sources(large)[:40]
     assert sources(small) != [a for a, _ in pairs[:40]]
-    assert sources(translation(split="corpus", root=root, pairs=40, subset_seed=1)) != sources(small)
+    assert sources(translation(split="corpus", root=root, train_pairs=40, subset_seed=1)) != sources(small)
     cased = write(tmp_path / "cased", train=[(a.title(), b) for a, b in pairs], test=invented("test", 30))
     lower, upper = (
-        translation(split="corpus", root=cased, pairs=40, lowercase=lowercase) for lowercase in (True, False)
+        translation(split="corpus", root=cased, train_pairs=40, lowercase=lowercase) for lowercase in (True, False)
     )
     assert sources(lower) == [source.lower() for source in sources(upper)]
-    assert fingerprint(small) == fingerprint(translation(split="corpus", root=root, pairs=40))
+    assert fingerprint(small) == fingerprint(translation(split="corpus", root=root, train_pairs=40))
 
 
 def test_subwords_are_learnt_from_the_subset_alone(tmp_path, root):
-    small = translation(split="corpus", root=root, pairs=40, subwords=320)
+    small = translation(split="corpus", root=root, train_pairs=40, subword_vocab_size=320)
     pairs = [*zip(sources(small), targets(small), strict=True)]
     other = write(
         tmp_path / "other", train=pairs, dev=[("zzz zzz zzz", "qqq qqq qqq")] * 9, test=[("vvv vvv", "www")] * 9
     )
-    assert translation(split="corpus", root=other, subwords=320).files() == small.files()
-    assert translation(split="corpus", root=root, subwords=320).files() != small.files()
+    assert translation(split="corpus", root=other, subword_vocab_size=320).files() == small.files()
+    assert translation(split="corpus", root=root, subword_vocab_size=320).files() != small.files()
 
 
 def test_one_list_of_subwords_can_serve_all_sizes(root):
     tasks_of = [
-        translation(split="corpus", root=root, pairs=pairs, subword_pairs=200, subwords=320) for pairs in (20, 80, 300)
+        translation(split="corpus", root=root, train_pairs=pairs, subword_pairs=200, subword_vocab_size=320) for pairs in (20, 80, 300)
     ]
     assert tasks_of[0].files() == tasks_of[1].files() == tasks_of[2].files()
     assert [len(task.examples("train")) for task in tasks_of] == [20, 80, 300]
-    assert tasks_of[0].files() == translation(split="corpus", root=root, pairs=200, subwords=320).files()
+    assert tasks_of[0].files() == translation(split="corpus", root=root, train_pairs=200, subword_vocab_size=320).files()
 
 
 def test_subwords_by_size_go_by_the_pairs_they_are_learnt_from(root):
-    notes = [translation(split="corpus", root=root, pairs=20, subword_pairs=n).notes() for n in (0, 300)]
+    notes = [translation(split="corpus", root=root, train_pairs=20, subword_pairs=n).notes() for n in (0, 300)]
     assert 256 < notes[0]["vocabulary"]["source"] < notes[1]["vocabulary"]["source"] <= 1000
 
 
 def test_the_model_has_every_subword_and_no_token_of_any_split_is_unknown(root):
-    task = translation(split="corpus", root=root, pairs=20)
+    task = translation(split="corpus", root=root, train_pairs=20)
     source, target = task.vocabulary()
     assert source == target
     for split in task.splits().all:
@@ -338,7 +338,7 @@ def test_unshared_subwords_are_two_vocabularies_and_two_files(root):
 
 
 def test_whole_words_are_those_of_the_training_pairs(root):
-    task = translation(split="corpus", root=root, subwords=0)
+    task = translation(split="corpus", root=root, subword_vocab_size=0)
     first = task.examples("test")[0]
     assert (" ".join(first.source), " ".join(first.target)) == invented("test", 1)[0]
     assert task.vocabulary()[0] == {word for a, _ in invented("train", 300) for word in a.split()}
@@ -380,7 +380,7 @@ def test_training_pairs_that_leak_are_dropped_and_counted(tmp_path):
 
 def test_pairs_of_too_many_subwords_are_dropped_from_train_alone(tmp_path):
     root = write(tmp_path, train=[("a", "b"), ("abcdefgh", "b"), ("a", "bcdefgh")], test=[("abcdefgh", "bcdefgh")])
-    task = translation(split="corpus", root=root, max_subwords=6, subwords=256, drop_overlap=False)
+    task = translation(split="corpus", root=root, max_subwords=6, subword_vocab_size=256, drop_overlap=False)
     assert sources(task) == ["a"]
     assert len(task.examples("test")) == 1
     assert task.notes()["left_out"] == {"overlap": 0, "length": 0, "subwords": 2}
@@ -388,11 +388,11 @@ def test_pairs_of_too_many_subwords_are_dropped_from_train_alone(tmp_path):
     assert task.notes()["overlap_of_corpus"]["test"] == {"sources": 1, "targets": 1, "pairs": 0}
     assert task.notes()["sizes"]["train"] == {"pairs": 1, "source_tokens": 2, "target_tokens": 2}
     with pytest.raises(UserError, match=r"data\.max_subwords leaves no training pair: all have more than 1"):
-        translation(split="corpus", root=root, max_subwords=1, subwords=256)
+        translation(split="corpus", root=root, max_subwords=1, subword_vocab_size=256)
 
 
 def test_a_corpus_has_tests_of_length_that_do_not_depend_on_the_subset(root):
-    few, all_ = (translation(split="corpus", root=root, max_train_length=4, pairs=pairs) for pairs in (20, 0))
+    few, all_ = (translation(split="corpus", root=root, max_train_length=4, train_pairs=pairs) for pairs in (20, 0))
     assert few.splits() == all_.splits()
     for split in few.splits().held_out:
         assert few.examples(split)
@@ -419,7 +419,7 @@ def test_the_hub_is_read_with_its_commit(monkeypatch):
 
     monkeypatch.setattr(datasets, "load_dataset_builder", builder)
     task = translation(
-        split="corpus", hub="someone/set", hub_config="de-en", revision="refs/convert/parquet", source="en", target="de"
+        split="corpus", hub="someone/set", hub_config="de-en", revision="refs/convert/parquet", source_language="en", target_language="de"
     )
     assert (sources(task), targets(task, "test")) == (["train en"], ["test de"])
     assert task.notes()["commit"] == commit
@@ -439,9 +439,9 @@ def test_the_hub_is_read_with_its_commit(monkeypatch):
         ({"split": "corpus", "root": "x", "revision": "y"}, "data.revision has no meaning with data.root"),
         ({"split": "corpus", "hub": "x", "reverse": True}, "data.reverse has no meaning with data.hub"),
         ({"root": "x"}, "data.root has a meaning with data.split=corpus only"),
-        ({"tokenize": "zh"}, "data.tokenize has a meaning with data.split=corpus only"),
+        ({"bleu_tokenizer": "zh"}, "data.bleu_tokenizer has a meaning with data.split=corpus only"),
         ({"subset_seed": 3}, "data.subset_seed has a meaning with data.split=corpus only"),
-        ({"subwords": 255}, "data.subwords must be -1, 0 or at least 256 (the bytes), but is 255"),
+        ({"subword_vocab_size": 255}, "data.subword_vocab_size must be -1, 0 or at least 256 (the bytes), but is 255"),
     ],
 )  # fmt: skip
 def test_settings_that_contradict_are_refused(config, message):
@@ -482,7 +482,7 @@ def test_scores_are_those_of_sacrebleu_on_the_raw_text(tmp_path):
     guess = ["Der Hund der schläft, bellt.", "Zwei Katzen spielen!", "Ein Haus am großen See."]
     root = write(tmp_path, train=[("a dog", "ein Hund")], test=[(f"s{i}", g) for i, g in enumerate(gold)])
     for tokenize in ("13a", "intl", "char"):
-        scores = scored(root, guess, tokenize=tokenize)
+        scores = scored(root, guess, bleu_tokenizer=tokenize)
         assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(guess, [gold], tokenize=tokenize).score / 100)
         assert scores["chrf"] == pytest.approx(sacrebleu.corpus_chrf(guess, [gold]).score / 100)
     assert scores["exact_match"] == 0
@@ -529,7 +529,7 @@ def test_exact_match_is_of_the_text_however_it_is_cut(root):
 
 
 def test_signatures_say_how_scores_were_computed(root):
-    task = translation(split="corpus", root=root, tokenize="intl")
+    task = translation(split="corpus", root=root, bleu_tokenizer="intl")
     assert task.signatures() == {
         "bleu": f"nrefs:1|case:mixed|eff:no|tok:intl|smooth:exp|version:{sacrebleu.__version__}",
         "chrf": f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}",
@@ -548,25 +548,25 @@ JAPANESE = [("i like dogs", "私 は 犬 が 好き です 。"), ("he runs", "�
 @pytest.mark.parametrize("code", ["ja", "JA", "ja_JP", "jpn"])
 def test_japanese_is_scored_by_character_without_blanks(tmp_path, code):
     root = write(tmp_path, train=[("a dog", "犬")], test=JAPANESE)
-    scores = scored(root, ["私は犬が好きです。", "彼 は 走る。"], target=code)
+    scores = scored(root, ["私は犬が好きです。", "彼 は 走る。"], target_language=code)
     assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == (1.0, 1.0, 1.0)
     guess, gold = ["私は猫が好きです。", "彼は走る。"], [t.replace(" ", "") for _, t in JAPANESE]
     wanted = sacrebleu.corpus_bleu(guess, [gold], tokenize="char").score / 100
-    assert scored(root, guess, target=code)["bleu"] == pytest.approx(wanted)
-    assert "tok:char" in translation(split="corpus", root=root, target=code).signatures()["bleu"]
+    assert scored(root, guess, target_language=code)["bleu"] == pytest.approx(wanted)
+    assert "tok:char" in translation(split="corpus", root=root, target_language=code).signatures()["bleu"]
 
 
 def test_targets_that_look_japanese_must_say_so(tmp_path):
     root = write(tmp_path, train=JAPANESE, test=[("a dog", "犬")])
-    with pytest.raises(UserError, match=r"look Japanese or Chinese: set data\.target=ja \(or zh\), or data\.tokenize"):
+    with pytest.raises(UserError, match=r"look Japanese or Chinese: set data\.target_language=ja \(or zh\), or data\.bleu_tokenizer"):
         translation(split="corpus", root=root)
-    for config in ({"target": "ja"}, {"target": "zh"}, {"tokenize": "char"}, {"reverse": True}):
+    for config in ({"target_language": "ja"}, {"target_language": "zh"}, {"bleu_tokenizer": "char"}, {"reverse": True}):
         assert translation(split="corpus", root=root, **config)
 
 
 def test_chinese_is_scored_by_sacrebleus_own_tokeniser(tmp_path):
     root = write(tmp_path, train=[("a dog", "狗")], test=[("i like dogs", "我喜欢狗。")])
-    assert "tok:zh" in translation(split="corpus", root=root, target="zh").signatures()["bleu"]
+    assert "tok:zh" in translation(split="corpus", root=root, target_language="zh").signatures()["bleu"]
 
 
 # With the rest
@@ -585,7 +585,7 @@ def test_every_split_exports_as_a_dataset(embedded):
 def test_a_real_corpus_is_a_task():
     if not REAL.is_dir():
         pytest.skip("no copy of the corpora beside the repository")
-    task = translation(split="corpus", root=str(REAL / "umsuka-en-zu"), source="en", target="zu", pairs=1000)
+    task = translation(split="corpus", root=str(REAL / "umsuka-en-zu"), source_language="en", target_language="zu", train_pairs=1000)
     with gzip.open(REAL / "umsuka-en-zu" / "test.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
         raw = [line.rstrip("\n").split("\t") for line in file]
     assert [list(pair) for pair in zip(sources(task, "test"), targets(task, "test"), strict=True)] == raw
