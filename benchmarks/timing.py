@@ -12,9 +12,10 @@ import torch
 
 from tfstudy import models
 from tfstudy.config.presets import preset
-from tfstudy.config.resolve import merge, resolve
+from tfstudy.config.resolve import resolve
+from tfstudy.config.trees import merge
 from tfstudy.experiment.prepare import Prepared, prepare
-from tfstudy.runs.environment import quiet
+from tfstudy.training.fit import quiet
 
 Measured = dict[str, list[float]]  # of each way, a figure for every round
 

@@ -22,18 +22,20 @@ from benchmarks.timing import now, seconds
 from tasks.base import fingerprint
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.experiment import prepare
-from tfstudy.experiment.reuse import find_twin
+from tfstudy.experiment.versions import declared_versions
+from tfstudy.experiment.reuse import find_reusable
 from tfstudy.grids import expand
 from tfstudy.launchers import job_list
 from tfstudy.launchers.job import Job
-from tfstudy.report.markup import markdown
 from tfstudy.report.status import status
+from tfstudy.report.table_formats import markdown
 from tfstudy.report.tables import table
-from tfstudy.runs.files import held
+from tfstudy.runs.files import is_locked
 from tfstudy.runs.identity import identify
-from tfstudy.runs.progress import runs_of
-from tfstudy.runs.reader import describe_run, find_runs, read_config
+from tfstudy.runs.progress import study_runs
+from tfstudy.runs.describe import describe_run
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.reader import read_config
 from tfstudy.runs.writer import RunFolder
 
 TEMPLATES = Path(__file__).parent.parent / "results" / "scan-first"
@@ -101,7 +103,7 @@ def ways(root: Path, study: Path, jobs: Sequence[Job]) -> dict[str, Callable[[],
         "status of the study": lambda: status(root, study.name),
         "status of all studies": lambda: status(root),
         "list runs": lambda: [describe_run(path) for path in folders],
-        "look at every lock": lambda: [held(path) for path in folders],
+        "look at every lock": lambda: [is_locked(path) for path in folders],
         "grid: what is done": lambda: job_list.divide(jobs),
         "grid: estimates": lambda: job_list.estimates(jobs, root),
         "grid: keep the plan": lambda: job_list.keep_plan(jobs),
@@ -127,9 +129,9 @@ def neighbours(study: Path) -> tuple[int, float]:
     fullest = max(study.glob("[!.]*/*"), key=lambda path: len(os.listdir(path)))
     path = next(find_runs(fullest))
     config: RunConfig = resolve(read_config(path))
-    identity = identify(config, fingerprint(tasks.find(config.task)(config.data)), prepare.versions(config))
+    identity = identify(config, fingerprint(tasks.find(config.task)(config.data)), declared_versions(config.task, config.arch))
     alike = len(list(fullest.glob(f"s{config.seed}-*")))
-    return alike, seconds(partial(find_twin, RunFolder(path, ""), config, identity, "cpu", 1))
+    return alike, seconds(partial(find_reusable, RunFolder(path, ""), config, identity, "cpu", 1))
 
 
 def measure(count: int) -> None:
@@ -140,7 +142,7 @@ def measure(count: int) -> None:
         jobs = make(root / "study", count)
         took = now() - began
         sizes = [path.stat().st_size for path in root.rglob("*") if path.is_file()]
-        print(f"\n{count:,} runs ({len(runs_of(root / 'study')) - count:,} more only planned), made in {took:.1f} s")
+        print(f"\n{count:,} runs ({len(study_runs(root / 'study')) - count:,} more only planned), made in {took:.1f} s")
         print(f"  {len(sizes) / count:.1f} files and {sum(sizes) / count / 1024:.1f} KiB a run, without predictions")
         for name, work in ways(root, root / "study", jobs).items():
             before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

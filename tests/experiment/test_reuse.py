@@ -57,7 +57,7 @@ def test_whatever_decides_the_weights_is_trained_anew(other, capsys):
 
 def test_a_run_of_another_version_of_the_code_is_no_twin(monkeypatch, capsys):
     assert tfstudy(*command()) == 0
-    monkeypatch.setattr("tfstudy.training.module.VERSION", 99)
+    monkeypatch.setattr("tfstudy.training.version.VERSION", 99)
     assert tfstudy(*command(), *BEAM) == 0
     assert SHARED not in capsys.readouterr().out
 

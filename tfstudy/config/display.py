@@ -1,4 +1,4 @@
-"""A config as YAML, plain or with every key explained."""
+"""A config as YAML, plain or with an explanation of every key."""
 
 import json
 from collections.abc import Iterator
@@ -9,14 +9,16 @@ from pydantic import BaseModel
 
 from tfstudy.config.schema import RunConfig
 
+BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
+
 
 def to_yaml(config: RunConfig) -> str:
-    """The config as the text of `config.yaml`."""
+    """Return the config as the text of a `config.yaml`."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
 def annotated(config: RunConfig) -> str:
-    """`to_yaml`, each key with its type, default and meaning beside it."""
+    """Return the same, each key with a comment on its type, range, default and meaning."""
     return "".join(_annotated(config, ""))
 
 
@@ -24,17 +26,15 @@ def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if isinstance(value, BaseModel):
-            yield f"{indent}{name}:{' ' * max(1, 34 - len(name))}# {field.description}\n"
+            yield f"{indent}{name + ':':<{35 - len(indent)}} # {field.description}\n"
             yield from _annotated(value, indent + "  ")
             continue
         text = f"{indent}{name}: {json.dumps(value)}"
+        bounds = ",".join(
+            f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key)
+        )
         default = "" if field.is_required() else f", default {json.dumps(field.default)}"
-        limits = (f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key))
-        bounds = ",".join(limits)
         yield f"{text:<35} # {_type_name(field.annotation)}{bounds}{default}: {field.description}\n"
-
-
-BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
 def _type_name(annotation: Any) -> str:

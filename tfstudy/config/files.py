@@ -1,4 +1,4 @@
-"""Files as values: the folder of the project's own, and YAML. Loads no torch."""
+"""The folder `configs/`, and YAML files read as mappings. Imports no torch."""
 
 from pathlib import Path
 from typing import Any
@@ -10,20 +10,20 @@ from tasks.errors import UserError
 
 
 def configs() -> Path:
-    """The folder `configs/`: in a checkout beside the package, in an installed wheel within it."""
+    """Return the folder `configs/`: next to the package in a checkout, inside the package in an installed wheel."""
     package = Path(tfstudy.__file__).parent
-    within = package / "configs"
-    return within if within.is_dir() else package.parent / "configs"
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping; `UserError` with file and line if it does not."""
+    """Return the mapping that a YAML file holds; `UserError` with the file and the line if it holds something else."""
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+        raise UserError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(tree, dict):
-        raise UserError(f"{path} must hold sections such as 'train:', but holds '{str(tree)[:40]}'")
+        raise UserError(f"{path} must contain sections such as 'train:', but contains '{str(tree)[:40]}'")
     return tree

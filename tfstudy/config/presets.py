@@ -1,4 +1,4 @@
-"""Named settings of a task and an architecture, from `configs/presets/` or a file."""
+"""Presets: named settings for a task and an architecture, from `configs/presets/` or from a file."""
 
 from pathlib import Path
 
@@ -8,16 +8,19 @@ from tfstudy.config.trees import Tree
 
 
 def presets(task: str) -> dict[str, Tree]:
-    """The presets of a task: name to architecture to sections. A task without a file has none."""
+    """Return the presets of a task as name -> architecture -> sections; empty for a task without a file."""
     path = configs() / "presets" / f"{task}.yaml"
     return read_yaml(path) if path.exists() else {}
 
 
 def preset(task: str, arch: str, name: str = "default") -> Tree:
-    """The sections of a preset for (task, arch), of the task's or as FILE:NAME; `default` alone may be missing."""
+    """Return the sections of a preset; `name` may be FILE:NAME. Without a preset `default` the result is empty.
+
+    `UserError` if the task and architecture have no preset of this name.
+    """
     file, _, key = name.rpartition(":")
-    every = read_yaml(Path(file)) if file else presets(task)
-    known = {k: tree for k, tree in every.items() if isinstance(tree, dict) and isinstance(tree.get(arch), dict)}
+    available = read_yaml(Path(file)) if file else presets(task)
+    known = {k: tree for k, tree in available.items() if isinstance(tree, dict) and isinstance(tree.get(arch), dict)}
     if name == "default" and name not in known:
         return {}
     tree: Tree = known[one_of("preset", key, known, f"{file or 'presets'} ({task}, {arch})")][arch]

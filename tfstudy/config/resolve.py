@@ -1,4 +1,7 @@
-"""From a tree of settings to a validated RunConfig; every config error is reported at once."""
+"""From a tree of settings to a validated RunConfig; all config errors are reported at once.
+
+Imports no torch before the names of the task and the architecture are known to be valid, and never Lightning.
+"""
 
 import difflib
 from collections.abc import Iterator, Sequence
@@ -11,7 +14,8 @@ import tasks
 from tasks.base import Task
 from tasks.errors import UserError
 from tfstudy import models
-from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig, Tree
+from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
+from tfstudy.config.trees import Tree, merge, nested
 
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
@@ -21,80 +25,48 @@ SMOKE: Tree = {
 
 
 def resolve(tree: Tree) -> RunConfig:
-    """The config that a tree of sections says; `UserError` with every mistake in it."""
-    task, arch = tasks.find(str(tree.get("task"))), models.find(str(tree.get("arch")))
-    kinds: dict[str, type[BaseModel]] = {
-        "data": task.Config, "model": arch.Config, "train": TrainConfig, "decode": DecodeConfig, "eval": EvalConfig
-    }  # fmt: skip
-    problems: list[str] = []
-    parts = dict(tree)
-    for name, kind in kinds.items():
-        given = tree.get(name, {})
-        if not isinstance(given, dict):
-            problems.append(f"'{name}' must be a section of keys, but is '{given}'")
-            given = {}
+    """Return the config with the settings of a tree; `UserError` with one line for each error."""
+    types: dict[str, type[BaseModel]] = {
+        "data": tasks.find(str(tree.get("task"))).Config,
+        "model": models.find(str(tree.get("arch"))).Config,
+        "train": TrainConfig,
+        "decode": DecodeConfig,
+        "eval": EvalConfig,
+    }
+    errors: list[str] = []
+    sections = dict(tree)
+    for name, section in types.items():
+        values = tree.get(name, {})
+        if not isinstance(values, dict):
+            errors.append(f"'{name}' must be a section of keys, but is '{values}'")
+            values = {}
         try:
-            parts[name] = kind.model_validate(given)
+            sections[name] = section.model_validate(values)
         except ValidationError as error:
-            problems += _explain(error, kind, f"{name}.")
-            parts[name] = kind.model_construct()  # so that the other mistakes are found too
+            errors += _explain(error, section, f"{name}.")
+            sections[name] = section.model_construct()  # so that errors outside of this section are found too
     try:
-        config = RunConfig.model_validate(parts)
+        config = RunConfig.model_validate(sections)
     except ValidationError as error:
-        problems += _explain(error, RunConfig, "")
-    if problems:
-        raise UserError("\n".join(problems))
+        errors += _explain(error, RunConfig, "")
+    if errors:
+        raise UserError("\n".join(errors))
     return config
 
 
 def resolve_data(task: str, tree: Tree) -> Task:
-    """The task with the section `data` of a tree, which has no other."""
+    """Return the task with the section `data` of a tree that has no other section."""
     for key in tree.keys() - {"data"}:
-        raise UserError(f"only keys of 'data.' have a meaning here, but '{key}' was given")
-    kind = tasks.find(task)
+        raise UserError(f"only keys of section 'data' are allowed here, such as data.split, but '{key}' was given")
+    cls = tasks.find(task)
     try:
-        return kind(kind.Config.model_validate(tree.get("data", {})))
+        return cls(cls.Config.model_validate(tree.get("data", {})))
     except ValidationError as error:
-        raise UserError("\n".join(_explain(error, kind.Config, "data."))) from None
-
-
-def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> Iterator[str]:
-    for problem in error.errors(include_url=False):
-        key = ".".join(map(str, problem["loc"]))
-        if problem["type"] == "extra_forbidden":
-            yield _unknown(key, section, prefix)
-        elif problem["type"] == "missing":
-            yield f"'{prefix}{key}' must be given"
-        else:
-            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-            where = f"'{prefix}{key}' " if key else prefix
-            given = f", but is '{problem['input']}'" if key else ""
-            yield f"{where}{message}{given}"
-
-
-def _unknown(key: str, section: type[BaseModel], prefix: str = "") -> str:
-    allowed, text = list(section.model_fields), f"unknown key '{prefix}{key}'; "
-    owners = [name for name in models.names() if prefix == "model." and key in models.find(name).Config.model_fields]
-    if owners:
-        return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
-    near = difflib.get_close_matches(key, allowed, n=1, cutoff=0.5)
-    if near:
-        return f"{text}did you mean '{prefix}{near[0]}'?"
-    return f"{text}allowed are {', '.join(prefix + name for name in allowed)}"
-
-
-def merge(*trees: Tree) -> Tree:
-    """One tree of all; later ones win, key by key within sections."""
-    out: Tree = {}
-    for tree in trees:
-        for key, value in tree.items():
-            both = isinstance(value, dict) and isinstance(out.get(key), dict)
-            out[key] = merge(out[key], value) if both else value
-    return out
+        raise UserError("\n".join(_explain(error, cls.Config, "data."))) from None
 
 
 def overrides(assignments: Sequence[str]) -> Tree:
-    """`["model.dim=128", ...]` as a tree; values are YAML."""
+    """Return `["model.dim=128", ...]` as a tree; values are read as YAML, and later assignments win."""
     tree: Tree = {}
     for text in assignments:
         key, equals, value = text.partition("=")
@@ -104,7 +76,28 @@ def overrides(assignments: Sequence[str]) -> Tree:
             leaf: Any = yaml.safe_load(value) if value else ""
         except yaml.YAMLError:
             leaf = value
-        for part in reversed(key.split(".")):
-            leaf = {part: leaf}
-        tree = merge(tree, leaf)
+        tree = merge(tree, nested(key, leaf))
     return tree
+
+
+def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        key = ".".join(map(str, problem["loc"]))
+        if problem["type"] == "extra_forbidden":
+            yield _unknown(key, section, prefix)
+        elif problem["type"] == "missing":
+            yield f"'{prefix}{key}' is required"
+        else:
+            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            yield f"'{prefix}{key}' {message}, but is '{problem['input']}'" if key else f"{prefix}{message}"
+
+
+def _unknown(key: str, section: type[BaseModel], prefix: str) -> str:
+    """The message for an unknown key: the architecture that has it, the nearest key, or all keys."""
+    keys, text = list(section.model_fields), f"unknown key '{prefix}{key}'; "
+    owners = [name for name in models.names() if prefix == "model." and key in models.find(name).Config.model_fields]
+    if owners:
+        return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
+    if near := difflib.get_close_matches(key, keys, n=1, cutoff=0.5):
+        return f"{text}did you mean '{prefix}{near[0]}'?"
+    return f"{text}expected one of: {', '.join(prefix + name for name in keys)}"

@@ -1,51 +1,59 @@
-"""RunConfig: every setting of a run, with its type, range and meaning."""
+"""RunConfig: every setting of a run, with its type, range and meaning. Imports no torch."""
 
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
 from tasks.base import TaskConfig
 from tfstudy.models.config import ModelConfig
 
-Tree = dict[str, Any]
-
 
 class Section(BaseModel):
-    """A part of the config: frozen, no unknown keys, no nan or infinity."""
+    """A section of the config: frozen; unknown keys, nan and infinity are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TrainConfig(Section):
-    """How the weights are found (section `train`)."""
+    """How the weights are trained (section `train`)."""
 
-    steps: int = Field(3000, ge=1, description="optimiser steps; the last one's weights are reported")
-    batch_size: int = Field(64, ge=1, description="most examples in a batch, of all devices together")
-    batch_tokens: int = Field(0, ge=0, description="most padded tokens on a batch's longer side; 0 is no bound")
-    batching: Literal["random", "length"] = Field("random", description="batches of any lengths, or of like length")
+    steps: int = Field(3000, ge=1, description="optimiser steps; the last weights are evaluated")
+    batch_size: int = Field(64, ge=1, description="maximum number of examples per batch, over all devices")
+    batch_tokens: int = Field(
+        0,
+        ge=0,
+        description="maximum number of tokens per batch with padding, on the longer of source and target (0: no limit)",
+    )
+    batching: Literal["random", "length"] = Field("random", description="batches of any lengths or of similar length")
     micro_batches: int = Field(
-        0, ge=0, description="parts computed side by side; 1 is the padded whole; 0 is 2 on CPU, else 1"
+        0,
+        ge=0,
+        description="micro-batches per step, computed in parallel; 1 disables splitting (0: 2 on CPU, 1 on GPU)",
     )
-    accumulate_grad_batches: int = Field(
-        1, ge=1, description="batches whose mean gradient makes one step, each weighted alike"
-    )
+    accumulate_grad_batches: int = Field(1, ge=1, description="batches per step, whose gradients are averaged")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")
-    learning_rate: float = Field(1e-3, gt=0, description="the highest of the schedule")
+    learning_rate: float = Field(1e-3, gt=0, description="highest learning rate of the schedule")
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = Field(
-        "cosine", description="after the warm-up: half a cosine to 0, sqrt(warmup/step), or no change"
+        "cosine", description="learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step), or constant"
     )
     warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up")
-    beta1: float = Field(0.9, ge=0, lt=1, description="AdamW's decay of the mean gradient; SGD's momentum")
-    beta2: float = Field(0.98, ge=0, lt=1, description="AdamW's decay of the mean squared gradient")
-    weight_decay: float = Field(0.01, ge=0, description="decoupled for AdamW; of matrices, not of biases and gains")
-    gradient_clip_norm: float = Field(1.0, ge=0, description="largest norm of the whole gradient; 0 does not clip")
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all tokens")
-    teacher_forcing: float = Field(
-        1.0, ge=0, le=1, description="share of batches fed with gold tokens; the others are fed with the model's own"
+    beta1: float = Field(0.9, ge=0, lt=1, description="first beta of AdamW; momentum of SGD")
+    beta2: float = Field(0.98, ge=0, lt=1, description="second beta of AdamW")
+    weight_decay: float = Field(
+        0.01, ge=0, description="weight decay of matrices, not of biases and gains; decoupled in AdamW"
     )
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field("32-true", description="of arithmetic")
-    compile: bool = Field(False, description="torch.compile: minutes at the start, faster steps on a GPU")
-    log_interval: int = Field(50, ge=1, description="steps between two rows of training metrics")
+    gradient_clip_norm: float = Field(
+        1.0, ge=0, description="maximum norm of the gradient of all parameters (0: no limit)"
+    )
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all target tokens")
+    teacher_forcing: float = Field(
+        1.0, ge=0, le=1, description="share of batches that are teacher-forced; the others use scheduled sampling"
+    )
+    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field(
+        "32-true", description="precision of the arithmetic"
+    )
+    compile: bool = Field(False, description="use torch.compile: takes minutes at the start, faster steps on a GPU")
+    log_interval: int = Field(50, ge=1, description="steps between two records of the training metrics")
     validation_interval: int = Field(
         500, ge=1, description="steps between two validations, each followed by a checkpoint"
     )
@@ -54,7 +62,8 @@ class TrainConfig(Section):
     def _consistent(self) -> "TrainConfig":
         if self.validation_interval % self.log_interval:
             raise ValueError(
-                f"validation_interval must be a multiple of log_interval ({self.log_interval}), but is {self.validation_interval}"
+                f"validation_interval must be a multiple of log_interval ({self.log_interval}), "
+                f"but is {self.validation_interval}"
             )
         if self.batch_tokens and self.batching == "random":
             raise ValueError(f"batch_tokens must be 0 with batching 'random', but is {self.batch_tokens}")
@@ -64,29 +73,35 @@ class TrainConfig(Section):
 class DecodeConfig(Section):
     """How targets are generated (section `decode`)."""
 
-    method: Literal["greedy", "beam"] = Field("greedy", description="one hypothesis, or several")
+    method: Literal["greedy", "beam"] = Field("greedy", description="greedy decoding or beam search")
     beam_size: int = Field(4, ge=1, le=256, description="hypotheses of beam search")
-    length_penalty: float = Field(0.0, ge=0, description="beam scores are divided by length to this power")
-    max_length: int = Field(0, ge=0, description="most tokens generated; 0 is the longest gold target and 16 more")
+    length_penalty: float = Field(
+        0.0, ge=0, description="exponent of the length that divides the scores of beam search"
+    )
+    max_length: int = Field(
+        0, ge=0, description="maximum number of generated tokens (0: 16 more than the longest gold target)"
+    )
 
 
 class EvalConfig(Section):
-    """What is measured at the end (section `eval`)."""
+    """What is evaluated after training (section `eval`)."""
 
-    checkpoint: Literal["last", "best"] = Field("last", description="which weights: best is by validation loss")
-    max_examples: int = Field(0, ge=0, description="examples a split, drawn by hash; 0 is all")
+    checkpoint: Literal["last", "best"] = Field(
+        "last", description="weights after the last step, or with the lowest validation loss"
+    )
+    max_examples: int = Field(0, ge=0, description="maximum number of examples per split, drawn by hash (0: all)")
     batch_size: int = Field(512, ge=1, description="sources decoded together")
 
 
 class RunConfig(Section):
-    """One run. `data` is of the task's type and `model` of the architecture's."""
+    """All settings of a run. The type of `data` depends on the task, that of `model` on the architecture."""
 
-    task: str = Field(description="a file of tasks/")
-    data: SerializeAsAny[TaskConfig] = Field(description="what the task generates or loads")
-    arch: str = Field(description="a file of tfstudy/models/")
-    model: SerializeAsAny[ModelConfig] = Field(description="the architecture's size and shape")
-    train: TrainConfig = Field(default_factory=TrainConfig, description="how the weights are found")
+    task: str = Field(description="name of a task (`tfstudy list tasks`)")
+    data: SerializeAsAny[TaskConfig] = Field(description="data that the task generates or loads")
+    arch: str = Field(description="name of an architecture (`tfstudy list architectures`)")
+    model: SerializeAsAny[ModelConfig] = Field(description="size and shape of the model")
+    train: TrainConfig = Field(default_factory=TrainConfig, description="how the weights are trained")
     decode: DecodeConfig = Field(default_factory=DecodeConfig, description="how targets are generated")
-    eval: EvalConfig = Field(default_factory=EvalConfig, description="what is measured at the end")
-    seed: int = Field(0, ge=0, lt=2**63, description="decides initialisation, dropout and order")
-    smoke: bool = Field(False, description="a run that only shows that every part works")
+    eval: EvalConfig = Field(default_factory=EvalConfig, description="what is evaluated after training")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of initialisation, dropout and order of the batches")
+    smoke: bool = Field(False, description="quick end-to-end check; its numbers mean nothing")

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tasks.base import Example, Task, Tokens, hashed
+from tasks.base import Example, Task, Tokens, stable_hash
 from tasks.scoring import mean, wilson
 from tfstudy.config.schema import DecodeConfig, EvalConfig
 from tfstudy.data.encoding import Encoded
@@ -16,7 +16,6 @@ from tfstudy.evaluation.decoding import beam, greedy
 from tfstudy.evaluation.lengths import over_lengths
 from tfstudy.models.base import Model
 
-VERSION = 1  # raise it when the same weights give other numbers
 MARGIN = 16  # tokens generated beyond the longest gold target, so that running on can be seen
 
 
@@ -41,7 +40,7 @@ def some(examples: Sequence[Example], limit: int) -> Sequence[Example]:
     """`limit` of the examples, drawn by hash and in their old order; all of them if it is 0."""
     if not limit or len(examples) <= limit:
         return examples
-    chosen = sorted(range(len(examples)), key=lambda i: hashed("limit", 0, examples[i].source))[:limit]
+    chosen = sorted(range(len(examples)), key=lambda i: stable_hash("limit", 0, examples[i].source))[:limit]
     return [examples[i] for i in sorted(chosen)]
 
 

@@ -1,6 +1,7 @@
 """How a run is executed, as opposed to what is run. Imports torch only to look for devices."""
 
 import os
+import platform
 from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.errors import UserError, one_of
@@ -41,6 +42,13 @@ def device_of(options: RunOptions) -> "torch.device":
     if device.type == "cuda" and options.devices > count:
         raise UserError(f"--devices must be at most {count} on this machine, but is {options.devices}")
     return device
+
+
+def device_name(device: "torch.device") -> str:
+    """The name of the processor, for the record."""
+    import torch
+
+    return torch.cuda.get_device_name() if device.type == "cuda" else platform.machine()
 
 
 def process_rank() -> int:

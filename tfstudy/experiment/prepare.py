@@ -13,9 +13,9 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.evaluation import evaluate
+from tfstudy.experiment.versions import declared_versions
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.runs.identity import Identity, identify
-from tfstudy.training import module
 
 
 class Prepared(NamedTuple):
@@ -43,7 +43,9 @@ def prepare(config: RunConfig) -> Prepared:
     )
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(config.model, len(data.source_vocab), len(data.target_vocab))
-    return Prepared(config, task, data, model, identify(config, fingerprint(task), versions(config)))
+    return Prepared(
+        config, task, data, model, identify(config, fingerprint(task), declared_versions(config.task, config.arch))
+    )
 
 
 def check(config: RunConfig, task: Task) -> None:
@@ -68,16 +70,6 @@ def check(config: RunConfig, task: Task) -> None:
         raise UserError(
             "eval.checkpoint 'best' needs a validation split, and steps that are a multiple of validation_interval"
         )
-
-
-def versions(config: RunConfig) -> dict[str, int]:
-    """The declared versions of the code that decides a run's numbers."""
-    return {
-        "task": tasks.find(config.task).version,
-        "model": models.find(config.arch).version,
-        "training": module.VERSION,
-        "evaluation": evaluate.VERSION,
-    }
 
 
 def describe(prepared: Prepared, path: Path) -> str:

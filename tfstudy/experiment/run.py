@@ -12,16 +12,16 @@ from tasks.base import Task, overlap
 from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.evaluation import evaluate, lengths
-from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
+from tfstudy.experiment.options import DEFAULTS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
-from tfstudy.experiment.reuse import adopt, find_twin
+from tfstudy.experiment.reuse import find_reusable, reuse
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.environment import environment, quiet
-from tfstudy.runs.writer import RunFolder, open_record, run_folder
+from tfstudy.runs.environment import environment
+from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Watch
 from tfstudy.training.checkpoints import Checkpoints, load_checkpoint, model_weights
-from tfstudy.training.fit import fit
+from tfstudy.training.fit import fit, quiet
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.module import DivergenceError, Seq2Seq
 
@@ -61,21 +61,21 @@ def run(
     if int(os.environ.get("LOCAL_RANK", 0)):
         train(prepared, RunFolder(path, prepared.identity.hash), Watch(lambda _: None), options, lambda _: None)
         return None
-    with open_record(path, config, prepared.identity, options.restart) as record:
+    with open_run(path, config, prepared.identity, options.restart) as record:
         if record.finished:
             if bool(record.result.get("tuning")) != options.tuning:
                 raise UserError(f"{path} is {'no' if options.tuning else 'a'} trial of tuning; use another --results")
             say(f"already done, nothing to do (--fresh redoes it): {path}")
             return Outcome(path, record.result, False)
-        record.add_environment(environment(prepared.identity, device))
+        record.add_environment(environment(prepared.identity, device_name(device), torch.get_num_threads()))
         say(describe(prepared, path))
         for name, content in prepared.task.files().items():
             record.keep(name, content)
         begun = (record.checkpoints / "last.ckpt").exists() or options.restart
-        twin = None if begun else find_twin(record, config, prepared.identity, device.type, options.devices)
+        twin = None if begun else find_reusable(record, config, prepared.identity, device.type, options.devices)
         if twin:
             say(f"trained already, with another way of decoding or evaluating: {twin}")
-            adopt(record, twin)
+            reuse(record, twin)
         result = {
             "preset": options.preset,
             "trained_in": twin.name if twin else None,  # the run whose weights these are, if it is another

@@ -9,7 +9,7 @@ import torch._dynamo
 import tasks
 from tfstudy import models
 from tfstudy.experiment import run
-from tfstudy.runs.environment import commit, syntax_trees
+from tfstudy.runs.environment import code_digests, commit
 
 __all__ = ["lightning", "run", "torch"]
 
@@ -17,7 +17,7 @@ for find, names in ((tasks.find, tasks.names()), (models.find, models.names())):
     for name in names:
         with contextlib.suppress(Exception):  # a broken file is told by the runs that need it, and stops no other
             find(name)
-syntax_trees()
+code_digests()
 commit()
 gc.collect()
 gc.freeze()  # else the first collection of every process would copy the memory that it shares with the server

@@ -1,30 +1,36 @@
-"""What an architecture is: `encode` a source, `decode` any number of tokens from a state that is a value."""
+"""The interface of an architecture: `encode` a source, then `decode` tokens from a state that is a value."""
 
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from inspect import isabstract
 from typing import Any, ClassVar
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.ragged import Block, joined
+from tfstudy.models.ragged import RaggedGroup, flatten_groups
 
-State = Any  # a NamedTuple of batch-first tensors, or of tuples of them
+State = Any  # a NamedTuple of tensors with the batch first, or of tuples of them
 
 
 class Model(nn.Module, ABC):
-    """An encoder-decoder over token ids. One subclass a file; `Config` is nested in it.
+    """An encoder-decoder over token ids. Each architecture is one subclass in a file of its own, with a nested `Config`.
 
-    No part of a model sees PAD ids: the source's padding is masked, the target's lies behind all that is scored.
+    The class attributes hold what the tests, the matching of sizes and the tables need to know of an architecture, so
+    that adding one is adding one file. Padding never reaches a result: the mask hides that of the source, and that of the
+    target comes after all tokens that are scored.
     """
 
-    version: ClassVar[int] = 1  # raise it when the same config and weights give other numbers
-    # True: nothing but `Dropout` draws random numbers, so that the parts of a batch may be computed side by side
-    parallel: ClassVar[bool] = False
+    # Raise it when the same config leads to another distribution of results: another layer or formula, another
+    # initialisation, another default of `Config`. Not for rounding or another order of random draws.
+    version: ClassVar[int] = 1
+    parallel: ClassVar[bool] = False  # True if only `Dropout` draws random numbers: micro-batches may run on threads
+    widths: ClassVar[tuple[str, ...]] = ("dim",)  # keys of the config that are scaled to reach a number of parameters
+    families: ClassVar[tuple[str, ...]] = ()  # names of this kind of network in `configs/published.csv`
+    small: ClassVar[Mapping[str, Any]] = {"dim": 16}  # a config for quick tests
+    variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named changes to `small`, each tested too
+    bags: ClassVar[tuple[str, ...]] = ()  # variants ("" is `small`) for which the order of the source must not matter
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
@@ -32,18 +38,18 @@ class Model(nn.Module, ABC):
 
     @property
     def max_positions(self) -> int | None:
-        """The most positions that the model has learned places for; None is no bound."""
+        """The number of positions that the model has learned embeddings for; None if any position is allowed."""
         return None
 
     @abstractmethod
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> State:
-        """The state from which decoding starts. The mask is True where there is a token."""
+        """Return the state from which decoding starts. The mask is True where there is a token."""
 
     @abstractmethod
     def decode(
         self, tokens: Int[Tensor, "batch length"], state: State
     ) -> tuple[Float[Tensor, "batch length target_vocab"], State]:
-        """Logits of the token after each of `tokens`, which follow those already in the state, and the new state."""
+        """Return the logits after each of `tokens`, which follow those already in the state, and the new state."""
 
     def forward(
         self,
@@ -51,76 +57,64 @@ class Model(nn.Module, ABC):
         source_mask: Bool[Tensor, "batch source"],
         tokens: Int[Tensor, "batch length"],
     ) -> Float[Tensor, "batch length target_vocab"]:
-        """Teacher forcing: the logits after each of `tokens`, which start with BOS."""
+        """Return the logits after each of `tokens`, which start with BOS (teacher forcing)."""
         logits: Tensor = self.decode(tokens, self.encode(source, source_mask))[0]
         return logits
 
-    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
-        """Teacher forcing of several blocks: the logits of `forward` for each, one block's positions after the other's.
+    def forward_groups(self, groups: Sequence[RaggedGroup]) -> Float[Tensor, "positions target_vocab"]:
+        """Return the logits of `forward` for each group, flattened and concatenated."""
+        return flatten_groups([self(*group) for group in groups])
 
-        An architecture whose layers act on each token by itself, for the most part, may compute all blocks together:
-        see `blocks.Blockwise`.
-        """
-        return joined([self(*block) for block in blocks])
+    def parameters_without_decay(self) -> Iterator[nn.Parameter]:
+        """Iterate over the parameters that weight decay leaves unchanged: by default all vectors (biases and gains)."""
+        return (parameter for parameter in self.parameters() if parameter.ndim < 2)
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if any(Model in base.__mro__ and base is not Model for base in cls.__bases__):
-            raise TypeError(f"{cls.__name__} must be a direct subclass of Model: architectures are final")
+        for base in cls.__bases__:
+            if issubclass(base, Model) and not isabstract(base):
+                raise TypeError(f"{cls.__name__} must not be a subclass of {base.__name__}: architectures are final")
 
 
-def select_rows(state: Any, rows: Int[Tensor, " rows"]) -> Any:
-    """The state of these rows of the batch, in this order; rows may repeat (beams) or be missing (finished)."""
+class RaggedModel(Model):
+    """A `Model` that computes several ragged groups in one pass (see `models.ragged`).
+
+    Subclasses define `encode_groups` and `decode_groups` in place of `encode` and `decode`. Each group has its own state,
+    and groups may have decoded different numbers of tokens so far.
+    """
+
+    @abstractmethod
+    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[State]:
+        """Return the state of each group of sources (batch, source). A mask is True where there is a token."""
+
+    @abstractmethod
+    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        """Return the logits (positions, vocab) after all tokens (batch, length) of all groups, and each group's state."""
+
+    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> State:
+        return self.encode_groups([source], [source_mask])[0]
+
+    def decode(
+        self, tokens: Int[Tensor, "batch length"], state: State
+    ) -> tuple[Float[Tensor, "batch length target_vocab"], State]:
+        logits, [state] = self.decode_groups([tokens], [state])
+        return logits.view(*tokens.shape, logits.shape[1]), state
+
+    def forward_groups(self, groups: Sequence[RaggedGroup]) -> Float[Tensor, "positions target_vocab"]:
+        sources, masks, tokens = zip(*groups, strict=True)
+        return self.decode_groups(tokens, self.encode_groups(sources, masks))[0]
+
+
+def select_rows(state: State, rows: Int[Tensor, " rows"]) -> State:
+    """Return the state of these rows of the batch, in this order. Rows may repeat (beams) or be left out (finished)."""
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
     if isinstance(state, tuple):
         parts = [select_rows(part, rows) for part in state]
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
-    raise TypeError(f"a state must be made of tensors and tuples, but has a {type(state).__name__}")
+    raise TypeError(f"a state must consist of tensors and tuples, got {type(state).__name__}")
 
 
 def parameter_count(model: nn.Module) -> int:
-    """The number of trained scalars."""
+    """Return the number of trainable scalars."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)
-
-
-class _Own(threading.local):
-    """What `Dropout` draws from in this thread; None is torch's global generator."""
-
-    generator: torch.Generator | None = None
-
-
-_OWN = _Own()
-
-
-@contextmanager
-def dropout_seed(seed: int) -> Iterator[None]:
-    """Within it, `Dropout` on a CPU draws from a generator of this thread alone, which starts from `seed`."""
-    before, _OWN.generator = _OWN.generator, torch.Generator().manual_seed(seed)
-    try:
-        yield
-    finally:
-        _OWN.generator = before
-
-
-class Dropout(nn.Module):
-    """`nn.Dropout`, but on a CPU faster at drawing: 16 random bits an element, four elements from one draw.
-
-    The probability is rounded to a multiple of 2^-16, and kept activations are scaled by what was really kept.
-    """
-
-    def __init__(self, probability: float) -> None:
-        super().__init__()
-        self.probability = probability
-        self._dropped = min(round(probability * 2**16), 2**16 - 1)
-
-    def forward(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        if not self.training or not self._dropped:
-            return x
-        if x.device.type != "cpu":
-            return nn.functional.dropout(x, self.probability)
-        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64)
-        bits = bits.random_(-(2**63), None, generator=_OWN.generator).view(torch.int16)
-        kept = torch.empty(x.shape, dtype=x.dtype)
-        torch.ge(bits[: x.numel()].view(x.shape), self._dropped - 2**15, out=kept)
-        return x * kept.mul_(1 / (1 - self._dropped / 2**16))

@@ -1,37 +1,44 @@
-"""The identity of a run: a hash of its config, its data and the versions of the code."""
+"""The identity of a run: a hash of its settings, its data and the declared versions of the code. Imports no torch."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tfstudy.config.schema import RunConfig, Tree
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree
 
-# Where data are read from is no part of a run's identity: their content is.
-PLACES = ("root", "hub")
+LOCATIONS = ("root", "hub")  # keys of `data`: where data are read from; the identity covers their content instead
 
 
 class Identity(NamedTuple):
-    """What decides a run's numbers."""
+    """The settings, data and code versions that define a run, and their hash."""
 
-    hash: str  # sha256 over the config, the data and the versions
-    experiment: str  # the same without the seed: runs that are replications of each other share it
-    data: str  # the data's fingerprint
-    versions: Mapping[str, int]  # of the code: task, model, training, evaluation
+    hash: str  # sha256 of all that follows
+    experiment: str  # the same without the seed: replications of each other share it
+    settings: Tree  # of the config, those that differ from their default
+    data: str  # the fingerprint of the data
+    versions: Mapping[str, int]  # declared by the code: task, model, training, evaluation
 
 
 def identify(config: RunConfig, data: str, versions: Mapping[str, int]) -> Identity:
-    """The identity of a run on data with this fingerprint."""
-    tree = without_places(config)
+    """Return the identity of a run on data with this fingerprint.
+
+    Settings that equal their default and versions that are 1 are left out of the hash, so that a new key or a new
+    version changes no hash. Changing a default therefore requires raising a version (tests/config/golden_defaults.py).
+    """
+    settings = settings_of(config)
+    raised = {name: version for name, version in versions.items() if version != 1}
 
     def digest(tree: Tree) -> str:
-        return hashlib.sha256(json.dumps([tree, data, versions], sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps([tree, data, raised], sort_keys=True).encode()).hexdigest()
 
-    experiment = digest({key: value for key, value in tree.items() if key != "seed"})
-    return Identity(digest(tree), experiment, data, versions)
+    experiment = digest({key: value for key, value in settings.items() if key != "seed"})
+    return Identity(digest(settings), experiment, settings, data, versions)
 
 
-def without_places(config: RunConfig) -> Tree:
-    """The config as plain values, without where its data are read from."""
-    tree = config.model_dump(mode="json")
-    return tree | {"data": {key: value for key, value in tree["data"].items() if key not in PLACES}}
+def settings_of(config: RunConfig) -> Tree:
+    """Return the settings that differ from their default, without the locations of the data, as plain values."""
+    tree = config.model_dump(mode="json", exclude_defaults=True)
+    tree["data"] = {key: value for key, value in tree.get("data", {}).items() if key not in LOCATIONS}
+    return {key: value for key, value in tree.items() if value != {}}

@@ -1,124 +1,125 @@
-"""Run folders: the only code that writes them. `tfstudy.runs` and `tfstudy.states` read them.
+"""The writer of run folders. Files appear complete (written aside, then renamed) or grow by whole lines.
 
-A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`. It is finished when `result.json` is there,
-which is written last. Files appear whole (written aside, then renamed) or grow by whole lines.
+A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`; see `tfstudy.runs.schema` for its files.
 """
 
 import csv
-import fcntl
 import gzip
 import json
-import os
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
+import msgspec
 
 from tasks.errors import UserError
 from tfstudy.config.display import to_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.runs.files import write_whole
-from tfstudy.runs.identity import Identity, without_places
-from tfstudy.runs.reader import read_result
-from tfstudy.runs.schema import FORMAT
+from tfstudy.runs.files import lock_run, write_atomically
+from tfstudy.runs.identity import Identity, settings_of
+from tfstudy.runs.reader import has_result, read_config, read_environments, read_progress, read_result, read_test_reads
+from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result
 from tfstudy.runs.train_log import last_lines
 
 HEADER = "step,metric,value"  # of metrics.csv
-CHANCES = 5  # to lock a run
-
-
-class BusyError(UserError):
-    """Another process holds the run."""
 
 
 class RunFolder:
-    """One run's folder, held by this process alone while it is open (see `open_record`)."""
+    """The folder of one run. Only the process that holds its lock writes to it (see `open_run`)."""
 
     def __init__(self, path: Path, run: str) -> None:
         self.path, self.run = path, run
 
     @property
     def checkpoints(self) -> Path:
+        """The folder of the checkpoints."""
         return self.path / "checkpoints"
 
     @property
     def metrics(self) -> Path:
+        """The file of the training metrics."""
         return self.path / "metrics.csv"
 
     @property
     def finished(self) -> bool:
-        return (self.path / "result.json").exists()
+        """Whether there is a result."""
+        return has_result(self.path)
 
     @property
-    def result(self) -> dict[str, Any]:
-        """What `finish` wrote."""
+    def result(self) -> Result:
+        """The result; `UserError` if there is none that can be read."""
         return read_result(self.path)
 
-    def finish(self, result: Mapping[str, Any]) -> None:
-        """Writes `result.json`, after which the run is finished."""
-        text = json.dumps({"format": FORMAT, "run": self.run, **result}, indent=1, allow_nan=False)
-        write_whole(self.path / "result.json", text.encode())
+    @property
+    def progress(self) -> Progress | None:
+        """The last report of progress."""
+        return read_progress(self.path)
+
+    def finish(self, result: Result) -> None:
+        """Write `result.json`, after which the run is finished. `ValueError` for a result that can't be read back."""
+        content = msgspec.json.encode(result)
+        for scores in msgspec.json.decode(content, type=Result).splits.values():  # refuses nan, which became null
+            SLICES.decode(scores.encoded_slices)
+        write_atomically(self.path / "result.json", msgspec.json.format(content, indent=1))
         (self.path / "failed.json").unlink(missing_ok=True)
 
-    def add_environment(self, environment: Mapping[str, Any]) -> None:
-        """Adds this process to `env.json`, which lists all that worked on the run."""
-        path = self.path / "env.json"
-        before = json.loads(path.read_text()) if path.exists() else []
-        write_whole(path, json.dumps([*before, environment], indent=1).encode())
+    def add_environment(self, environment: Environment) -> None:
+        """Add this process to `env.json`."""
+        _write_json(self.path / "env.json", [*read_environments(self.path), environment])
 
-    def write_predictions(self, split: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """All predictions of a split as JSON lines; the same rows give the same bytes."""
-        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        write_whole(self.path / "predictions" / f"{split}.jsonl.gz", gzip.compress(text.encode(), mtime=0))
+    def write_progress(self, progress: Progress) -> None:
+        """Replace `progress.json`. It is written often, so it is not forced to the disk."""
+        write_atomically(self.path / "progress.json", msgspec.json.encode(progress), durable=False)
 
-    def predictions(self, split: str) -> Iterator[dict[str, Any]]:
-        """What `write_predictions` wrote."""
-        with gzip.open(self.path / "predictions" / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
-            yield from map(json.loads, lines)
+    def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> None:
+        """Write all predictions of a split; the same predictions give the same bytes."""
+        rows = (json.dumps(msgspec.to_builtins(one), ensure_ascii=False) for one in predictions)
+        text = "".join(f"{row}\n" for row in rows)
+        write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", gzip.compress(text.encode(), mtime=0))
 
-    def keep(self, name: str, content: str) -> None:
-        """A file of the run's own, such as its tokenizer; the same name is written over."""
-        write_whole(self.path / name, content.encode())
+    def write_extended(self, lengths: Lengths) -> None:
+        """Write `extended.json`."""
+        _write_json(self.path / "extended.json", lengths)
+
+    def write_task_file(self, name: str, content: str) -> None:
+        """Write a file of the task, such as its tokenizer."""
+        write_atomically(self.path / name, content.encode())
 
     def log(self, text: str) -> None:
-        """Adds a line to `train.log`."""
+        """Add a line to `train.log`."""
         with (self.path / "train.log").open("a", encoding="utf-8") as file:
             file.write(text + "\n")
 
-    def count_read(self, split: str, why: str) -> None:
-        """Notes in `test_reads.csv` that a test split was scored."""
+    def count_read(self, split: str, reason: str) -> None:
+        """Record in `test_reads.csv` that a test set is evaluated."""
         with (self.path / "test_reads.csv").open("a", newline="") as file:
-            csv.writer(file).writerow([split, why])
+            csv.writer(file).writerow([split, reason])
 
     def test_reads(self) -> dict[str, int]:
-        """How often each test split was scored with this run's weights."""
-        path = self.path / "test_reads.csv"
-        reads = [row[0] for row in csv.reader(path.read_text().splitlines())] if path.exists() else []
-        return {split: reads.count(split) for split in sorted(set(reads))}
+        """How often each test set was evaluated with this run's weights."""
+        return read_test_reads(self.path)
 
     def rewind(self, step: int) -> None:
-        """Drops the metrics written after `step`: training goes on from there and writes them again."""
+        """Drop the metrics after `step`, which training writes again when it resumes from there."""
         if self.metrics.exists():
-            lines = self.metrics.read_text().split("\n")[:-1]  # a last line without its end is half-written
+            lines = self.metrics.read_text().split("\n")[:-1]  # without its newline the last line is incomplete
             kept = [line for line in lines[1:] if int(line.split(",")[0]) <= step]
-            write_whole(self.metrics, "".join(line + "\n" for line in [HEADER, *kept]).encode())
+            write_atomically(self.metrics, "".join(line + "\n" for line in [HEADER, *kept]).encode())
 
 
 def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:
-    """Where the run of this config lives; split is `data.split`."""
+    """The folder of the run with this config."""
     split = str(config.data.split).replace("/", "_")
     return root / study / f"{config.task}-{split}" / config.arch / f"s{config.seed}-{identity.hash[:8]}"
 
 
 @contextmanager
-def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool = False) -> Iterator[RunFolder]:
-    """The run's folder, locked; the lock dies with this process. With `fresh` what was there is set aside.
+def open_run(path: Path, config: RunConfig, identity: Identity, restart: bool = False) -> Iterator[RunFolder]:
+    """The run's folder, locked until the block or this process ends. With `restart` an existing run is archived.
 
-    `UserError` if the folder can't be written, another process holds it, or it is not of this config.
+    `UserError` if the folder can't be written, if another process works on the run, or if its config was edited.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -126,67 +127,49 @@ def open_record(path: Path, config: RunConfig, identity: Identity, fresh: bool =
     except OSError as error:
         raise UserError(f"can't write to {path}: {error.strerror}") from None
     with lock:
-        _hold(lock, path)
-        if fresh and any(item.name != ".lock" for item in path.iterdir()):
-            print(f"set aside: {set_aside(path)}")
-        record = RunFolder(path, identity.hash)
-        _claim(record, config)
-        yield record
+        lock_run(lock, path)
+        if restart and any(item.name != ".lock" for item in path.iterdir()):
+            print(f"existing run archived: {archive(path)}")
+        folder = RunFolder(path, identity.hash)
+        _check_config(folder, config)
+        yield folder
 
 
-def _hold(lock: Any, path: Path) -> None:
-    for chance in reversed(range(CHANCES)):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
-            if chance:  # whoever only looks whether the run is held (`runs.held`) is gone in a moment
-                time.sleep(0.02)
-                continue
-            lock.seek(0)
-            raise BusyError(
-                f"{path} is being run by another process ({lock.read().strip()}); wait for it or end it"
-            ) from None
-    lock.truncate(0)
-    lock.write(f"process {os.getpid()} on {os.uname().nodename}")
-    lock.flush()
-
-
-def _claim(record: RunFolder, config: RunConfig) -> None:
-    path = record.path / "config.yaml"
+def _check_config(folder: RunFolder, config: RunConfig) -> None:
+    """Write `config.yaml`; `UserError` if it exists with other settings."""
+    path = folder.path / "config.yaml"
     if not path.exists():
-        write_whole(path, f"# tfstudy run {record.run}\n{to_yaml(config)}".encode())
+        write_atomically(path, f"# tfstudy run {folder.run}\n{to_yaml(config)}".encode())
         return
     try:
-        written = yaml.safe_load(path.read_text())
-    except (yaml.YAMLError, UnicodeDecodeError):
-        written = None
-    try:
-        same = without_places(resolve(written)) == without_places(config)
+        same = settings_of(resolve(read_config(folder.path))) == settings_of(config)
     except (UserError, AttributeError):
         same = False
     if not same:
         raise UserError(
-            f"{path} was edited after the run began, so its results would not be those of its config; "
-            "put it back, or give --fresh to set the folder aside and begin anew"
+            f"{path} was edited after the run started, so its results would not belong to its config; restore it, or "
+            "archive the run and start again with --restart"
         )
 
 
-def set_aside(path: Path) -> Path:
-    """Moves what a run folder holds into a folder `<name>.old-<n>` beside it, and says where."""
+def archive(path: Path) -> Path:
+    """Move the content of a run folder to `<name>.old-<n>` next to it, and return that folder."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.old-{number}")).exists():
+    while (archived := path.with_name(f"{path.name}.old-{number}")).exists():
         number += 1
-    aside.mkdir()
-    # The result goes first and the config last: stopped in between, what is left is an unfinished run of this config.
+    archived.mkdir()
+    # The result goes first and the config last: if interrupted in between, an unfinished run of this config remains.
     for item in sorted(path.iterdir(), key=lambda item: (item.name != "result.json", item.name == "config.yaml")):
         if item.name != ".lock":
-            item.rename(aside / item.name)
-    return aside
+            item.rename(archived / item.name)
+    return archived
 
 
-def note_failure(path: Path, reason: str, attempts: int) -> None:
-    """Leaves in `failed.json` why a run was given up, with the last lines of its log; a finished run has none."""
+def write_failure(path: Path, reason: str, attempts: int) -> None:
+    """Write `failed.json`: why a run was given up, with the last lines of its log."""
     path.mkdir(parents=True, exist_ok=True)
-    note = {"reason": reason, "attempts": attempts, "log": last_lines(path)}
-    write_whole(path / "failed.json", json.dumps(note, indent=1).encode())
+    _write_json(path / "failed.json", Failure(reason, attempts, last_lines(path)))
+
+
+def _write_json(path: Path, value: Any) -> None:
+    write_atomically(path, msgspec.json.format(msgspec.json.encode(value), indent=1))

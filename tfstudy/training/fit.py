@@ -1,7 +1,9 @@
 """`fit`: train a module on its data, from a checkpoint if one is given."""
 
+import logging
 import signal
 import threading
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +14,12 @@ from lightning.pytorch.loggers import Logger
 from tfstudy.data.module import TaskData
 from tfstudy.training.checkpoints import WholeFile
 from tfstudy.training.module import Seq2Seq
+
+
+def quiet() -> None:
+    """Suppress the messages in which Lightning describes itself and advertises other products."""
+    logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", ".*LeafSpec.*")
 
 
 def fit(

@@ -20,8 +20,6 @@ from tfstudy.models.base import Model, dropout_seed
 from tfstudy.models.ragged import Block
 from tfstudy.training.optimization import rate
 
-VERSION = 2  # raise it when the same config gives other weights
-
 
 class DivergenceError(ArithmeticError):
     """The loss is no longer a finite number."""
