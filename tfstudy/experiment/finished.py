@@ -1,107 +1,138 @@
-"""What is done with a finished run: sources decoded, splits scored again, ever longer examples tried."""
+"""What can be done with a finished run: predict, read predictions, evaluate again, evaluate on longer examples."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from tasks.base import Example
 from tasks.errors import UserError, one_of
-from tfstudy.config.files import read_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
-from tfstudy.evaluation import evaluate, lengths
+from tfstudy.evaluation import evaluate
+from tfstudy.evaluation.lengths import lengths
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare
-from tfstudy.experiment.run import score, scored_splits
-from tfstudy.runs.reader import read_result
-from tfstudy.runs.writer import open_record
+from tfstudy.experiment.score import score_splits, scored_splits
+from tfstudy.models.base import Model
+from tfstudy.runs.find import find_run
+from tfstudy.runs.reader import read_config, read_predictions, read_result
+from tfstudy.runs.schema import Lengths, Prediction, Result, SplitScores
+from tfstudy.runs.writer import open_run
 from tfstudy.training.checkpoints import load_checkpoint, model_weights
 
-GAP = 5  # lengths in a row that a task may lack
+MAX_GAP = 5  # consecutive lengths of which a task may have no examples
+MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried
 
 
-def extend(path: Path, most: int, say: Callable[[str], None] = print) -> dict[str, Any]:
-    """A finished run on fresh examples of ever longer lengths, until nothing is right at three of them in a row.
+class FinishedRun:
+    """A finished run with its weights: `model` is in eval mode, `result` is its record."""
 
-    The first length is the one after the longest trained on, each next one 5 % longer, none above `most`. The figures
-    are kept in the run's folder as `extended.json`.
+    def __init__(self, path: Path, result: Result, prepared: Prepared) -> None:
+        self.path, self.result, self.prepared = path, result, prepared
+
+    @property
+    def model(self) -> Model:
+        """The trained model."""
+        return self.prepared.model
+
+    def predict(self, source: str) -> str:
+        """The target generated for a source whose tokens are separated by spaces; `UserError` for unknown tokens."""
+        task, data, config = self.prepared.task, self.prepared.data, self.prepared.config
+        tokens = task.tokens(source)
+        if not tokens:
+            raise UserError("the source must have at least one token")
+        for token in tokens if task.text(tokens) == " ".join(tokens) else ():  # words, not subwords
+            one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {config.task}")
+        limit = self.model.max_positions
+        if limit is not None and len(tokens) >= limit:
+            raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
+        ids = data.encode([Example(tuple(tokens), (), {})]).source
+        most = evaluate.generation_limit(task, config.decode)
+        generated = evaluate.generate(self.model, ids, ids != PAD, most, config.decode)
+        return str(task.text(data.target_vocab.decode(generated[0])))
+
+    def predictions(self, split: str = "test") -> list[Prediction]:
+        """The recorded predictions of a split, one per example; `UserError` without any."""
+        one_of("test set", split, self.result.splits)
+        return read_predictions(self.path, split)
+
+    def evaluate(self, splits: Sequence[str] = ()) -> Result:
+        """The result with these splits (default: all) decoded and scored again. Reading a test set is counted."""
+        names = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
+        chosen = [one_of("test set", name, names) for name in splits] or names
+        with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
+            scores = score_splits(self.prepared, folder, device_of(DEFAULTS), chosen, "evaluate")
+        return msgspec.structs.replace(self.result, splits=scores)
+
+    def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
+        """Evaluate on new examples that are longer and longer; keep exact match by length in `extended.json`.
+
+        The first length is one more than the longest in training, each next one 5 % more, up to `longest`. It ends
+        after three lengths without a correct prediction, or where the model or the decoding is limited.
+        """
+        if self.result.tuning:
+            raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
+        longer = []
+        for scores in self._scores_by_length(longest, report):
+            longer.append(scores)
+            if len(longer) >= MAX_FAILURES and not any(s.metrics["exact_match"] for s in longer[-MAX_FAILURES:]):
+                break
+        tested = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
+        found = lengths([*tested, *longer])
+        with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
+            folder.write_extended(found)
+        return found
+
+    def _scores_by_length(self, longest: int, report: Callable[[str], None]) -> Iterator[SplitScores]:
+        task, data, config = self.prepared.task, self.prepared.data, self.prepared.config
+        length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
+        if not any(task.at_length(length + more) for more in range(MAX_GAP)):
+            raise UserError(f"task {config.task} can't generate examples of a given length, such as {length}")
+        while length <= longest:
+            examples = task.at_length(length)
+            if not examples:  # some split schemes skip lengths, such as even ones
+                length += 1
+                continue
+            if obstacle := self._obstacle(examples):
+                report(f"length {length} {obstacle}")
+                return
+            device = device_of(DEFAULTS)
+            found = evaluate.evaluate_examples(self.model, data, examples, config.decode, config.eval, device)
+            scores = SplitScores.create("test", found.summary)
+            report(f"length {length:4}: {100 * scores.metrics['exact_match']:5.1f} % of {scores.n}")
+            yield scores
+            length += max(1, length // 20)
+
+    def _obstacle(self, examples: Sequence[Example]) -> str:
+        """Why these examples can't be evaluated; empty if they can."""
+        limit, available = self.prepared.config.decode.max_length, self.model.max_positions
+        if 0 < limit < max(len(e.target) for e in examples):
+            return f"has targets of more than decode.max_length={limit} tokens"
+        needed = max(max(len(e.source), len(e.target) + evaluate.MARGIN) for e in examples) + 1
+        if available is not None and needed > available:
+            return f"needs {needed} positions, but the model has {available}"
+        return ""
+
+
+def load(run: str | Path, results: str | Path = "results") -> FinishedRun:
+    """Return a finished run with its weights. `run` is its folder or what `tfstudy.runs.find.FORMS` describes.
+
+    `UserError` if it did not finish, has no weights, or was made with other data or another version of the code.
     """
-    prepared = load(path)
-    task, data, config = prepared.task, prepared.data, prepared.config
-    if read_result(path).get("tuning"):
-        raise UserError(f"--extend: {path} is a trial of tuning, which sees no more than the validation split")
-    length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
-    if not any(task.at_length(length + more) for more in range(GAP)):
-        raise UserError(f"--extend: {config.task} can't draw examples of a length, such as {length}")
-    summaries: list[dict[str, Any]] = []
-    missed = 0
-    while length <= most and missed < 3:
-        examples = task.at_length(length)
-        if not examples:  # an experiment may lack some, such as even ones
-            length += 1
-            continue
-        if 0 < config.decode.max_length < max(len(e.target) for e in examples):
-            say(f"length {length} has targets of more than decode.max_length={config.decode.max_length} tokens")
-            break
-        longest = max(max(len(e.source), len(e.target) + evaluate.MARGIN) for e in examples) + 1
-        if prepared.model.max_positions is not None and longest > prepared.model.max_positions:
-            say(f"length {length} needs {longest} positions, of which the model has {prepared.model.max_positions}")
-            break
-        summary = evaluate.evaluate_examples(
-            prepared.model, data, examples, config.decode, config.eval, device_of(DEFAULTS)
-        ).summary
-        right = summary["metrics"]["exact_match"]
-        missed = 0 if right else missed + 1
-        say(f"length {length:4}: {100 * right:5.1f} % of {summary['n']}")
-        summaries.append(summary)
-        length += max(1, length // 20)
-    with open_record(path, config, prepared.identity) as record:
-        seen = {name: part for name, part in record.result["splits"].items() if name in task.by_length()}
-        found = lengths.lengths([*seen.values(), *summaries])
-        record.keep("extended.json", json.dumps(found, indent=1))
-    return found
-
-
-def load(path: Path) -> Prepared:
-    """A finished run with its weights; `UserError` if its data or code are no longer those that it was made with."""
+    path = find_run(Path(results), str(run))
     result = read_result(path)
-    if result["status"] != "finished":
-        raise UserError(f"{path} {result['status']}: it has no weights to use")
-    prepared = prepare(resolve(read_yaml(path / "config.yaml")))
-    if prepared.identity.hash != result["run"]:
+    if result.status != "finished":
+        raise UserError(f"{path} {result.status}, so it has no weights to use")
+    prepared = prepare(resolve(read_config(path)))
+    if prepared.identity.hash != result.run:
         raise UserError(
-            f"{path} was made with another config, other data or another version of the code than are here now "
-            f"(its hash is {result['run'][:8]}, theirs {prepared.identity.hash[:8]})"
+            f"{path} is outdated: with the current code, data and config its hash would be "
+            f"{prepared.identity.hash[:8]}, but it is {result.run[:8]} (`tfstudy why` shows the reasons)"
         )
     checkpoint = path / "checkpoints" / f"{prepared.config.eval.checkpoint}.ckpt"
     if not checkpoint.exists():
-        raise UserError(f"{path} has no weights: {checkpoint.name} is not among its checkpoints")
-    prepared.model.load_state_dict(model_weights(load_checkpoint(checkpoint, result["run"])))
+        raise UserError(f"{path} has no weights: checkpoints/{checkpoint.name} is missing")
+    prepared.model.load_state_dict(model_weights(load_checkpoint(checkpoint, result.run)))
     prepared.model.eval()
-    return prepared
-
-
-def predict(path: Path, source: str) -> str:
-    """The target that a finished run generates for a source, tokens joined by blanks."""
-    prepared = load(path)
-    data, tokens = prepared.data, prepared.task.tokens(source)
-    if not tokens:
-        raise UserError("the source must have at least one token")
-    for token in tokens if prepared.task.text(tokens) == " ".join(tokens) else ():  # words, not parts of words
-        one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {prepared.config.task}")
-    encoded = data.encode([Example(tuple(tokens), (), {})])
-    if prepared.model.max_positions is not None and len(tokens) >= prepared.model.max_positions:
-        raise UserError(f"the source must have less than {prepared.model.max_positions} tokens, but has {len(tokens)}")
-    limit = evaluate.generation_limit(prepared.task, prepared.config.decode)
-    ids = evaluate.generate(prepared.model, encoded.source, encoded.source != PAD, limit, prepared.config.decode)
-    return prepared.task.text(data.target_vocab.decode(ids[0]))
-
-
-def evaluate_again(path: Path, splits: Sequence[str]) -> dict[str, Any]:
-    """The result of a finished run with these splits (all, if none is named) decoded and scored anew."""
-    prepared = load(path)
-    names = scored_splits(prepared.task, RunOptions(tuning=bool(read_result(path).get("tuning"))))
-    chosen = [one_of("split", name, names) for name in splits] or list(names)
-    with open_record(path, prepared.config, prepared.identity) as record:
-        return record.result | {"splits": score(prepared, record, device_of(DEFAULTS), "evaluate", chosen)}
+    return FinishedRun(path, result, prepared)

@@ -1,14 +1,43 @@
-"""Files that appear whole or not at all, the end of a file, and the lock of a run."""
+"""Atomic writes, quick reads, and the lock of a run folder."""
 
 import fcntl
 import os
+import time
 from pathlib import Path
+from typing import IO
+
+from tasks.errors import UserError
+
+LOCK_ATTEMPTS = 5  # a process that only looks at the lock holds it for a moment
 
 
-def held(path: Path) -> bool:
-    """Whether a living process has the run open.
+class BusyError(UserError):
+    """Another process works on the run."""
 
-    Asks for a shared lock, so that two who look do not take each other for one who works.
+
+def lock_run(lock: IO[str], path: Path) -> None:
+    """Lock a run by its open lock file, until that is closed; `BusyError` if another process works on it."""
+    for attempts_left in reversed(range(LOCK_ATTEMPTS)):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if attempts_left:
+                time.sleep(0.02)
+                continue
+            lock.seek(0)
+            owner = lock.read().strip()
+            raise BusyError(f"another process is running {path} ({owner}); wait until it ends, or stop it") from None
+    lock.truncate(0)
+    lock.write(f"process {os.getpid()} on {os.uname().nodename}")
+    lock.flush()
+
+
+def is_locked(path: Path) -> bool:
+    """Whether a living process works on the run.
+
+    This asks for a shared lock, so that two processes that look at the same time do not mistake each other for one that
+    works on the run.
     """
     try:
         with (path / ".lock").open("rb") as lock:
@@ -30,22 +59,23 @@ def tail(path: Path, size: int) -> str:
         return ""
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Writes a file such that it is there whole or not at all."""
+def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
+    """Write a file such that it appears complete or not at all; `durable` waits until it is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
             file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(part, path)
     finally:
         part.unlink(missing_ok=True)
 
 
-def content(path: str, size: int = 1 << 30) -> bytes:
-    """The first bytes of a file, or none if it can't be read: thousands of small files at half of what `open` takes."""
+def read_bytes(path: str, size: int = 1 << 30) -> bytes:
+    """The first bytes of a file; empty if it can't be read. For small files twice as fast as `open`."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:

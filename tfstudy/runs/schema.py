@@ -1,12 +1,24 @@
-"""The files of a run folder, described once as types that reject impossible values. Imports no torch."""
+"""The files of a run folder, described once as types that reject impossible values. Imports no torch.
 
+config.yaml               the resolved config (`tfstudy.config.schema.RunConfig`)
+env.json                  a list of `Environment`: each process that worked on the run
+progress.json             `Progress`: how far training is, updated every few seconds
+metrics.csv               rows `step,metric,value`
+train.log                 the output of the run's processes
+predictions/*.jsonl.gz    a `Prediction` per line, a file per split
+test_reads.csv            a row `split,reason` each time a test set is evaluated
+result.json               `Result`, written last: a run with a result is finished
+extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
+failed.json               `Failure`: why a run was given up
+"""
+
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
-from tasks.errors import UserError
-from tfstudy.runs.files import content
+FORMAT = 2  # of result.json
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
@@ -18,40 +30,49 @@ class Slice(msgspec.Struct, frozen=True):
 
     n: Count
     metrics: dict[str, Share] = {}
-    exact_match_interval: tuple[float, float] | None = None  # Wilson's, 95 %
+    exact_match_interval: tuple[float, float] | None = None  # Wilson, 95 %
 
 
-class Part(Slice, frozen=True, kw_only=True, dict=True):
-    """What a run measured on a split."""
+class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
+    """What a run measured on a held-out split, as a whole and by tag."""
 
     role: str  # validation or test
     mean_over_lengths: dict[str, Share] = {}
-    home: tuple[str, str] = ("", "")  # the file and the split that slices are read from: they are most of a record
+    encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # most of a record
 
     @cached_property
-    def by(self) -> dict[str, dict[str, Slice]]:
-        """Tag and value to what was measured on the examples that have it; read when it is first asked for."""
-        file, split = self.home
-        try:
-            return SLICES.decode(content(file)).splits[split].slices if file else {}
-        except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
-            raise UserError(f"{file} is broken in its slices ({error}); move its folder away to go on") from None
+    def slices(self) -> dict[str, dict[str, Slice]]:
+        """Tag and value to what was measured on the examples with this value, decoded on first use."""
+        return SLICES.decode(self.encoded_slices)
+
+    @classmethod
+    def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
+        """The scores of an `evaluation.Evaluation.summary`."""
+        slices = msgspec.Raw(msgspec.json.encode(summary.get("slices", {})))
+        return cls(
+            n=summary["n"],
+            metrics=summary.get("metrics", {}),
+            exact_match_interval=summary.get("exact_match_interval"),
+            role=role,
+            mean_over_lengths=summary.get("mean_over_lengths", {}),
+            encoded_slices=slices,
+        )
 
 
 class Lengths(msgspec.Struct, frozen=True):
-    """How far accuracy reaches."""
+    """Exact match by length, and the length thresholds L90 and L50; false if no lengths were tested."""
 
-    longest: int = 0  # that was tested; 0 if lengths were not
-    L90: int | None = None  # None if not even the shortest is right so often
+    longest_tested: int = 0
+    L90: int | None = None  # None if exact match is below 90 % even at the shortest length
     L50: int | None = None
     exact_match: dict[str, dict[str, float]] = {}  # by length: n and exact_match
 
     def __bool__(self) -> bool:
-        return bool(self.longest)
+        return bool(self.longest_tested)
 
 
-class Decode(msgspec.Struct, frozen=True):
-    """How outputs were found."""
+class DecodingSettings(msgspec.Struct, frozen=True):
+    """The section `decode` of the config."""
 
     method: str = ""
     beam_size: int = 1
@@ -59,65 +80,113 @@ class Decode(msgspec.Struct, frozen=True):
     max_length: int = 0
 
 
-class Evaluated(msgspec.Struct, frozen=True):
-    """What was scored."""
+class EvaluationSettings(msgspec.Struct, frozen=True):
+    """The section `eval` of the config."""
 
-    max_examples: int = 0  # examples of a split; 0 is all
+    checkpoint: str = "last"
+    max_examples: int = 0  # of each split; 0: all
+    batch_size: int = 0
 
 
-class Result(msgspec.Struct, frozen=True):
-    """A `result.json`."""
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """`result.json`: what a finished run is, and what it measured."""
 
-    format: int
-    run: str
-    experiment: str  # of the runs that differ from this one in their seed alone
+    format: int = FORMAT
+    run: str  # the hash of the run
+    experiment: str  # the hash without the seed: replications of each other share it
     task: str
-    split: str
+    split: str  # the split scheme: `data.split`
     arch: str
     seed: int
     status: str  # finished or diverged
     smoke: bool
     preset: str = "default"
-    reason: str = ""
-    tuning: bool = False
+    reason: str = ""  # why it diverged
+    tuning: bool = False  # a trial of a search
+    started: str = ""  # UTC, such as 2026-01-31T12:00:00Z; empty in records of older code
+    finished: str = ""
     device: str = ""
+    devices: Count = 1
     parameters: Count = 0
     train_examples: Count = 0
     checkpoint: str = "last"
     step: int = 0
+    train_tokens: float = 0.0
     train_seconds: Seconds = 0.0
     evaluate_seconds: Seconds = 0.0
     train_flops_estimate: float = 0.0
-    trained_in: str | None = None  # the run whose weights it took over, if it did not train
-    decode: Decode = Decode()
-    eval: Evaluated = Evaluated()
-    overlap: dict[str, int] = {}
-    signatures: dict[str, str] = {}
+    reused_from: str | None = None  # the run whose weights were copied, if this one did not train
+    decode: DecodingSettings = DecodingSettings()
+    eval: EvaluationSettings = EvaluationSettings()
+    overlap: dict[str, int] = {}  # examples of each held-out split that are also in training
+    data_notes: dict[str, Any] = {}  # what the task reports of its data
+    signatures: dict[str, str] = {}  # of metrics, such as sacrebleu's
     lengths: Lengths = Lengths()
-    splits: dict[str, Part] = {}
+    splits: dict[str, SplitScores] = {}
+    test_reads: dict[str, int] = {}  # how often each test set was evaluated until now
 
-
-class Sliced(msgspec.Struct):
-    """Of a split in a `result.json`."""
-
-    slices: dict[str, dict[str, Slice]] = {}
-
-
-class Splits(msgspec.Struct):
-    """Of a `result.json`."""
-
-    splits: dict[str, Sliced] = {}
-
-
-SLICES = msgspec.json.Decoder(Splits)
+    @property
+    def seconds(self) -> float:
+        """Seconds of training and evaluation."""
+        return self.train_seconds + self.evaluate_seconds
 
 
 class Environment(msgspec.Struct, frozen=True):
-    """Of an entry of `env.json`: what worked on a run."""
+    """An entry of `env.json`: the code and the machine of one process that worked on a run."""
 
-    versions: dict[str, str] = {}
-    data: str = ""
+    versions: dict[str, str] = {}  # of packages
     commit: str | None = ""
+    platform: str = ""
+    device: str = ""
+    threads: int = 0
+    processors: int | None = 0
+    arguments: list[str] = []  # of the command
+    settings: dict[str, Any] = {}
+    data: str = ""  # fingerprint
+    code_versions: dict[str, int] = {}
+    syntax_trees: dict[str, str] = {}  # digest of each module
 
 
-FORMAT = 1  # of result.json
+class Progress(msgspec.Struct, frozen=True):
+    """`progress.json`: how far training is, written every few seconds. A killed process leaves its last one behind."""
+
+    steps: Count  # planned
+    step: Count = 0
+    seconds_per_step: Seconds | None = None  # of this attempt; None before the first measurement
+    resumed_after: Count = 0  # the step of the checkpoint that this attempt started from
+    attempt: Count = 1  # 1 is the first process that worked on the run
+    preset: str = "default"
+    tuning: bool = False
+    arguments: list[str] = []  # of the command
+    started: str = ""  # when the run's first process started; UTC
+    updated: float = 0.0  # when this was written: seconds since 1970
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """`failed.json`: why a run was given up."""
+
+    reason: str
+    attempts: Count = 1
+    log: list[str] = []  # last lines of train.log
+
+    def __str__(self) -> str:
+        return self.reason + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
+
+
+class Prediction(msgspec.Struct, frozen=True):
+    """A line of `predictions/SPLIT.jsonl.gz`; tokens are joined by spaces."""
+
+    source: str
+    target: str
+    prediction: str
+    oracle_length: str = ""  # the prediction when the target's length is given
+    teacher_forced_accuracy: float = 0.0
+    tags: dict[str, Any] = {}
+
+
+SLICES = msgspec.json.Decoder(dict[str, dict[str, Slice]])
+
+
+def utc_now() -> str:
+    """The time as records hold it, such as 2026-01-31T12:00:00Z."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

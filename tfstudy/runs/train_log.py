@@ -1,30 +1,33 @@
-"""The end of a run's `train.log`, and what is added to it."""
+"""The end of a run's `train.log`, and the lines that are added to it."""
 
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfstudy.runs.files import held, tail
+from tfstudy.runs.files import is_locked, tail
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
-    """The end of a run's `train.log`."""
+    """The last lines of the log."""
     return tail(path / "train.log", 200 * count).splitlines()[-count:]
 
 
-def followed(path: Path, size: int, every: float = 0.5) -> Iterator[str]:
-    """What is added to a run's `train.log` after its first `size` bytes, until no process makes the run."""
+def follow(path: Path, size: int, interval: float = 0.5) -> Iterator[str]:
+    """Yield what is added to the log after its first `size` bytes, until no process works on the run.
+
+    `interval` is in seconds.
+    """
     while True:
-        working = held(path)  # asked first, so that the last words of a process that ends now are still read
+        working = is_locked(path)  # before reading, to include the last lines of a process that ends now
         try:
             with (path / "train.log").open("rb") as file:
                 file.seek(size)
-                more = file.read()
+                added = file.read()
         except OSError:
-            more = b""
-        if more:
-            size += len(more)
-            yield more.decode(errors="replace")
+            added = b""
+        if added:
+            size += len(added)
+            yield added.decode(errors="replace")
         if not working:
             return
-        time.sleep(every)
+        time.sleep(interval)

@@ -1,0 +1,73 @@
+"""The training of one run: from its last checkpoint to the weights that are evaluated."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from tfstudy.experiment.options import RunOptions, device_of
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.runs.schema import Progress
+from tfstudy.runs.writer import RunFolder
+from tfstudy.training import loggers
+from tfstudy.training.callbacks import ProgressBar
+from tfstudy.training.checkpoints import Checkpoints, load_checkpoint, model_weights
+from tfstudy.training.fit import fit
+from tfstudy.training.loggers import MetricsFile
+from tfstudy.training.module import DivergenceError, Seq2Seq
+from tfstudy.training.progress_report import ProgressReport
+
+Report = Callable[[str], None]  # prints a line
+
+
+class Trained(NamedTuple):
+    """How training ended; if it finished, the model has the chosen weights."""
+
+    status: str = "finished"  # or diverged
+    reason: str = ""  # why it diverged
+    step: int = 0  # of the chosen weights
+    tokens: float = 0.0  # target tokens trained on
+    seconds: float = 0.0
+
+
+def train(
+    prepared: Prepared, folder: RunFolder, options: RunOptions, rank: int, progress: Progress, report: Report = print
+) -> Trained:
+    """Train from the last checkpoint, if there is one, to the end; load the chosen weights into the model."""
+    config, last = prepared.config, folder.checkpoints / "last.ckpt"
+    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
+    checkpoint = load_checkpoint(last, folder.run) if last.exists() else None
+    step = checkpoint["global_step"] if checkpoint else 0
+    if not rank:
+        folder.rewind(step)
+    if checkpoint and not rank:
+        report(f"resuming after step {step} of {config.train.steps}")
+        folder.log(f"resumed after step {step}")
+
+    def write_progress(step_now: int, seconds_per_step: float | None) -> None:
+        changes = {"step": step_now, "seconds_per_step": seconds_per_step, "updated": time.time()}
+        folder.write_progress(msgspec.structs.replace(progress, resumed_after=step, **changes))
+
+    try:
+        if step < config.train.steps:
+            fit(
+                module,
+                prepared.data,
+                callbacks=[
+                    ProgressBar((lambda _: None) if rank else folder.log),
+                    Checkpoints(folder.checkpoints, folder.run),
+                    ProgressReport(write_progress),
+                ],
+                loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step, rank)],
+                resume=checkpoint,
+                devices=options.devices,
+                accelerator=device_of(options).type,
+            )
+    except DivergenceError as error:
+        folder.log(str(error))
+        return Trained("diverged", str(error))
+    work = load_checkpoint(last, folder.run)["callbacks"][ProgressBar.state_key]
+    weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
+    prepared.model.load_state_dict(model_weights(weights))
+    return Trained(step=weights["global_step"], tokens=work["tokens"], seconds=work["seconds"])

@@ -1,0 +1,34 @@
+"""A run in one line, for lists and logs."""
+
+from pathlib import Path
+
+from tasks.errors import UserError
+from tfstudy.runs.progress import RunStatus, run_status
+from tfstudy.runs.reader import read_result
+from tfstudy.runs.schema import Result
+
+
+def headline(result: Result) -> str:
+    """The status, or the first metric of the first test set if the run finished."""
+    return result.status if result.status != "finished" else first_metric(result) or "finished"
+
+
+def describe_run(path: Path) -> str:
+    """The state of a run, its first metric, its folder, and what is wrong with it."""
+    run = run_status(path) or RunStatus(path, "unknown")
+    metric, problem = "", run.reason
+    if run.state == "finished":
+        try:
+            metric = first_metric(read_result(path))
+        except UserError as error:
+            problem = str(error)
+    note = f"  ({problem})" if problem else ""
+    return f"{run.state:12}{metric:22}{path}{note}"
+
+
+def first_metric(result: Result) -> str:
+    """The first metric of the first test set in percent; empty if nothing was measured."""
+    tests = [scores for scores in result.splits.values() if scores.role == "test" and scores.n]
+    metrics = tests[0].metrics if tests else {}
+    name = next(iter(metrics), "")
+    return f"{name.replace('_', ' ')} {100 * metrics[name]:.1f} %" if name else ""

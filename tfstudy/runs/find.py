@@ -1,0 +1,101 @@
+"""Find studies and runs by name. Imports no torch."""
+
+import difflib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tasks.errors import UserError, one_of
+from tfstudy.runs.reader import has_result
+
+RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder; archived runs end in .old-N
+FORMS = "a run's folder, the start of its hash, STUDY/HASH or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan/lstm/s3"
+
+
+def studies(root: Path) -> list[str]:
+    """The names of the studies in a folder of results."""
+    try:
+        return sorted(e.name for e in os.scandir(root) if e.is_dir() and not e.name.startswith("."))
+    except OSError:
+        return []
+
+
+def find_study(root: Path, name: str) -> Path:
+    """The folder of a study; `UserError` if there is none of that name."""
+    names = studies(root)
+    if not names:
+        raise UserError(f"no studies in {root}; choose another folder of results with --results")
+    if (Path(name) / "config.yaml").exists():
+        raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
+    return root / one_of("study", name.rstrip("/"), names)
+
+
+def find_runs(root: Path) -> Iterator[Path]:
+    """Every run folder under `root`, finished or not, in the order of their names, without archived runs."""
+    try:
+        with os.scandir(root) as found:
+            entries = sorted(found, key=lambda entry: entry.name)
+    except OSError:
+        return
+    if ".old-" not in root.name and any(entry.name in ("config.yaml", "failed.json") for entry in entries):
+        yield root
+    if RUN.fullmatch(root.name):  # a run contains no other run
+        return
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            yield from find_runs(root / entry.name)
+
+
+def find_run(root: Path, text: str) -> Path:
+    """The run that `text` names: see `FORMS`. Copies of a run in several studies count as one, finished ones first.
+
+    `UserError` if no run matches, or several different ones.
+    """
+    if any((Path(text) / name).exists() for name in ("config.yaml", "failed.json")):
+        return Path(text)
+    runs = list(find_runs(root))
+    words = text.strip("/").split("/")
+    for matches in (_is_folder, _has_seed, _has_hash):
+        found: dict[str, list[Path]] = {}
+        for path in runs:
+            if matches(path, words):
+                found.setdefault(path.name, []).append(path)
+        if len(found) == 1:
+            [copies] = found.values()
+            return min(copies, key=lambda path: not has_result(path))
+        if found:
+            names = ", ".join(str(copies[0]) for copies in list(found.values())[:5])
+            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+            raise UserError(f"'{text}' matches {len(found)} runs: {names}{more}")
+    near = difflib.get_close_matches(text, [form for path in runs for form in _forms(path)], n=1, cutoff=0.6)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    raise UserError(f"no run '{text}' in {root}; expected {FORMS}{hint}")
+
+
+def _is_folder(path: Path, words: Sequence[str]) -> bool:
+    return path.parts[-len(words) :] == tuple(words)
+
+
+def _has_seed(path: Path, words: Sequence[str]) -> bool:
+    run = RUN.fullmatch(path.name)
+    if not run or len(words) < 2 or words[-2] != path.parent.name or words[-1] not in (f"s{run['seed']}", run["seed"]):
+        return False
+    return _in_order(words[:-2], path.parts[-4:-2])
+
+
+def _has_hash(path: Path, words: Sequence[str]) -> bool:
+    run = RUN.fullmatch(path.name)
+    return bool(run and run["hash"].startswith(words[-1]) and _in_order(words[:-1], path.parts[-4:-1]))
+
+
+def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether the words are among the parts of a path, in this order."""
+    rest = iter(parts)
+    return all(word in rest for word in words)
+
+
+def _forms(path: Path) -> tuple[str, ...]:
+    study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
+    seed, _, digest = name.partition("-")
+    return name, digest, f"{experiment}/{arch}/{name}", f"{study}/{digest}", f"{study}/{arch}/{seed}"
