@@ -1,6 +1,6 @@
-"""The tasks of tfstudy: one file a task, strings in and strings out, no torch.
+"""The tasks of tfstudy, one file or package each; a task maps strings to strings and needs no torch.
 
-A task is found by its file's name: `tasks/scan.py` holds the task `scan`. To add one, add a file.
+A task is found by the name of its file: `tasks/scan.py` defines the task `scan`. To add a task, add a file.
 """
 
 import importlib
@@ -12,26 +12,25 @@ from tasks.errors import UserError, one_of
 
 __all__ = ["Task", "UserError", "find", "names"]
 
-# Files of this folder that are no task.
-PARTS = {"base", "errors", "scoring", "generated"}
+NOT_TASKS = {"base", "errors", "scoring", "generated"}  # modules of this package that define no task
 
 
 def names() -> list[str]:
-    """The names of all tasks, sorted."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in PARTS)
+    """Return the names of all tasks, sorted."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in NOT_TASKS)
 
 
 def find(name: str) -> type[Task]:
-    """The task class of `tasks/<name>.py`; `UserError` if there is no such file."""
+    """Return the task class of `tasks/<name>.py` or `tasks/<name>/`; raise `UserError` if there is no such task."""
     one_of("task", name, names())
     module = importlib.import_module(f"tasks.{name}")
-    found = [
+    classes = [
         value
         for value in vars(module).values()
         if inspect.isclass(value)
         and issubclass(value, Task)
         and f"{value.__module__}.".startswith(f"{module.__name__}.")
     ]
-    if len(found) != 1:
-        raise UserError(f"tasks/{name}.py must define one subclass of Task, but defines {len(found)}")
-    return found[0]
+    if len(classes) != 1:
+        raise UserError(f"tasks/{name}.py must define one subclass of Task, but defines {len(classes)}")
+    return classes[0]

@@ -1,4 +1,4 @@
-"""Arithmetic on decimal numbers, one token a digit: whether a model learns the algorithm or the sizes it has seen.
+"""Arithmetic on decimal numbers, one token per digit: does a model learn the algorithm or only the trained sizes?
 
     1 2 3 + 4 5 =            ->  1 6 8         (addition)
     1 2 - 3 4 5 =            ->  - 3 3 3       (subtraction)
@@ -6,10 +6,11 @@
     1 2 3 / 4 5 =            ->  2 r 3 3       (division: quotient, remainder)
     1 2 * 3 4 mod 7 =        ->  2             (modular)
 
-Numbers may be zero-padded to one width or written from their least significant digit (Nogueira et al. 2021, arXiv
-2102.13019; Lee et al. 2023, arXiv 2307.03381), and the target may spell its working first (Nye et al. 2021, arXiv
-2112.00114). `length` is the digits of the larger operand. The other one has from one digit to as many, on either side,
-so that every cell of the grid of digits is drawn; a division by a number of more digits is easy, its quotient being 0.
+Numbers may be zero-padded or written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019;
+Lee et al. 2023, arXiv 2307.03381), and the target may start with a scratchpad of intermediate steps (Nye et al. 2021,
+arXiv 2112.00114). `length` is the number of digits of the larger operand. The other operand has between one digit and
+as many, on either side, so all combinations of operand sizes occur. Dividing by a larger number is easy: the quotient
+is 0.
 """
 
 import operator
@@ -24,47 +25,47 @@ from pydantic import Field
 
 from tasks.base import Example, Tag, Tokens
 from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several, spans
+from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
 from tasks.scoring import exact_match, mean
 
 SPLIT_SCHEMES = {
     "addition": "the sum of two numbers",
-    "subtraction": "their difference, with a minus sign where the second is larger",
-    "multiplication": "their product",
-    "division": "the quotient and the remainder, by anything but zero",
+    "subtraction": "the difference of two numbers, with a minus sign if the second is larger",
+    "multiplication": "the product of two numbers",
+    "division": "the quotient and the remainder of two numbers; the divisor is not zero",
     "modular": "the sum, difference or product modulo `data.modulus`",
 }
 SYMBOL = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 RESULT: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-ANSWER = ":"  # stands between the working and the answer
-MOST_DIGITS = 2000  # Python writes integers of at most 4,300 digits, and a product has twice as many as its factors
+ANSWER = ":"  # separates the scratchpad from the answer
+MAX_DIGITS = 2000  # Python formats at most 4,300 digits, and a product has up to twice the digits of its factors
 
 
 def operand(random: Random, digits: int) -> int:
-    """A number of so many digits, uniformly; those of one digit include 0."""
+    """Draw a uniform number with this number of digits; 0 has one digit."""
     return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
 def operands(random: Random, length: int) -> tuple[int, int]:
-    """Two numbers, one of `length` digits and one of 1 to `length`, in either order."""
+    """Draw a number of `length` digits and one of 1 to `length` digits, in random order."""
     pair = operand(random, length), operand(random, random.randint(1, length))
     return pair if random.random() < 0.5 else pair[::-1]
 
 
 def from_least(number: int) -> Tokens:
-    """The digits of a number, the least significant first."""
+    """Return the digits of a number, the least significant first."""
     return tuple(str(number)[::-1])
 
 
 @cache
 def column(left: str, right: str, carry: str, sign: int) -> tuple[str, str, str, str]:
-    """Two digits, that of their sum (sign 1) or difference (sign -1), and what is carried or borrowed: 0 or 1."""
+    """Return two digits, the digit of their sum (sign 1) or difference (sign -1), and the carry or borrow (0 or 1)."""
     carried, digit = divmod(int(left) + sign * (int(right) + int(carry)), 10)
     return left, right, str(digit), str(abs(carried))
 
 
 def columns(left: int, symbol: str, right: int) -> Iterator[Tokens]:
-    """The columns of an addition, or of a subtraction of the smaller number from the larger; the least digits first."""
+    """Yield the columns of an addition or subtraction (larger minus smaller), the least significant first."""
     if symbol == "-" and left < right:
         left, right = right, left
     sign, carry = 1 if symbol == "+" else -1, "0"
@@ -75,9 +76,9 @@ def columns(left: int, symbol: str, right: int) -> Iterator[Tokens]:
 
 
 def products(left: int, right: int) -> Iterator[Tokens]:
-    """Multiplication by each digit of `right`, the least significant first: that digit, then the running total.
+    """Yield each digit of `right`, the least significant first, followed by the digits of the running total.
 
-    The total begins at this digit's place; its last digit is one of the answer's, and leaves it.
+    After each step the last digit of the total is final: it belongs to the answer and is dropped from the total.
     """
     total = 0
     for digit in from_least(right):
@@ -86,7 +87,7 @@ def products(left: int, right: int) -> Iterator[Tokens]:
 
 
 def quotients(number: int, divisor: int) -> Iterator[Tokens]:
-    """Long division, the most significant digit first: a digit of the quotient, then what is left."""
+    """Yield the steps of long division, the most significant digit first: a digit of the quotient and the remainder."""
     rest = 0
     for digit in str(number):
         quotient, rest = divmod(rest * 10 + int(digit), divisor)
@@ -94,15 +95,15 @@ def quotients(number: int, divisor: int) -> Iterator[Tokens]:
 
 
 def remainders(number: int, divisor: int) -> Iterator[Tokens]:
-    """The same, what is left alone."""
+    """Yield only the remainders of long division."""
     for _, *rest in quotients(number, divisor):
         yield tuple(rest)
 
 
-def working(left: int, symbol: str, right: int, modulus: int | None) -> Tokens:
-    """The steps of the written method, parted by commas, their digits in the order in which it finds them.
+def scratchpad(left: int, symbol: str, right: int, modulus: int | None) -> Tokens:
+    """Return the steps of the written method separated by commas, digits in the order of computation.
 
-    A subtraction takes the smaller number from the larger; modular arithmetic reduces both operands digit by digit.
+    A subtraction takes the smaller number from the larger. Modular arithmetic reduces both operands digit by digit.
     """
     steps: Iterator[Tokens]
     if modulus:
@@ -117,9 +118,9 @@ def working(left: int, symbol: str, right: int, modulus: int | None) -> Tokens:
 
 
 def carries(left: int, symbol: str, right: int) -> int:
-    """In how many columns an addition carries, or a subtraction of the smaller number from the larger borrows.
+    """Return the number of columns in which an addition carries or a subtraction (larger minus smaller) borrows.
 
-    A column carries if what stands up to it passes its place: cheaper than the columns themselves.
+    A column carries if the digits up to it add up to a larger place value; this is faster than computing the columns.
     """
     larger, smaller = max(left, right), min(left, right)
     places = [10**place for place in range(1, len(str(larger)) + 1)]
@@ -129,25 +130,28 @@ def carries(left: int, symbol: str, right: int) -> int:
 
 
 def answer(target: Sequence[str]) -> Tokens:
-    """What follows the working; nothing if no sign stands between the two."""
+    """Return the tokens after the scratchpad; empty if the separator is missing."""
     target = tuple(target)
     return target[target.index(ANSWER) + 1 :] if ANSWER in target else ()
 
 
 class Arithmetic(Generated):
-    """Two numbers to what one operation makes of them; see the module's text for examples."""
+    """Map two numbers to the result of an operation; examples are at the top of this file."""
 
     version = 1
 
     class Config(GeneratedConfig):
         split: str = Field("addition", description="addition, subtraction, multiplication, division or modular")
-        train_length: One = Field("1-3", description="digits of the larger operand that are trained on")
-        test_length: Several = Field("4,5,6", description="other digits of the larger operand: each is a test split")
-        format: Literal["plain", "padded", "reversed"] = Field(
-            "plain", description="as usual; with zeros to the longer operand + 1 (products: twice it); from the end"
+        train_length: LengthRange = Field("1-3", description="digits of the larger operand in training")
+        test_length: LengthRanges = Field(
+            "4,5,6", description="further digits of the larger operand; each range is a test split"
         )
-        scratchpad: bool = Field(False, description="whether the target spells the working before the answer")
-        modulus: int = Field(7, ge=2, le=10**6, description="what `modular` reduces by")
+        format: Literal["plain", "padded", "reversed"] = Field(
+            "plain",
+            description="padded: zeros up to length + 1 digits (products: 2 * length); reversed: last digit first",
+        )
+        scratchpad: bool = Field(False, description="write the intermediate steps before the answer")
+        modulus: int = Field(7, ge=2, le=10**6, description="modulus of the split scheme `modular`")
 
     config: Config
 
@@ -157,12 +161,12 @@ class Arithmetic(Generated):
 
     def check(self) -> None:
         super().check()
-        for span in [self.train_span, *spans(self.config.test_length)]:
-            if span.last > MOST_DIGITS:
-                raise UserError(f"numbers must have at most {MOST_DIGITS} digits, but a range of lengths is '{span}'")
+        for span in [self.train_span, *parse_spans(self.config.test_length)]:
+            if span.last > MAX_DIGITS:
+                raise UserError(f"numbers can have at most {MAX_DIGITS} digits, but a range of lengths is '{span}'")
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        if length > MOST_DIGITS:
+        if length > MAX_DIGITS:
             return None
         left, right = operands(random, length)
         modular = self.config.split == "modular"
@@ -170,12 +174,12 @@ class Arithmetic(Generated):
         if symbol == "/" and right == 0:
             return None
         width = self._width(length)
-        modulus = ("mod", *self._written(self.config.modulus, width)) if modular else ()
-        source = (*self._written(left, width), symbol, *self._written(right, width), *modulus, "=")
+        modulus = ("mod", *self._digits(self.config.modulus, width)) if modular else ()
+        source = (*self._digits(left, width), symbol, *self._digits(right, width), *modulus, "=")
         return Drawn(source, self._target(left, symbol, right, width), self._tags(left, symbol, right))
 
-    def key(self, source: Tokens) -> Tokens:
-        """Sums and products whose operands are swapped say the same, so they are on the same side."""
+    def group(self, source: Tokens) -> Tokens:
+        """Keep sums and products with swapped operands together: their results are the same."""
         symbol = next((token for token in source if token in "+*"), None)
         if symbol is None:
             return source
@@ -185,15 +189,15 @@ class Arithmetic(Generated):
         return (*left, symbol, *right, *source[end:])
 
     def _width(self, length: int) -> int:
-        """The digits to which the numbers of an example are padded: all that its answer can need."""
+        """Return the number of digits to pad to: as many as the answer can have."""
         if self.config.format != "padded":
             return 1
         if self.config.split == "modular":
             return max(length + 1, len(str(self.config.modulus)))
         return 2 * length if self.config.split == "multiplication" else length + 1
 
-    def _written(self, number: int, width: int) -> Tokens:
-        """A number in the chosen format. Its sign is first in all of them, since the digits depend on it."""
+    def _digits(self, number: int, width: int) -> Tokens:
+        """Return a number in the configured format. The sign is always first, since the digits depend on it."""
         text = str(abs(number)).zfill(width)
         sign = ("-",) if number < 0 else ()
         return (*sign, *(text[::-1] if self.config.format == "reversed" else text))
@@ -201,30 +205,30 @@ class Arithmetic(Generated):
     def _target(self, left: int, symbol: str, right: int, width: int) -> Tokens:
         modulus = self.config.modulus if self.config.split == "modular" else None
         if symbol == "/":
-            out = (*self._written(left // right, width), "r", *self._written(left % right, width))
+            out = (*self._digits(left // right, width), "r", *self._digits(left % right, width))
         else:
             result = RESULT[symbol](left, right)
-            out = self._written(result % modulus if modulus else result, width)
-        return (*working(left, symbol, right, modulus), ANSWER, *out) if self.config.scratchpad else out
+            out = self._digits(result % modulus if modulus else result, width)
+        return (*scratchpad(left, symbol, right, modulus), ANSWER, *out) if self.config.scratchpad else out
 
     def _tags(self, left: int, symbol: str, right: int) -> dict[str, Tag]:
-        """Digits of both sides; then the operator where there are several, and carries where they are defined."""
+        """Return the digits of both operands; also the operator (modular) or the carries (sums and differences)."""
         sides: dict[str, Tag] = {"digits_left": len(str(left)), "digits_right": len(str(right))}
         if self.config.split == "modular":
             return sides | {"operator": symbol}
         return sides | {"carries": carries(left, symbol, right)} if symbol in "+-" else sides
 
     def tokens(self, text: str) -> Tokens:
-        """A source as a user types it, as tokens: blanks may be missing, `12+3=`."""
+        """Return the tokens of a source typed by a user; blanks are optional, as in `12+3=`."""
         return tuple(re.findall(r"mod|\S", text))
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Exact match is of the whole target, as in every task: a right answer after wrong working doesn't count.
+        """Return the usual metrics of the whole target, and `answer_exact_match`, which ignores the scratchpad.
 
-        `answer_exact_match` leaves the working out, so that runs with and without one can be compared.
+        With `answer_exact_match`, runs with and without a scratchpad can be compared.
         """
         scores = super().score(predictions, examples)
         part = answer if self.config.scratchpad else tuple
         pairs = zip(predictions, examples, strict=True)
-        right = mean(exact_match(part(prediction), part(example.target)) for prediction, example in pairs)
-        return scores | {"answer_exact_match": right}
+        accuracy = mean(exact_match(part(prediction), part(example.target)) for prediction, example in pairs)
+        return scores | {"answer_exact_match": accuracy}

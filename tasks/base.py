@@ -1,4 +1,4 @@
-"""What a task is: named splits of examples, each a pair of token sequences with tags."""
+"""The task contract: named splits of examples, each a source, a target and tags. Also checksums and export."""
 
 import hashlib
 import shutil
@@ -22,7 +22,7 @@ Tag = str | int
 
 
 class Example(NamedTuple):
-    """One pair, and the tags that tables slice by."""
+    """A source and its target, with tags such as `length` for reporting accuracy per slice."""
 
     source: Tokens
     target: Tokens
@@ -30,7 +30,7 @@ class Example(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """The names of a task's splits, each in one role. Validation is in distribution; there may be none."""
+    """Names of a task's splits by role. The validation split is in distribution; it may be missing."""
 
     train: str
     validation: str | None
@@ -38,25 +38,26 @@ class Splits(NamedTuple):
 
     @property
     def held_out(self) -> tuple[str, ...]:
-        """Every split but the train split."""
+        """All splits except the train split."""
         return ((self.validation,) if self.validation else ()) + self.tests
 
     @property
     def all(self) -> tuple[str, ...]:
+        """All splits, the train split first."""
         return (self.train, *self.held_out)
 
 
 class TaskConfig(BaseModel):
-    """What every task lets a user choose (section `data`)."""
+    """Settings that all tasks have (section `data` of a run's config)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    split: str = Field(description="which of the task's experiments: what is held out for testing")
-    seed: int = Field(0, ge=0, lt=2**63, description="decides what data are drawn; it does not follow the run's seed")
+    split: str = Field(description="split scheme: which examples are held out for testing")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of the data; independent of the run's seed")
 
 
 class Task(ABC):
-    """Splits of examples, deterministic in the config. One subclass a file; `Config` is nested in it."""
+    """A task: splits of examples, determined by the config. Each file defines one subclass with a nested `Config`."""
 
     # Raise it when the same config leads to other examples or other scores, or when a default of `Config` changes.
     version: ClassVar[int] = 1
@@ -68,51 +69,51 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def split_schemes(cls) -> dict[str, str]:
-        """The values that `data.split` takes, each with a line on what it tests."""
+        """Return the allowed values of `data.split`, each with one line that says what it tests."""
 
     @abstractmethod
     def splits(self) -> Splits:
-        """The names of the splits by role."""
+        """Return the names of the splits by role."""
 
     @abstractmethod
     def examples(self, split: str) -> Sequence[Example]:
-        """The examples of one of `splits()`, always in the same order."""
+        """Return the examples of one split, always in the same order."""
 
     def at_length(self, length: int) -> Sequence[Example]:
-        """Fresh examples whose tag `length` is this, also beyond all splits; none if the task can't make any."""
+        """Return new examples of this length, which may exceed the lengths of all splits; empty if unsupported."""
         return ()
 
     def by_length(self) -> tuple[str, ...]:
-        """The held-out splits that accuracy by length is read off: they differ from train in nothing but length."""
+        """Return the held-out splits that differ from train in length only; accuracy per length is measured on them."""
         return ()
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
-        """The tokens of sources and of targets that a model has: those of the train split."""
+        """Return the source tokens and the target tokens that a model knows: those of the train split."""
         train = self.examples(self.splits().train)
         return {t for e in train for t in e.source}, {t for e in train for t in e.target}
 
     def tokens(self, text: str) -> Tokens:
-        """A source as a user types it, as tokens."""
+        """Return the tokens of a source typed by a user."""
         return tuple(text.split())
 
     def text(self, tokens: Tokens) -> str:
-        """Tokens as a user reads them."""
+        """Return tokens as readable text."""
         return " ".join(tokens)
 
     def files(self) -> Mapping[str, str]:
-        """What must be kept with a run to read its tokens: file name to content."""
+        """Return files to save with a run so that its tokens can be read later: name to content."""
         return {}
 
     def notes(self) -> Mapping[str, object]:
-        """What a record says about the data beside their sizes: JSON values."""
+        """Return further facts about the data for the run's record, as JSON values."""
         return {}
 
     def signatures(self) -> Mapping[str, str]:
-        """How metrics were computed, for those that have a signature."""
+        """Return the signatures of metrics, such as sacreBLEU's."""
         return {}
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Metrics over examples, each in [0, 1]; the first is the task's main one."""
+        """Return metrics over all examples, each in [0, 1]; the first one is the main metric."""
         gold = [example.target for example in examples]
         return {
             "exact_match": mean(exact_match(p, g) for p, g in zip(predictions, gold, strict=True)),
@@ -121,52 +122,54 @@ class Task(ABC):
 
 
 def as_lines(examples: Iterable[Example]) -> list[str]:
-    """Each example as `source<TAB>target`, tokens joined by blanks."""
+    """Return each example as `source<TAB>target`, tokens joined by blanks."""
     return [f"{' '.join(e.source)}\t{' '.join(e.target)}" for e in examples]
 
 
 def checksum(examples: Iterable[Example]) -> str:
-    """sha256 of the sorted lines: the same for the same examples in any order."""
+    """Return the SHA-256 of the sorted examples; their order does not matter."""
     return hashlib.sha256("\n".join(sorted(as_lines(examples))).encode()).hexdigest()
 
 
 def fingerprint(task: Task) -> str:
-    """sha256 of all that a run can see of a task: its splits' names, roles and examples, in order."""
-    seen = hashlib.sha256(repr(task.splits()).encode())
+    """Return the SHA-256 of everything a run uses of a task: names, roles and ordered examples of its splits."""
+    digest = hashlib.sha256(repr(task.splits()).encode())
     for split in task.splits().all:
         examples = task.examples(split)
-        seen.update("\n".join([split, *as_lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]).encode())
-    return seen.hexdigest()
+        digest.update(
+            "\n".join([split, *as_lines(examples), *(repr(sorted(e.tags.items())) for e in examples)]).encode()
+        )
+    return digest.hexdigest()
 
 
 def overlap(task: Task) -> dict[str, int]:
-    """For each held-out split, how many of its sources also occur in the train split."""
+    """Return, per held-out split, how many of its sources also occur in the train split."""
     splits = task.splits()
-    trained = {e.source for e in task.examples(splits.train)}
-    return {name: sum(e.source in trained for e in task.examples(name)) for name in splits.held_out}
+    train_sources = {e.source for e in task.examples(splits.train)}
+    return {name: sum(e.source in train_sources for e in task.examples(name)) for name in splits.held_out}
 
 
 def stable_hash(purpose: str, seed: int, source: Tokens) -> int:
-    """A number in [0, 2^64) that depends on these alone, so that draws by it are nested and know no order.
+    """Return a number in [0, 2^64) that depends only on the arguments; selections by it are nested and order-free.
 
-    Draws for two purposes are independent: a validation set must not be the start of a random split's order.
+    Selections for different purposes are independent: a validation set must not be a prefix of a random split.
     """
     return int.from_bytes(hashlib.sha256(f"{purpose}\t{seed}\t{' '.join(source)}".encode()).digest()[:8], "big")
 
 
 def hold_out(train: Sequence[Example], fraction: float, seed: int) -> tuple[list[Example], list[Example]]:
-    """`train` in two: what stays, and a validation part drawn by hash.
+    """Split `train` into the remaining train examples and a validation set selected by hash.
 
-    An example that occurs more than once always stays: repeats are how some splits weight what must be learnt.
+    Sources that occur more than once always stay in train: some splits repeat an example to give it more weight.
     """
-    bound = fraction * 2**64
+    threshold = fraction * 2**64
     count = Counter(e.source for e in train)
-    out = {s for s, n in count.items() if n == 1 and stable_hash("validation", seed, s) < bound}
-    return [e for e in train if e.source not in out], [e for e in train if e.source in out]
+    validation = {s for s, n in count.items() if n == 1 and stable_hash("validation", seed, s) < threshold}
+    return [e for e in train if e.source not in validation], [e for e in train if e.source in validation]
 
 
 def to_datasets(task: Task) -> "DatasetDict":
-    """All splits as a `datasets.DatasetDict`: columns source and target (tokens joined by blanks), then the tags."""
+    """Return all splits as a `DatasetDict` with columns source, target (tokens joined by blanks) and the tags."""
     from datasets import Dataset, DatasetDict
 
     def rows(split: str) -> Dataset:
@@ -181,26 +184,26 @@ def to_datasets(task: Task) -> "DatasetDict":
     return DatasetDict({split: rows(split) for split in task.splits().all})
 
 
-def write_datasets(task: Task, out: Path, form: str) -> list[Path]:
-    """Writes `to_datasets(task)` as one file a split into the new folder `out`; the files' paths.
+def write_datasets(task: Task, out: Path, format_: str) -> list[Path]:
+    """Write one jsonl or parquet file per split to the new folder `out`, and return their paths.
 
-    `datasets.load_dataset` reads them, with the builder `json` or `parquet`. The folder appears whole or not at all.
+    `datasets.load_dataset("json" or "parquet", ...)` reads them. On an error no folder is left.
     """
-    one_of("format", form, ("jsonl", "parquet"))
+    one_of("format", format_, ("jsonl", "parquet"))
     if out.exists():
-        raise UserError(f"--out must not be there yet, but is: {out}")
-    part = Path()
+        raise UserError(f"--out: {out} already exists")
+    temporary = Path()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        part = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        part.chmod(0o755)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+        temporary.chmod(0o755)
         for split, rows in to_datasets(task).items():
-            path = str(part / f"{split}.{form}")
-            rows.to_parquet(path) if form == "parquet" else rows.to_json(path, force_ascii=False)
-        part.rename(out)
+            path = str(temporary / f"{split}.{format_}")
+            rows.to_parquet(path) if format_ == "parquet" else rows.to_json(path, force_ascii=False)
+        temporary.rename(out)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror or error}") from None
     finally:
-        if part.name:
-            shutil.rmtree(part, ignore_errors=True)
+        if temporary.name:
+            shutil.rmtree(temporary, ignore_errors=True)
     return sorted(out.iterdir())

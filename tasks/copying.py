@@ -1,11 +1,11 @@
-"""Strings copied, reversed or repeated: the plainest probes of length (Graves et al. 2014, arXiv 1410.5401, sec. 4.1).
+"""Copy, reverse or repeat a string (Graves et al. 2014, arXiv 1410.5401, sec. 4.1).
 
     c a b  ->  c a b        (copy)
     c a b  ->  b a c        (reverse)
     c a b  ->  c a b c a b  (repeat twice)
 
-Symbols are drawn uniformly from an alphabet. Nothing but the string's length and content varies, so that what fails out
-of length is the architecture's way of finding its place.
+Symbols are drawn uniformly from an alphabet. These are the simplest tests of length generalisation: only length and
+content vary, so a model that fails on longer strings has failed to locate its position.
 """
 
 from random import Random
@@ -17,20 +17,20 @@ from tasks.generated import Drawn, Generated, GeneratedConfig
 
 SPLIT_SCHEMES = {
     "copy": "the same string",
-    "reverse": "the string from its end to its start",
-    "repeat": "the string `data.repeats` times over",
+    "reverse": "the string in reverse order",
+    "repeat": "the string, `data.repeats` times in a row",
 }
 
 
 class Copying(Generated):
-    """A random string to itself, changed in its order alone; see the module's text for examples."""
+    """Map a random string to its copy, reverse or repetition; examples are at the top of this file."""
 
     version = 1
 
     class Config(GeneratedConfig):
         split: str = Field("copy", description="copy, reverse or repeat")
-        symbols: int = Field(10, ge=2, le=26, description="size of the alphabet")
-        repeats: int = Field(2, ge=2, le=10, description="how often `repeat` says the string")
+        symbols: int = Field(10, ge=2, le=26, description="number of letters in the alphabet")
+        repeats: int = Field(2, ge=2, le=10, description="number of times that `repeat` repeats the string")
 
     config: Config
 

@@ -1,4 +1,4 @@
-"""Counting in its plainest forms: what a model keeps of a number that grows with the string.
+"""Count the symbols of a string in five ways: the simplest tests of keeping a number that grows with the string.
 
     a b a c ? a  ->  2          (occurrences)
     a a a a      ->  4          (length)
@@ -6,13 +6,14 @@
     a b b a b    ->  odd        (parity)
     a c a b      ->  a          (majority)
 
-A Transformer can count by averaging (Bhattamishra et al. 2020, arXiv 2009.11264), but no fixed one settles parity at
-every length (Hahn 2020, TACL), and where recurrence learns parity beyond the lengths trained on, attention does not
-(Deletang et al. 2022, arXiv 2207.02098). `length` is the number of symbols without the query, for `unary` the target's.
+A Transformer can count by averaging (Bhattamishra et al. 2020, arXiv 2009.11264), but no fixed Transformer computes
+parity at every length (Hahn 2020, TACL). Recurrent networks learn parity beyond the train lengths, networks with
+attention do not (Deletang et al. 2022, arXiv 2207.02098). `length` is the number of symbols without the query; for
+`unary` it is the length of the target.
 
-In `occurrences` all compositions of a string are as likely, so that counts spread from none to all of it, and the
-query is drawn apart, so that the string says nothing of it. No answer of `parity` or `majority` is more frequent than
-another, and there are no ties.
+In `occurrences` all compositions of a string are equally likely, so counts range from zero to the whole string. The
+query is drawn independently, so the string does not predict it. In `parity` and `majority` all answers are equally
+frequent, and there are no ties.
 """
 
 from random import Random
@@ -21,35 +22,37 @@ from string import ascii_lowercase
 from pydantic import Field
 
 from tasks.base import Tokens
-from tasks.generated import Drawn, Generated, GeneratedConfig, One, Several
+from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 SPLIT_SCHEMES = {
-    "occurrences": "how often a symbol occurs in a string",
-    "length": "how long a string of one symbol is; one source a length",
-    "unary": "a string of one symbol as long as a number says; one source a length",
+    "occurrences": "how often the queried symbol occurs in a string",
+    "length": "the length of a string of one symbol; one source per length",
+    "unary": "a string of one symbol with the given length; one source per length",
     "parity": "whether a string of two symbols has an odd or an even number of b",
-    "majority": "which symbol of a string is the most frequent",
+    "majority": "the most frequent symbol of a string",
 }
 
 
 def spread(random: Random, symbols: str, length: int) -> Tokens:
-    """A string whose composition is drawn uniformly from all that there are, and its order uniformly from all orders.
+    """Draw a string whose composition is uniform over all compositions, and whose order is uniform given it.
 
-    Exponential weights are, but for their sum, a uniform point of the simplex; draws by it are a Polya urn's.
+    Normalised exponential weights are a uniform point of the simplex; draws with these weights form a Polya urn.
     """
     return tuple(random.choices(symbols, [random.expovariate(1) for _ in symbols], k=length))
 
 
 class Counting(Generated):
-    """A string to a fact about its counts; see the module's text for examples."""
+    """Map a string to a fact about its counts; examples are at the top of this file."""
 
     version = 1
 
     class Config(GeneratedConfig):
         split: str = Field("occurrences", description="occurrences, length, unary, parity or majority")
-        train_length: One = Field("1-40", description="symbols of a string that are trained on, drawn uniformly")
-        test_length: Several = Field("41-50,51-60", description="other lengths: each range is a test split")
-        symbols: int = Field(3, ge=2, le=26, description="size of the alphabet of `occurrences` and `majority`")
+        train_length: LengthRange = Field(
+            "1-40", description="range of the number of symbols in training, drawn uniformly"
+        )
+        test_length: LengthRanges = Field("41-50,51-60", description="further test lengths; each range is a test split")
+        symbols: int = Field(3, ge=2, le=26, description="number of letters in the alphabet (occurrences, majority)")
 
     config: Config
 
@@ -73,22 +76,22 @@ class Counting(Generated):
 
 
 def occurrences(string: Tokens, query: str) -> Drawn:
-    """How often the query is in the string, in decimal digits."""
+    """Map the string and the query to the number of its occurrences, in decimal digits."""
     count = string.count(query)
     return Drawn((*string, "?", query), tuple(str(count)), {"count": count})
 
 
 def parity(string: Tokens) -> Drawn:
-    """Of all strings of a length, half have an odd number of b."""
+    """Map the string to the parity of the number of b; both answers are equally frequent."""
     count = string.count("b")
     answer = "odd" if count % 2 else "even"
     return Drawn(string, (answer,), {"count": count, "answer": answer})
 
 
 def majority(random: Random, symbols: str, length: int) -> Drawn | None:
-    """The most frequent symbol, and by how many it leads (`margin`); None of a tie.
+    """Map a string to its most frequent symbol, with its lead as the tag `margin`; return None for a tie.
 
-    Half of the strings have symbols of equal chances, so that close counts are common; the others have any composition.
+    In half of the strings all symbols are equally likely, so close counts are common; the others have any composition.
     """
     close = random.random() < 0.5
     string = tuple(random.choices(symbols, k=length)) if close else spread(random, symbols, length)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from tasks.base import Example, Splits, Task, TaskConfig, Tokens, hold_out, checksum, stable_hash
+from tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
 from tasks.errors import UserError, one_of
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}

@@ -1,11 +1,11 @@
-"""Strings and lists of numbers put in order: bucket sort as in Delétang et al. 2022 (arXiv 2207.02098), and magnitude.
+"""Sort letters (bucket sort, as in Delétang et al. 2022, arXiv 2207.02098) or numbers of several digits.
 
     c a b a            ->  a a b c              (symbols)
     4 2 , 7 , 1 0 5    ->  7 , 4 2 , 1 0 5      (numbers)
 
-For symbols it is enough to count each one and to know the alphabet's order. Numbers of unequal digits are compared by
-how many digits they have and then by the digits from the left, so that a model must find where each number ends.
-`length` is the number of items in the list.
+To sort letters, a model has to count each letter and to know the order of the alphabet. Numbers are compared by their
+number of digits and then by their digits from the left, so a model must find where each number ends. `length` is the
+number of items in the list.
 """
 
 from collections.abc import Sequence
@@ -17,46 +17,51 @@ from pydantic import Field
 
 from tasks.base import Tokens
 from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, spans
+from tasks.generated import Drawn, Generated, GeneratedConfig, parse_spans
 
 SPLIT_SCHEMES = {
-    "symbols": "letters; `data.test_symbols` adds a test split with letters that are never trained on",
-    "numbers": "numbers, one token a digit; `data.test_digits` adds a test split with numbers of more digits",
+    "symbols": "letters; `data.test_symbols` adds a test split with letters that never occur in training",
+    "numbers": "numbers, one token per digit; `data.test_digits` adds a test split with longer numbers",
 }
 SEPARATOR = ","
-UNSEEN = "test_vocabulary"  # test split of the train lengths whose every list holds an item beyond the trained ones
+UNSEEN = "test_vocabulary"  # test split of the train lengths; each list has an item larger than those of training
 
 
-class Reach(NamedTuple):
-    """How large items may be, in digits or in letters of the alphabet; `tested` is 0 if no larger ones are."""
+class SizeLimits(NamedTuple):
+    """Maximum size of an item in train and in the split `test_vocabulary`: digits, or letters of the alphabet."""
 
-    key: str  # of the config, which says so: symbols or digits
-    trained: int
-    tested: int
+    key: str  # the config key: symbols or digits
+    train: int
+    test: int  # 0: no such split
 
 
 class Sizes(NamedTuple):
-    """The least and the most that the largest item of a list has: digits of a number, place of a letter from 1."""
+    """Bounds on the largest item of a list: digits of a number, or position of a letter in the alphabet from 1."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
 
 class Sorting(Generated):
-    """A list to the same items in ascending order; see the module's text for examples."""
+    """Map a list to its items in ascending order; examples are at the top of this file."""
 
     version = 1
 
     class Config(GeneratedConfig):
         split: str = Field("symbols", description="symbols or numbers")
-        duplicates: Literal["allowed", "never"] = Field("allowed", description="whether a list may hold an item twice")
-        symbols: int = Field(20, ge=2, le=26, description="size of the alphabet (symbols)")
-        test_symbols: int = Field(
-            0, ge=0, le=26, description="size of a larger alphabet that is also tested; 0 tests none (symbols)"
+        duplicates: Literal["allowed", "never"] = Field(
+            "allowed", description="whether an item may occur more than once in a list"
         )
-        digits: int = Field(3, ge=1, le=9, description="most digits of a number (numbers)")
+        symbols: int = Field(20, ge=2, le=26, description="number of letters in the alphabet (symbols)")
+        test_symbols: int = Field(
+            0,
+            ge=0,
+            le=26,
+            description="size of the larger alphabet of the split test_vocabulary; 0: no split (symbols)",
+        )
+        digits: int = Field(3, ge=1, le=9, description="maximum number of digits (numbers)")
         test_digits: int = Field(
-            0, ge=0, le=12, description="more digits, up to which is also tested; 0 tests none (numbers)"
+            0, ge=0, le=12, description="maximum digits in the split test_vocabulary; 0: no split (numbers)"
         )
 
     config: Config
@@ -67,81 +72,81 @@ class Sorting(Generated):
 
     def check(self) -> None:
         super().check()
-        key, trained, tested = self._reach()
-        if 0 < tested <= trained:
-            raise UserError(f"data.test_{key} must be 0 or more than data.{key} ({trained}), but is {tested}")
-        items = trained if key == "symbols" else 10**trained  # all that there are
-        longest = max(span.last for span in (self.train_span, *spans(self.config.test_length)))
+        key, train, test = self._limits()
+        if 0 < test <= train:
+            raise UserError(f"data.test_{key} must be 0 or more than data.{key} ({train}), but is {test}")
+        items = train if key == "symbols" else 10**train  # number of different items
+        longest = max(span.last for span in (self.train_span, *parse_spans(self.config.test_length)))
         if self.config.duplicates == "never" and longest > items:
             raise UserError(
-                f"data.duplicates must be 'allowed' for lists of {longest}, but is 'never', "
-                f"and data.{key} {trained} makes {items} different items"
+                f"data.duplicates is 'never', but lists of {longest} items need more than the {items} different items "
+                f"of data.{key}={train}"
             )
 
-    def more_tests(self) -> Sequence[str]:
-        return (UNSEEN,) if self._reach().tested else ()
+    def extra_tests(self) -> Sequence[str]:
+        return (UNSEEN,) if self._limits().test else ()
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
-        """The tokens of training and, so that `test_vocabulary` can be encoded, its letters, which stay untrained."""
+        """Return the tokens of train and the letters of `test_vocabulary`, whose embeddings stay untrained."""
         source, target = super().vocabulary()
-        more = set(ascii_lowercase[: self.config.test_symbols]) if self.config.split == "symbols" else set()
-        return source | more, target | more
+        extra = set(ascii_lowercase[: self.config.test_symbols]) if self.config.split == "symbols" else set()
+        return source | extra, target | extra
 
     def tokens(self, text: str) -> Tokens:
-        """`42,7` or `4 2 , 7`: every character that is no blank is a token."""
+        """Return each character except blanks as a token: `42,7` and `4 2 , 7` are the same."""
         return tuple("".join(text.split()))
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
-        _, trained, tested = self._reach()
-        sizes = Sizes(trained + 1, tested) if split == UNSEEN else Sizes(1, trained)
+        _, train, test = self._limits()
+        sizes = Sizes(train + 1, test) if split == UNSEEN else Sizes(1, train)
         distinct = self.config.duplicates == "never"
         if self.config.split == "symbols":
             return _symbols(random, length, sizes, distinct)
         return _numbers(random, length, sizes, distinct)
 
-    def _reach(self) -> Reach:
+    def _limits(self) -> SizeLimits:
         config = self.config
         if config.split == "symbols":
-            return Reach("symbols", config.symbols, config.test_symbols)
-        return Reach("digits", config.digits, config.test_digits)
+            return SizeLimits("symbols", config.symbols, config.test_symbols)
+        return SizeLimits("digits", config.digits, config.test_digits)
 
 
 def _symbols(random: Random, length: int, sizes: Sizes, distinct: bool) -> Drawn | None:
-    """A uniform string over the first `sizes.most` letters, save that one letter's place is at least `sizes.least`."""
-    letters = ascii_lowercase[: sizes.most]
+    """Draw a uniform string of the first `sizes.maximum` letters; one letter has at least position `sizes.minimum`."""
+    letters = ascii_lowercase[: sizes.maximum]
     if distinct and length > len(letters):
         return None
-    one = random.choice(letters[sizes.least - 1 :])
-    others = letters.replace(one, "") if distinct else letters
+    large = random.choice(letters[sizes.minimum - 1 :])
+    others = letters.replace(large, "") if distinct else letters
     string = random.sample(others, length - 1) if distinct else random.choices(others, k=length - 1)
-    string.insert(random.randrange(length), one)
+    string.insert(random.randrange(length), large)
     return Drawn(tuple(string), tuple(sorted(string)), {"duplicates": _duplicates(string)})
 
 
 def _numbers(random: Random, length: int, sizes: Sizes, distinct: bool) -> Drawn | None:
-    """A list whose largest number has uniformly many digits; every other number has uniformly many up to these.
+    """Draw a list: the digits of its largest number are uniform, those of other numbers uniform up to that number.
 
-    So the slices by digits are of one size, and short numbers stand beside long ones.
+    So slices by digits have equal size, and lists mix short and long numbers.
     """
-    least = max(sizes.least, len(str(length - 1))) if distinct else sizes.least  # 10 ** least >= length
-    if least > sizes.most:
+    minimum = max(sizes.minimum, len(str(length - 1))) if distinct else sizes.minimum  # 10 ** minimum >= length
+    if minimum > sizes.maximum:
         return None
-    digits = random.randint(least, sizes.most)
+    digits = random.randint(minimum, sizes.maximum)
     numbers = [_number(random, digits)]
     while len(numbers) < length:
         number = _number(random, random.randint(1, digits))
         if not distinct or number not in numbers:
             numbers.append(number)
     random.shuffle(numbers)
-    return Drawn(_written(numbers), _written(sorted(numbers)), {"digits": digits, "duplicates": _duplicates(numbers)})
+    return Drawn(_tokens(numbers), _tokens(sorted(numbers)), {"digits": digits, "duplicates": _duplicates(numbers)})
 
 
 def _number(random: Random, digits: int) -> int:
-    """A uniform number of so many digits; 0 has one."""
+    """Draw a uniform number with this number of digits; 0 has one digit."""
     return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
-def _written(numbers: Sequence[int]) -> Tokens:
+def _tokens(numbers: Sequence[int]) -> Tokens:
     return tuple(SEPARATOR.join(map(str, numbers)))
 
 

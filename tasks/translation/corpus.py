@@ -184,7 +184,9 @@ def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterato
     if len(paths) == 1 and _form(paths[0]) == "tsv":
         return _tsv(paths[0], reverse)
     if reverse:
-        raise UserError(f"data.reverse is for two-column files, but there is {names}: swap data.source_language and data.target_language")
+        raise UserError(
+            f"data.reverse is for two-column files, but there is {names}: swap data.source_language and data.target_language"
+        )
     if len(paths) == 1 and _form(paths[0]) == "jsonl":
         return _jsonl(paths[0], languages)
     sides = {_form(path): path for path in paths}
@@ -273,7 +275,9 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
     keys = languages if all(languages) and set(languages) <= set(row) else Languages("source", "target")
     if not set(keys) <= set(row):
         if not all(languages):
-            raise UserError(f"{where}: data.source_language and data.target_language must be set, to two of {', '.join(row)}")
+            raise UserError(
+                f"{where}: data.source_language and data.target_language must be set, to two of {', '.join(row)}"
+            )
         for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):
             one_of(key, code, row, where)
     return Sentences(

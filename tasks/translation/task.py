@@ -37,7 +37,17 @@ from tasks.translation.subwords import BYTES, Subwords, coders
 DRAWN = {"validation": 500, "test": 1_000}  # pairs of the embedded languages; of each held-out construction, `FEW`
 PAIRS, FEW = 5_000, 300
 UNSPACED = {"ja": "char", "jpn": "char", "zh": "zh", "zho": "zh"}  # languages without blanks: sacreBLEU's tokeniser
-CORPUS_ONLY = ("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse", "subset_seed", "lowercase")
+CORPUS_ONLY = (
+    "root",
+    "hub",
+    "hub_config",
+    "revision",
+    "source_language",
+    "target_language",
+    "reverse",
+    "subset_seed",
+    "lowercase",
+)
 
 
 class Text(NamedTuple):
@@ -60,9 +70,13 @@ class Translation(Task):
         hub_config: str = Field("", description="which configuration of the hub's data set, such as de-en")
         revision: str = Field("", description="branch or commit of the hub's data set")
         source_language: str = Field("", description="code of the source language, such as en: names files and columns")
-        target_language: str = Field("", description="code of the target language: names files and columns, decides tokenize")
+        target_language: str = Field(
+            "", description="code of the target language: names files and columns, decides tokenize"
+        )
         reverse: bool = Field(False, description="translate from the second column of two-column files to the first")
-        train_pairs: int = Field(0, ge=0, description="training pairs; 0 is all of a corpus, and 5,000 of the embedded pair")
+        train_pairs: int = Field(
+            0, ge=0, description="training pairs; 0 is all of a corpus, and 5,000 of the embedded pair"
+        )
         subset_seed: int = Field(0, ge=0, lt=2**63, description="which pairs of a corpus these are; smaller are nested")
         drop_overlap: bool = Field(
             True, description="leave out training pairs with a source or target of another split"
@@ -71,7 +85,9 @@ class Translation(Task):
             0, ge=0, description="words of a source in training, longer ones are tests; 0: no bound"
         )
         max_subwords: int = Field(0, ge=0, description="leave out training pairs with more on a side; 0: no bound")
-        subword_vocab_size: int = Field(-1, ge=-1, description="most subwords; -1 goes by the number of pairs, 0 is whole words")
+        subword_vocab_size: int = Field(
+            -1, ge=-1, description="most subwords; -1 goes by the number of pairs, 0 is whole words"
+        )
         shared_subwords: bool = Field(True, description="one list of subwords for both languages, not one for each")
         subword_pairs: int = Field(0, ge=0, description="pairs that subwords are learnt from; 0: those trained on")
         lowercase: bool = Field(False, description="lowercase all text of a corpus, references too")
@@ -170,7 +186,11 @@ class Translation(Task):
     def _plain(self, sequences: Iterable[Tokens]) -> list[str]:
         """Text as it is scored: without blanks in languages that have none, where a corpus puts them between words."""
         texts = map(self.text, sequences)
-        return ["".join(text.split()) for text in texts] if _code(self._config.target_language) in UNSPACED else list(texts)
+        return (
+            ["".join(text.split()) for text in texts]
+            if _code(self._config.target_language) in UNSPACED
+            else list(texts)
+        )
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU
@@ -204,7 +224,9 @@ def _sizes(examples: Sequence[Example]) -> dict[str, int]:
 def _check(config: Translation.Config) -> None:
     """`UserError` for settings that exclude each other or would be without effect."""
     if 0 < config.subword_vocab_size < BYTES:
-        raise UserError(f"data.subword_vocab_size must be -1, 0 or at least {BYTES} (the bytes), but is {config.subword_vocab_size}")
+        raise UserError(
+            f"data.subword_vocab_size must be -1, 0 or at least {BYTES} (the bytes), but is {config.subword_vocab_size}"
+        )
     if config.split == "embedded":
         for key in (*CORPUS_ONLY, "bleu_tokenizer"):
             if getattr(config, key) != type(config).model_fields[key].default:
@@ -230,7 +252,9 @@ def _tokenize(config: Translation.Config, train: Sequence[Row]) -> str:
         return config.bleu_tokenizer
     some = "".join(r.pair.target for r in train[:100])
     if not config.target_language and 3 * len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", some)) > len(some):
-        raise UserError("the targets look Japanese or Chinese: set data.target_language=ja (or zh), or data.bleu_tokenizer")
+        raise UserError(
+            "the targets look Japanese or Chinese: set data.target_language=ja (or zh), or data.bleu_tokenizer"
+        )
     return UNSPACED.get(_code(config.target_language), "13a")
 
 

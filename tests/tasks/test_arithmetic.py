@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arithmetic import ANSWER, SPLIT_SCHEMES, MOST_DIGITS, Arithmetic
+from tasks.arithmetic import ANSWER, SPLIT_SCHEMES, MAX_DIGITS, Arithmetic
 from tasks.errors import UserError
-from tasks.generated import spans
+from tasks.generated import parse_spans
 
 FORMATS = ("plain", "padded", "reversed")
 every = pytest.mark.parametrize("split", SPLIT_SCHEMES)
@@ -198,7 +198,7 @@ def test_every_cell_of_the_grid_of_digits_is_trained_on_and_tested(split):
     }
     grid = set(product((1, 2, 3), repeat=2))
     assert cells["train"] == cells["test"] == grid
-    for span in spans(task.config.test_length):
+    for span in parse_spans(task.config.test_length):
         size = span.last
         assert cells[f"test_{size}_{size}"] == {
             cell for cell in product(range(1, size + 1), repeat=2) if max(cell) == size
@@ -275,9 +275,9 @@ def test_a_source_may_be_typed_without_blanks():
 
 
 def test_numbers_that_python_does_not_write_are_refused():
-    with pytest.raises(UserError, match=f"at most {MOST_DIGITS} digits, but a range of lengths is '4000-4000'"):
+    with pytest.raises(UserError, match=f"at most {MAX_DIGITS} digits, but a range of lengths is '4000-4000'"):
         made(test_length="4,4000")
-    assert made("multiplication").at_length(MOST_DIGITS + 1) == []
+    assert made("multiplication").at_length(MAX_DIGITS + 1) == []
 
 
 def test_a_modulus_of_more_digits_than_the_operands_is_padded_to():

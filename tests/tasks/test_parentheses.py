@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
 from tasks.errors import UserError
-from tasks.parentheses import Parentheses, Space, swapped, walk, ways
+from tasks.parentheses import Parentheses
+from tasks.parentheses.brackets import swapped
+from tasks.parentheses.sampling import Space, continuations, walk
 
 PAIRS = ("()", "[]", "{}", "<>")
 BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the end
@@ -51,12 +53,12 @@ def every(length, space):
     return [
         s
         for s in product(symbols, repeat=length)
-        if begins(s) and len(rest(s)) in space.ends and space.least <= depth(s) <= space.most
+        if begins(s) and len(rest(s)) in space.ends and space.min_depth <= depth(s) <= space.max_depth
     ]
 
 
 def size(length, space):
-    return ways(length, space)[0][space.least == 0][0]
+    return continuations(length, space)[0][space.min_depth == 0][0]
 
 
 @st.composite
@@ -267,7 +269,7 @@ def test_no_deeper_strings_are_tested_unless_asked_for_and_possible():
     ("data", "message"),
     [
         ({"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6), but is 5"),
-        ({"train_length": "1-2"}, "lengths must reach 3 pairs for recognition, but are 1-2"),
+        ({"train_length": "1-2"}, "at least 3 pairs, but a range is 1-2"),
         ({"split": "recogniton"}, "did you mean 'recognition'?"),
     ],
 )

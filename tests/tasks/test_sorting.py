@@ -134,8 +134,8 @@ def test_a_list_longer_than_there_are_items_is_not_drawn():
     [
         ("symbols", {"test_symbols": 20}, "data.test_symbols must be 0 or more than data.symbols (20), but is 20"),
         ("numbers", {"test_digits": 2}, "data.test_digits must be 0 or more than data.digits (3), but is 2"),
-        ("symbols", {"symbols": 12, "duplicates": "never"}, "for lists of 20, but is 'never'"),
-        ("numbers", {"digits": 1, "duplicates": "never"}, "data.digits 1 makes 10 different items"),
+        ("symbols", {"symbols": 12, "duplicates": "never"}, "lists of 20 items"),
+        ("numbers", {"digits": 1, "duplicates": "never"}, "10 different items of data.digits=1"),
         ("number", {}, "did you mean 'numbers'?"),
     ],
 )

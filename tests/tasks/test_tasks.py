@@ -447,7 +447,7 @@ def test_jsonl_is_written_as_utf_8(tmp_path):
 def test_an_export_refuses_a_folder_that_is_there(tmp_path):
     (tmp_path / "mine").write_text("keep me")
     for out in (tmp_path, tmp_path / "mine"):
-        with pytest.raises(UserError, match=f"--out must not be there yet, but is: {out}"):
+        with pytest.raises(UserError, match=f"{out} already exists"):
             write_datasets(toy(), out, "jsonl")
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     assert (tmp_path / "mine").read_text() == "keep me"

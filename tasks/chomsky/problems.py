@@ -1,0 +1,234 @@
+"""The fifteen problems of Deletang et al. 2022 (arXiv 2207.02098, app. A): one function each draws an example.
+
+Each function takes a random generator and the number of source tokens.
+"""
+
+import math
+import operator
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import NamedTuple
+
+from tasks.base import Tokens
+
+BITS = "01"
+MODULUS = 5  # of the arithmetic; also the length of the cycle and the size of the alphabet of bucket_sort
+DIGITS = "01234"
+MOVES = {"+1": 1, "-1": -1, "0": 0}
+POP, PUSH = "pop", {"push0": "0", "push1": "1"}
+MISSING, BLANK = "_", "#"
+
+REGULAR, CONTEXT_FREE, CONTEXT_SENSITIVE = "regular", "deterministic context-free", "context-sensitive"
+
+
+class Pair(NamedTuple):
+    """A source and its target."""
+
+    source: Tokens
+    target: Tokens
+
+
+def string(random: Random, length: int, alphabet: str = BITS) -> str:
+    """Draw a uniform string."""
+    return "".join(random.choices(alphabet, k=length))
+
+
+def answer(odd: bool) -> Tokens:
+    """Return the target of problems that ask for odd or even."""
+    return ("odd",) if odd else ("even",)
+
+
+def even_pairs(random: Random, length: int) -> Pair:
+    """Use that the symbol changes an odd number of times if and only if the last differs from the first."""
+    bits = string(random, length)
+    return Pair(tuple(bits), answer(bits[0] != bits[-1]))
+
+
+def parity(random: Random, length: int) -> Pair:
+    bits = string(random, length)
+    return Pair(tuple(bits), answer(bits.count("1") % 2 == 1))
+
+
+def cycle_navigation(random: Random, length: int) -> Pair:
+    moves = tuple(random.choices(tuple(MOVES), k=length))
+    return Pair(moves, (str(sum(map(MOVES.__getitem__, moves)) % MODULUS),))
+
+
+def modular_arithmetic(random: Random, length: int) -> Pair:
+    """Draw alternating digits and operators; `*` binds more tightly than `+` and `-`."""
+    digits, operators = random.choices(range(MODULUS), k=length // 2 + 1), random.choices("+-*", k=length // 2)
+    total, term = 0, digits[0]  # `term` is the current product with its sign
+    source = [str(digits[0])]
+    for sign, digit in zip(operators, digits[1:], strict=True):
+        source += sign, str(digit)
+        if sign == "*":
+            term = term * digit % MODULUS
+        else:
+            total, term = total + term, digit if sign == "+" else -digit
+    return Pair(tuple(source), (str((total + term) % MODULUS),))
+
+
+def reverse_string(random: Random, length: int) -> Pair:
+    bits = string(random, length)
+    return Pair(tuple(bits), tuple(reversed(bits)))
+
+
+def stack_manipulation(random: Random, length: int) -> Pair:
+    """Draw a stack from bottom to top, then actions; the target is the final stack from top to bottom.
+
+    All lengths except 1 have an action. Popping an empty stack changes nothing.
+    """
+    height = random.randint(1, max(1, length - 1))
+    stack = random.choices(BITS, k=height)
+    actions = random.choices((POP, *PUSH), k=length - height)
+    source = (*stack, *actions)
+    for action in actions:
+        if action != POP:
+            stack.append(PUSH[action])
+        elif stack:
+            stack.pop()
+    return Pair(source, tuple(reversed(stack)))
+
+
+class Expression(NamedTuple):
+    """An expression of one-character symbols and its value modulo 5."""
+
+    text: str
+    value: int
+
+
+OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul}
+
+
+def expression(random: Random, length: int, operators: str) -> Expression:
+    """Draw from the paper's grammar: `d`, `-d`, `(d)` or `(-d)` up to four symbols, else `(left operator right)`.
+
+    The length of `left` is uniform over all lengths that leave a symbol for `right`.
+    """
+    if length < 5:
+        digit = random.choice(DIGITS)
+        text = f"-{digit}" if length % 2 == 0 else digit
+        value = -int(digit) if length % 2 == 0 else int(digit)
+        return Expression(text if length < 3 else f"({text})", value % MODULUS)
+    cut = random.randint(1, length - 4)
+    left, right = expression(random, cut, operators), expression(random, length - 3 - cut, operators)
+    sign = random.choice(operators)
+    return Expression(f"({left.text}{sign}{right.text})", OPERATIONS[sign](left.value, right.value) % MODULUS)
+
+
+def modular_arithmetic_brackets(random: Random, length: int) -> Pair:
+    text, value = expression(random, length, "+-*")
+    return Pair(tuple(text), (str(value),))
+
+
+def solve_equation(random: Random, length: int) -> Pair:
+    """Replace one digit by an unknown. As in the paper's experiments there is no `*`, so the solution is unique."""
+    text, value = expression(random, length - 2, "+-")
+    place = random.choice([index for index, symbol in enumerate(text) if symbol.isdigit()])
+    return Pair((*text[:place], "x", *text[place + 1 :], "=", str(value)), (text[place],))
+
+
+def duplicate_string(random: Random, length: int) -> Pair:
+    bits = string(random, length)
+    return Pair(tuple(bits), tuple(bits * 2))
+
+
+def missing_duplicate(random: Random, length: int) -> Pair:
+    """Draw a string written twice with one symbol missing, the target; odd lengths end with a blank."""
+    twice = string(random, length // 2) * 2
+    place = random.randrange(len(twice))
+    source = twice[:place] + MISSING + twice[place + 1 :] + BLANK * (length % 2)
+    return Pair(tuple(source), (twice[place],))
+
+
+def odds_first(random: Random, length: int) -> Pair:
+    """Move the first, third, ... symbol to the front, as in the paper's text; its code starts with the second."""
+    bits = string(random, length)
+    return Pair(tuple(bits), tuple(bits[::2] + bits[1::2]))
+
+
+def little_endian(number: int, digits: int = 1) -> str:
+    """Return binary digits, the least significant first, padded with zeros at the end to `digits`."""
+    return f"{number:0{digits}b}"[::-1]
+
+
+def binary(random: Random, length: int, sign: str) -> Pair:
+    """Draw two positive numbers, least significant digit first; operands may end with zeros, the result may not.
+
+    The number of digits of the first operand is uniform; each number is uniform given its number of digits.
+    """
+    digits = random.randint(1, length - 2)
+    others = length - 1 - digits
+    first, second = random.randint(1, 2**digits - 1), random.randint(1, 2**others - 1)
+    source = little_endian(first, digits) + sign + little_endian(second, others)
+    return Pair(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
+
+
+def compute_sqrt(random: Random, length: int) -> Pair:
+    """Draw a positive number, most significant digit first; its root has half as many digits, rounded up."""
+    number = random.randint(1, 2**length - 1)
+    return Pair(tuple(f"{number:0{length}b}"), tuple(f"{math.isqrt(number):0{(length + 1) // 2}b}"))
+
+
+def bucket_sort(random: Random, length: int) -> Pair:
+    symbols = string(random, length, DIGITS)
+    return Pair(tuple(symbols), tuple(sorted(symbols)))
+
+
+class Problem(NamedTuple):
+    """A problem of the paper. Its lengths are `min_length`, `min_length + step`, `min_length + 2 * step`, ..."""
+
+    level: str
+    description: str
+    draw: Callable[[Random, int], Pair]
+    min_length: int = 1
+    step: int = 1
+
+    def has(self, length: int) -> bool:
+        """Return whether sources of this length exist."""
+        return length >= self.min_length and (length - self.min_length) % self.step == 0
+
+    @property
+    def lengths(self) -> str:
+        """The first lengths, as text."""
+        return ", ".join(str(self.min_length + self.step * number) for number in range(3)) + ", ..."
+
+
+PROBLEMS = {
+    "even_pairs": Problem(REGULAR, "whether 01 and 10 together occur an even number of times", even_pairs),
+    "parity": Problem(REGULAR, "whether the number of 1s is even or odd", parity),
+    "cycle_navigation": Problem(
+        REGULAR, "the final position after moves on a cycle of five positions", cycle_navigation
+    ),
+    "modular_arithmetic": Problem(
+        REGULAR, "the value modulo 5 of a sum without brackets, of odd length", modular_arithmetic, step=2
+    ),
+    "reverse_string": Problem(CONTEXT_FREE, "the string in reverse order", reverse_string),
+    "stack_manipulation": Problem(
+        CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom", stack_manipulation
+    ),
+    "modular_arithmetic_brackets": Problem(
+        CONTEXT_FREE, "the value modulo 5 of a bracketed expression", modular_arithmetic_brackets
+    ),
+    "solve_equation": Problem(CONTEXT_FREE, "the unknown of an equation modulo 5", solve_equation, min_length=3),
+    "duplicate_string": Problem(CONTEXT_SENSITIVE, "the string, written twice", duplicate_string),
+    "missing_duplicate": Problem(
+        CONTEXT_SENSITIVE, "the symbol missing from a string written twice", missing_duplicate, min_length=2
+    ),
+    "odds_first": Problem(CONTEXT_SENSITIVE, "the symbols at odd positions, then those at even positions", odds_first),
+    "binary_addition": Problem(
+        CONTEXT_SENSITIVE,
+        "the sum of two numbers, least significant digit first",
+        partial(binary, sign="+"),
+        min_length=3,
+    ),
+    "binary_multiplication": Problem(
+        CONTEXT_SENSITIVE,
+        "the product of two numbers, least significant digit first",
+        partial(binary, sign="*"),
+        min_length=3,
+    ),
+    "compute_sqrt": Problem(CONTEXT_SENSITIVE, "the binary square root, rounded down", compute_sqrt),
+    "bucket_sort": Problem(CONTEXT_SENSITIVE, "a string of five symbols in sorted order", bucket_sort),
+}

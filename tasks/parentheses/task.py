@@ -1,0 +1,114 @@
+"""Balanced brackets of k types, Dyck-k (Chomsky & Schützenberger 1963), of bounded depth (Hewitt et al. 2020).
+
+    ( [ ] ) [ ]    ->  balanced       (recognition)
+    ( [ ) ] [ ]    ->  unbalanced
+    ( [ ] [ (      ->  ) ] )          (completion)
+    ( [ ] ) [      ->  ) ] ) - ]      (next_symbols)
+
+Strings are uniform among all strings of their length and depth (arXiv 2010.07515 bounds the depth; arXiv 1911.03329
+predicts the next symbols). `length` is the number of symbols of a prefix; for recognition, where strings have an even
+length, it is the number of *pairs*.
+
+An unbalanced string is a balanced string with two inner symbols swapped. So the length, the count of each bracket, and
+the first and last symbol have the same distribution for both answers, and counting cannot separate them. Swaps that put
+an opening bracket next to a closing bracket of another type are avoided if possible, so pairs of neighbours reveal
+little. The swap depends only on the string, so each string has one unbalanced partner. Two strings can share a partner;
+therefore most strings are balanced where nearly all strings are drawn (up to about 5 pairs).
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from pydantic import Field
+
+from tasks.base import Tag, Tokens
+from tasks.errors import UserError
+from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
+from tasks.parentheses.brackets import fault, follows, shape, swapped
+from tasks.parentheses.sampling import Space, walk
+
+SPLIT_SCHEMES = {
+    "recognition": "whether a string is balanced; half of the strings have two symbols swapped; lengths are in pairs",
+    "completion": "the shortest string that closes all open brackets of a prefix",
+    "next_symbols": "after each symbol of a prefix, the closing bracket that may follow, or - if none may follow",
+}
+DEEPER = "test_depth"  # test split of the train lengths with strings deeper than all in training
+MIN_PAIRS = 3  # with fewer pairs, a swap of inner symbols may leave a string balanced
+
+
+class Parentheses(Generated):
+    """Classify, complete or continue strings of brackets; examples are at the top of this file."""
+
+    version = 1
+
+    class Config(GeneratedConfig):
+        split: str = Field("recognition", description="recognition, completion or next_symbols")
+        train_length: LengthRange = Field(
+            "1-30", description="range of train lengths: symbols, or pairs for recognition"
+        )
+        test_length: LengthRanges = Field("31-40,41-60", description="further test lengths; each range is a test split")
+        bracket_types: int = Field(2, ge=1, le=4, description="number of bracket types, the k of Dyck-k")
+        train_depth: int = Field(6, ge=2, le=100, description="maximum depth in all splits except test_depth")
+        test_depth: int = Field(
+            10,
+            ge=0,
+            le=100,
+            description="maximum depth in the split test_depth, where all strings exceed train_depth; 0: no such split",
+        )
+
+    config: Config
+
+    @classmethod
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
+
+    def check(self) -> None:
+        super().check()
+        config = self.config
+        if 0 < config.test_depth <= config.train_depth:
+            allowed = f"0 or more than data.train_depth ({config.train_depth})"
+            raise UserError(f"data.test_depth must be {allowed}, but is {config.test_depth}")
+        for span in (self.train_span, *parse_spans(config.test_length)):
+            if config.split == "recognition" and span.last < MIN_PAIRS:
+                raise UserError(
+                    f"recognition needs lengths of at least {MIN_PAIRS} pairs, but a range is {span}: "
+                    "a swap in a shorter string may leave it balanced"
+                )
+
+    def extra_tests(self) -> Sequence[str]:
+        """Return `test_depth` if the train lengths allow strings that deep."""
+        room = self.train_span.last > self.config.train_depth
+        return (DEEPER,) if self.config.test_depth and room else ()
+
+    def tokens(self, text: str) -> Tokens:
+        """Return each character except blanks as a token: `([])` and `( [ ] )` are the same."""
+        return tuple("".join(text.split()))
+
+    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+        symbols = 2 * length if self.config.split == "recognition" else length
+        drawn = walk(random, symbols, self._space(split))
+        if drawn is None:
+            return None
+        string, closing = drawn
+        tags = shape(string + closing)
+        if self.config.split == "recognition":
+            return self._labelled(random, string, tags)
+        return Drawn(string, closing if self.config.split == "completion" else follows(string), tags)
+
+    def _space(self, split: str) -> Space:
+        config = self.config
+        least, most = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
+        ends = {"recognition": range(1), "completion": range(1, most + 1), "next_symbols": range(most + 1)}
+        return Space(config.bracket_types, least, most, ends[config.split])
+
+    def _labelled(self, random: Random, string: Tokens, tags: dict[str, Tag]) -> Drawn | None:
+        """Return the string or its unbalanced partner, both with the string's tags.
+
+        Return None if the string has no partner, so that both answers keep the same counts of symbols.
+        """
+        partner = swapped(string, self.config.seed)
+        if partner is None:
+            return None
+        if random.random() < 0.5:
+            return Drawn(string, ("balanced",), {"answer": "balanced", "fault": "none", **tags})
+        return Drawn(partner, ("unbalanced",), {"answer": "unbalanced", "fault": fault(partner), **tags})
