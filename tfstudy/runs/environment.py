@@ -10,33 +10,33 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from tfstudy.runs.identity import Identity
+from tfstudy.runs.schema import Environment
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
 # Modules whose code can change a result, if only by rounding or the order of random draws.
 NUMERIC = ("tasks.", "tfstudy.models.", "tfstudy.data.", "tfstudy.training.", "tfstudy.evaluation.")
 
 
-def environment(identity: Identity, device: str, threads: int) -> dict[str, Any]:
+def environment(identity: Identity, device: str, threads: int) -> Environment:
     """Return an entry of `env.json`. `device` is the name of the processor, `threads` their number per process.
 
     Of the entry only `settings`, `data` and `code_versions` are part of the run's identity.
     """
-    return {
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "commit": commit(),
-        "platform": platform.platform(),
-        "device": device,
-        "threads": threads,
-        "processors": os.cpu_count(),
-        "arguments": sys.argv[1:],
-        "settings": identity.settings,
-        "data": identity.data,
-        "code_versions": dict(identity.versions),
-        "syntax_trees": code_digests(),
-    }
+    return Environment(
+        versions={"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        commit=commit(),
+        platform=platform.platform(),
+        device=device,
+        threads=threads,
+        processors=os.cpu_count(),
+        arguments=sys.argv[1:],
+        settings=identity.settings,
+        data=identity.data,
+        code_versions=dict(identity.versions),
+        syntax_trees=code_digests(),
+    )
 
 
 def code_digests() -> dict[str, str]:

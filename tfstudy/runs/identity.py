@@ -16,7 +16,7 @@ class Identity(NamedTuple):
 
     hash: str  # sha256 of all that follows
     experiment: str  # the same without the seed: replications of each other share it
-    settings: Tree  # of the config, those that differ from their default
+    settings: Tree  # of the config, those that differ from their default, and the seed
     data: str  # the fingerprint of the data
     versions: Mapping[str, int]  # declared by the code: task, model, training, evaluation
 
@@ -27,7 +27,7 @@ def identify(config: RunConfig, data: str, versions: Mapping[str, int]) -> Ident
     Settings that equal their default and versions that are 1 are left out of the hash, so that a new key or a new
     version changes no hash. Changing a default therefore requires raising a version (tests/config/golden_defaults.py).
     """
-    settings = settings_of(config)
+    settings = settings_of(config) | {"seed": config.seed}
     raised = {name: version for name, version in versions.items() if version != 1}
 
     def digest(tree: Tree) -> str:

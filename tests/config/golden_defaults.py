@@ -1,0 +1,81 @@
+"""The defaults of all settings, kept in golden/defaults.json: changing one requires raising the version beside it.
+
+    python -m tests.config.golden_defaults          write the file again, after adding a key or raising a version
+
+The hash of a run leaves out the settings that equal their default. If a default changed while its version did not, old
+and new runs would share a hash although their settings differ.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+import tasks
+from tfstudy import models
+from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
+from tfstudy.evaluation import version as evaluation
+from tfstudy.training import version as training
+
+PATH = Path(__file__).parent / "golden" / "defaults.json"
+REQUIRED = "(required)"
+SECTIONS = ("task", "data", "arch", "model", "train", "decode", "eval")  # of RunConfig: their keys are listed apart
+Golden = dict[str, dict[str, Any]]  # owner to {"version": 1, "defaults": {key: value}}
+
+
+def current() -> Golden:
+    """Return each version with the defaults that it covers, by the file in which the version is declared."""
+    top = {key: value for key, value in defaults(RunConfig, "").items() if key not in SECTIONS}
+    owners: Golden = {
+        "tfstudy/training/version.py": entry(training.VERSION, {**defaults(TrainConfig, "train."), **top}),
+        "tfstudy/evaluation/version.py": entry(
+            evaluation.VERSION, {**defaults(DecodeConfig, "decode."), **defaults(EvalConfig, "eval.")}
+        ),
+    }
+    for name in models.names():
+        owners[f"tfstudy/models/{name}.py"] = entry(models.find(name).version, defaults(models.find(name).Config, "model."))
+    for name in tasks.names():
+        owners[f"tasks/{name}"] = entry(tasks.find(name).version, defaults(tasks.find(name).Config, "data."))
+    return owners
+
+
+def entry(version: int, keys: dict[str, Any]) -> dict[str, Any]:
+    return {"version": version, "defaults": keys}
+
+
+def defaults(section: type[BaseModel], prefix: str) -> dict[str, Any]:
+    """Return every key of a section with its default."""
+    values = section.model_construct().model_dump(mode="json", warnings=False)
+    return {f"{prefix}{key}": values.get(key, REQUIRED) for key in section.model_fields}
+
+
+def violations(golden: Golden, now: Golden) -> list[str]:
+    """Return a line for each default that changed although its version was not raised."""
+    lines = []
+    for owner in golden.keys() & now.keys():
+        before, after = golden[owner], now[owner]
+        changed = {
+            key: value
+            for key, value in after["defaults"].items()
+            if key in before["defaults"] and json.dumps(before["defaults"][key]) != json.dumps(value)
+        }
+        if after["version"] < before["version"] or (changed and after["version"] == before["version"]):
+            what = "; ".join(f"{key}: {before['defaults'][key]} -> {value}" for key, value in changed.items())
+            lines.append(
+                f"{what or 'the version was lowered'}: changing a default requires raising the version in {owner} "
+                f"above {before['version']}; then run `python -m tests.config.golden_defaults`"
+            )
+    return sorted(lines)
+
+
+def read() -> Golden:
+    golden: Golden = json.loads(PATH.read_text())
+    return golden
+
+
+if __name__ == "__main__":
+    if problems := violations(read() if PATH.exists() else {}, current()):
+        sys.exit("\n".join(problems))
+    PATH.write_text(json.dumps(current(), indent=1) + "\n")

@@ -1,0 +1,80 @@
+"""A default can't change without raising a version, and a new key with a default changes no hash."""
+
+import copy
+
+from pydantic import Field
+
+from tests.config.golden_defaults import current, read, violations
+from tfstudy import models
+from tfstudy.config.resolve import resolve
+from tfstudy.config.schema import RunConfig, TrainConfig
+from tfstudy.runs.identity import identify
+
+TRAINING, LSTM = "tfstudy/training/version.py", "tfstudy/models/lstm.py"
+TREE = {"task": "scan", "arch": "lstm", "model": {"hidden": 7}, "train": {"steps": 100}}
+VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
+
+
+def test_no_default_changed_without_raising_its_version():
+    assert violations(read(), current()) == []
+
+
+def test_the_golden_file_lists_all_defaults_and_versions():
+    assert read() == current(), "a key or a version is new: run `python -m tests.config.golden_defaults`"
+
+
+def test_a_changed_default_is_refused_until_its_version_is_raised():
+    changed = copy.deepcopy(read())
+    changed[TRAINING]["defaults"]["train.steps"] = 4000
+    [line] = violations(read(), changed)
+    for fact in ("train.steps", "3000", "4000", "requires raising the version", TRAINING, "golden_defaults"):
+        assert fact in line
+    changed[TRAINING]["version"] += 1
+    assert violations(read(), changed) == []
+
+
+def test_a_default_of_an_architecture_or_a_task_is_guarded_too():
+    for owner, key, value in ((LSTM, "model.dropout", 0.2), ("tasks/scan", "data.split", "length")):
+        changed = copy.deepcopy(read())
+        changed[owner]["defaults"][key] = value
+        [line] = violations(read(), changed)
+        assert key in line
+        assert owner in line
+
+
+def test_a_key_that_was_required_may_not_silently_get_a_default():
+    before = copy.deepcopy(read())
+    before["tasks/scan"]["defaults"]["data.split"] = "(required)"
+    assert "data.split" in violations(before, read())[0]
+
+
+def test_a_version_may_not_be_lowered():
+    raised = copy.deepcopy(read())
+    raised[LSTM]["version"] += 1
+    assert "lowered" in violations(raised, read())[0]
+
+
+def test_a_new_key_with_a_default_needs_no_new_version_and_changes_no_hash():
+    class WiderTrain(TrainConfig):
+        patience: int = Field(0, description="new")
+
+    class WiderModel(models.find("lstm").Config):
+        gates: str = Field("all", description="new")
+
+    class WiderRun(RunConfig):
+        train: WiderTrain = Field(default_factory=WiderTrain, description="new")
+        profile: bool = Field(False, description="new")
+
+    old = resolve(TREE)
+    sections = {name: getattr(old, name) for name in ("task", "data", "arch", "decode", "eval", "seed", "smoke")}
+
+    def wider(**train: int) -> RunConfig:
+        return WiderRun(**sections, model=WiderModel(**TREE["model"]), train=WiderTrain(**TREE["train"], **train))
+
+    before = identify(old, "data", VERSIONS).hash
+    assert identify(wider(), "data", VERSIONS).hash == before
+    assert identify(wider(), "data", VERSIONS | {"instruments": 1}).hash == before
+    assert identify(wider(patience=1), "data", VERSIONS).hash != before
+    golden = copy.deepcopy(read())
+    del golden[TRAINING]["defaults"]["train.beta2"]
+    assert violations(golden, read()) == []

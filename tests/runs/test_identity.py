@@ -1,0 +1,106 @@
+"""The hash of a run: what changes it, what does not, and that the committed runs still have theirs."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tfstudy.config.resolve import overrides, resolve
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import merge
+from tfstudy.runs.environment import code_digest, code_digests, environment
+from tfstudy.runs.identity import Identity, identify, settings_of
+
+VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
+COMMITTED = sorted(path.parent for path in Path(__file__).parents[2].glob("results/*/*/*/s*/result.json"))
+
+
+def config(*assignments: str) -> RunConfig:
+    return resolve(merge({"task": "scan", "arch": "lstm"}, overrides(assignments)))
+
+
+def identity(*assignments: str, data: str = "d", **versions: int) -> Identity:
+    return identify(config(*assignments), data, VERSIONS | versions)
+
+
+@pytest.mark.parametrize(
+    "assignment",
+    [
+        "seed=1",
+        "model.dim=64",
+        "train.steps=1",
+        "data.split=length",
+        "decode.beam_size=5",
+        "eval.max_examples=3",
+        "smoke=true",
+    ],
+)
+def test_every_section_of_the_config_is_part_of_the_hash(assignment):
+    assert identity(assignment).hash != identity().hash
+
+
+def test_the_task_and_the_architecture_are_part_of_the_hash():
+    trees = [{"task": "scan", "arch": "lstm"}, {"task": "scan", "arch": "cnn"}, {"task": "copying", "arch": "lstm"}]
+    assert len({identify(resolve(tree), "d", VERSIONS).hash for tree in trees}) == 3
+
+
+def test_data_and_raised_versions_are_part_of_the_hash():
+    hashes = [identity().hash, identity(data="other").hash, *(identity(**{name: 2}).hash for name in VERSIONS)]
+    assert len(set(hashes)) == len(hashes)
+
+
+def test_runs_that_differ_in_their_seed_share_an_experiment_and_no_hash():
+    first, second = identity("seed=0"), identity("seed=1")
+    assert first.experiment == second.experiment != identity("model.dim=64").experiment
+    assert len({first.hash, second.hash, first.experiment}) == 3
+
+
+def test_locations_of_data_are_not_part_of_the_hash():
+    assert identity("data.root=here").hash == identity("data.hub=there").hash == identity().hash
+
+
+def test_the_way_a_value_is_written_does_not_change_the_hash():
+    assert identity("train.learning_rate=1e-2").hash == identity("train.learning_rate=0.01").hash
+    assert identity("train.gradient_clip_norm=2").hash == identity("train.gradient_clip_norm=2.0").hash
+
+
+@pytest.mark.parametrize("assignment", ["train.steps=3000", "train.gradient_clip_norm=1", "model.dim=128", "seed=0"])
+def test_a_setting_that_equals_its_default_changes_nothing(assignment):
+    assert settings_of(config(assignment)) == settings_of(config()) == {"task": "scan", "arch": "lstm"}
+    assert identity(assignment).hash == identity().hash
+
+
+def test_settings_are_listed_by_section_if_they_differ_from_their_default():
+    settings = identity("train.steps=7", "data.root=here", "model.hidden=9").settings
+    assert settings == {"task": "scan", "arch": "lstm", "model": {"hidden": 9}, "train": {"steps": 7}, "seed": 0}
+
+
+def test_the_hash_is_a_fixed_function_of_settings_data_and_versions():
+    found = identity("train.steps=7")
+    assert found.hash == "2c3cf88f10f5f0f787687bc9b776a3733bf2c5076365cac4db55ae6c48fa043f"
+    assert identity("train.steps=7", training=2).hash != found.hash
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: "/".join(path.parts[-4:]))
+def test_committed_runs_keep_their_hash_and_name(path):
+    result, [*_, entry] = (json.loads((path / name).read_text()) for name in ("result.json", "env.json"))
+    text = (path / "config.yaml").read_text()
+    found = identify(resolve(yaml.safe_load(text)), entry["data"], entry["code_versions"])
+    assert (result["run"], result["experiment"]) == (found.hash, found.experiment)
+    assert path.name == f"s{result['seed']}-{found.hash[:8]}"
+    assert text.startswith(f"# tfstudy run {found.hash}\n")
+    assert re.fullmatch(r"s\d+-[0-9a-f]{8}", result.get("former", path.name))
+    assert entry["settings"] == found.settings
+
+
+def test_the_environment_records_settings_versions_and_code_but_no_torch_is_needed():
+    import tasks.scan  # noqa: F401
+
+    found = environment(identity("train.steps=7"), "a device", 3)
+    assert found.settings["train"] == {"steps": 7}
+    assert (found.data, found.device, found.threads) == ("d", "a device", 3)
+    assert found.code_versions == VERSIONS
+    assert found.syntax_trees["tasks.scan"] == code_digests()["tasks.scan"] == code_digest("tasks.scan")
+    assert code_digest("tasks.none") == code_digest("nowhere.none") == ""
