@@ -1,35 +1,36 @@
 """Examples as padded integer tensors, and batches of them."""
 
+import copy
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
 from tasks.base import Example
-from tfstudy.data.ragged import cut, share
+from tfstudy.data.ragged import least_padding, split_evenly
 from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
 
 
-class Rows(NamedTuple):
-    """Padded token ids of rows of like length. `target` starts with BOS and both end with EOS."""
+class PaddedRows(NamedTuple):
+    """Padded token ids of some examples. Targets start with BOS; sources and targets end with EOS."""
 
-    source: Tensor  # (rows, source)
-    target: Tensor  # (rows, target)
+    source: Tensor  # (batch, source)
+    target: Tensor  # (batch, target)
 
 
 class Batch(NamedTuple):
-    """Rows that make one gradient. The sum of losses is that of the whole padded batch, with less padding.
+    """The examples of one gradient, as micro-batches of about equal cost, each of several ragged groups.
 
-    Parts have about as many tokens each and may be computed side by side, each in one pass over its rectangles.
+    The loss is that of the whole padded batch, computed with less padding. Micro-batches may be computed in parallel.
     """
 
-    parts: tuple[tuple[Rows, ...], ...]
-    tokens: float  # labels of all parts on all devices (EOS counts, padding and BOS don't), over the number of devices
+    micro_batches: tuple[tuple[PaddedRows, ...], ...]
+    tokens: float  # target tokens on all devices (EOS counts; padding and BOS do not), divided by the number of devices
 
 
 class Encoded:
-    """One split as tensors; `rows(index)` cuts a batch to its own longest source and target."""
+    """A split as tensors: `source` and `target` (examples, longest), and their lengths with BOS and EOS (examples,)."""
 
     def __init__(self, examples: Sequence[Example], source_vocab: Vocab, target_vocab: Vocab) -> None:
         self.source, self.source_lengths = pad([[*source_vocab.encode(e.source), EOS] for e in examples])
@@ -38,35 +39,36 @@ class Encoded:
     def __len__(self) -> int:
         return len(self.source_lengths)
 
-    def to(self, device: torch.device) -> "Encoded":
-        """The same split with its ids on `device`; the lengths stay on the CPU, where shapes are decided."""
-        self.source, self.target = self.source.to(device), self.target.to(device)
-        return self
+    def to(self, device: torch.device) -> Self:
+        """Return the same split with its ids on `device`. The lengths stay on the CPU, where shapes are decided."""
+        moved = copy.copy(self)
+        moved.source, moved.target = self.source.to(device), self.target.to(device)
+        return moved
 
-    def rows(self, index: Tensor) -> Rows:
-        """These rows (a CPU index), padded to the longest of them."""
+    def rows(self, index: Tensor) -> PaddedRows:
+        """Return the rows of a CPU index, padded to the longest source and the longest target among them."""
         source_length, target_length = int(self.source_lengths[index].max()), int(self.target_lengths[index].max())
         index = index.to(self.source.device)
-        return Rows(self.source[index, :source_length], self.target[index, :target_length])
+        return PaddedRows(self.source[index, :source_length], self.target[index, :target_length])
 
-    def batch(self, index: Tensor, parts: int = 1, blocks: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
-        """The batch of these rows, or what of it belongs to device `rank` of `ranks`.
+    def batch(self, index: Tensor, micro_batches: int = 1, groups: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
+        """Return the batch of these rows, or the share of device `rank` of `ranks`.
 
-        It has at most so many parts, and each of them at most so many blocks.
+        The batch has at most `micro_batches` micro-batches, and each of these has at most `groups` groups.
         """
-        mine = index[rank::ranks]
-        if parts > 1 or blocks > 1:
-            mine = mine[self.target_lengths[mine].sort(stable=True).indices]
-        source, target = self.source_lengths[mine].numpy(), self.target_lengths[mine].numpy()
-        made = []
-        for start, end in share(source + target, parts):
-            cuts = cut(source[start:end], target[start:end], blocks)
-            made.append(tuple(self.rows(mine[start + first : start + last]) for first, last in cuts))
-        return Batch(tuple(made), float(self.target_lengths[index].sum() - len(index)) / ranks)
+        rows = index[rank::ranks]
+        if micro_batches > 1 or groups > 1:
+            rows = rows[self.target_lengths[rows].sort(stable=True).indices]
+        source, target = self.source_lengths[rows].numpy(), self.target_lengths[rows].numpy()
+        parts = []
+        for start, end in split_evenly(source + target, micro_batches):
+            ranges = least_padding(source[start:end], target[start:end], groups)
+            parts.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
+        return Batch(tuple(parts), float(self.target_lengths[index].sum() - len(index)) / ranks)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Ids as one tensor (row, longest), filled with PAD, and the lengths (row,)."""
+    """Return ids as one tensor (row, longest), filled with PAD, and the lengths (row,)."""
     lengths = torch.tensor([len(s) for s in sequences], dtype=torch.long)
     longest = int(lengths.max()) if len(lengths) else 0
     out = torch.full((len(sequences), longest), PAD, dtype=torch.long)

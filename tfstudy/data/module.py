@@ -1,18 +1,22 @@
 """TaskData: any task as a LightningDataModule."""
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
+from typing import Self
 
 from lightning.pytorch import LightningDataModule
 
 from tasks.base import Example, Task
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import Batch, Encoded
-from tfstudy.data.ragged import BLOCKS, PARTS
+from tfstudy.data.ragged import GROUPS, micro_batch_count
 from tfstudy.data.vocabulary import Vocab
+
+VALIDATION_BATCH_SIZE = 256
 
 
 class Loader:
-    """What Lightning iterates: `count` batches from number `first()` on, asked for anew at every pass."""
+    """The batches of one epoch. At the start of every pass, `first` is called for the number of the first batch."""
 
     def __init__(self, count: int, first: Callable[[], int], batch: Callable[[int], Batch]) -> None:
         self._count, self._first, self._batch = count, first, batch
@@ -26,12 +30,14 @@ class Loader:
 
 
 class TaskData(LightningDataModule):
-    """Any task for a `lightning.Trainer`: its vocabularies, its splits as tensors, batches by `Batches`.
+    """The data of a task for training with a `lightning.Trainer` (or with `training.fit`).
 
-    An epoch is a pass over the train split, or `epoch` batches if that is set; the first is number `first_epoch`. A
-    batch is computed in at most `parts` parts, with 1 as a padded whole; 0 means `PARTS` on a CPU, where padding costs
-    most, and 1 elsewhere, where the number of kernels does. The validation loader covers the validation split, if any,
-    in batches sorted by length.
+    It builds the vocabularies of the train split, encodes the train and validation splits as tensors, which move to
+    the device as a whole, and yields a `Batch` for each step. The order depends on `seed` only (see `Batches` for
+    `batch_size`, `batch_tokens` and `batching`). By default an epoch is one pass over the train split.
+    `micro_batches` is the maximum number of micro-batches per batch; 1 disables splitting, and 0 is 2 on CPU, where
+    padding costs most, and 1 elsewhere, where the number of kernels does. The validation loader covers the validation
+    split, if the task has one, in batches of similar length.
     """
 
     def __init__(
@@ -41,49 +47,52 @@ class TaskData(LightningDataModule):
         batch_tokens: int = 0,
         batching: str = "random",
         seed: int = 0,
-        parts: int = 0,
+        micro_batches: int = 0,
     ) -> None:
         super().__init__()
         self.task = task
-        self.epoch = self.first_epoch = 0
         self.source_vocab, self.target_vocab = (Vocab(tokens) for tokens in task.vocabulary())
         names = [task.splits().train, *filter(None, [task.splits().validation])]
         self.encoded = {name: self.encode(task.examples(name)) for name in names}
         self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
-        self._parts = parts
+        self.batches_per_epoch = len(self.batches)
+        self._micro_batches = micro_batches
+
+    def with_epochs_of(self, batches: int) -> Self:
+        """Return the same data with epochs of this many batches. The order of the batches stays the same."""
+        other = copy.copy(self)
+        other.batches_per_epoch = batches
+        return other
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Examples as tensors, by this module's vocabularies."""
+        """Encode examples with the vocabularies of this task."""
         return Encoded(examples, self.source_vocab, self.target_vocab)
 
     def setup(self, stage: str) -> None:
-        """Moves the data to the device, once: they are small, and a batch is then an index on it."""
+        """Move the data to the device of the trainer: they are small, and a batch is then an index on the device."""
         if self.trainer:
-            for encoded in self.encoded.values():
-                encoded.to(self.trainer.strategy.root_device)
+            device = self.trainer.strategy.root_device
+            self.encoded = {name: encoded.to(device) for name, encoded in self.encoded.items()}
 
     def train_dataloader(self) -> Loader:
-        count = self.epoch or len(self.batches)
-        return self._loader(self.task.splits().train, self.batches, count, lambda: self._epochs_done() * count)
+        count = self.batches_per_epoch
+        return self._loader(self.task.splits().train, self.batches, count, lambda: self._epoch() * count)
 
     def val_dataloader(self) -> Loader | list[Loader]:
         validation = self.task.splits().validation
         if validation is None:
             return []
-        order = Batches(self.encoded[validation], 256, batching="length")
+        order = Batches(self.encoded[validation], VALIDATION_BATCH_SIZE, batching="length")
         return self._loader(validation, order, len(order), lambda: 0)
 
-    def _epochs_done(self) -> int:
-        return self.first_epoch + (self.trainer.current_epoch if self.trainer else 0)
+    def _epoch(self) -> int:
+        return self.trainer.current_epoch if self.trainer else 0
 
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)
-        encoded, parts = self.encoded[split], self.parts
-        blocks = BLOCKS if parts > 1 else 1
-        return Loader(count, first, lambda number: encoded.batch(batches.index(number), parts, blocks, rank, ranks))
-
-    @property
-    def parts(self) -> int:
-        """The most parts that a batch is computed in, on the device where the data are."""
-        on_cpu = next(iter(self.encoded.values())).source.device.type == "cpu"
-        return self._parts or (PARTS if on_cpu else 1)
+        encoded = self.encoded[split]
+        micro_batches = micro_batch_count(self._micro_batches, encoded.source.device)
+        groups = GROUPS if micro_batches > 1 else 1
+        return Loader(
+            count, first, lambda number: encoded.batch(batches.index(number), micro_batches, groups, rank, ranks)
+        )

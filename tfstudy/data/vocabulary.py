@@ -1,4 +1,4 @@
-"""Tokens to ids and back."""
+"""Vocabularies: tokens to ids and back."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
 
 
 class Vocab:
-    """A fixed list of tokens. Ids 0 to 3 are padding, begin, end and unknown; the others follow in sorted order."""
+    """A vocabulary. Ids 0 to 3 are padding, begin, end and unknown; the tokens follow in sorted order."""
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.tokens = [*SPECIAL, *sorted(set(tokens))]
@@ -20,11 +20,11 @@ class Vocab:
         return token in self._ids
 
     def encode(self, sequence: Sequence[str]) -> list[int]:
-        """Ids, with `UNK` for a token that is not in the vocabulary."""
+        """Return ids, with `UNK` for tokens that are not in the vocabulary."""
         return [self._ids.get(token, UNK) for token in sequence]
 
     def decode(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """Tokens up to the first EOS, which is left out."""
+        """Return the tokens before the first EOS."""
         out: list[str] = []
         for index in ids:
             if index == EOS:

@@ -1,4 +1,4 @@
-"""Multi-head attention over keys and values that are passed in, so that a cache is a value."""
+"""Multi-head attention. Keys and values are passed in, so a cache is a value and not a state of the layer."""
 
 import math
 from collections.abc import Sequence
@@ -9,26 +9,26 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from tfstudy.models.base import Dropout
+from tfstudy.models.layers import Dropout
 from tfstudy.models.positions import RelativePositions
-from tfstudy.models.ragged import Shapes, joined, parted
+from tfstudy.models.ragged import Shapes, flatten_groups, split_groups
 
 
 class KeyValue(NamedTuple):
     """Projected keys and values of the tokens seen so far."""
 
-    keys: Float[Tensor, "batch heads length head"]
-    values: Float[Tensor, "batch heads length head"]
+    keys: Float[Tensor, "batch heads length head_dim"]
+    values: Float[Tensor, "batch heads length head_dim"]
 
     def append(self, other: "KeyValue") -> "KeyValue":
-        """Both, one after the other in time."""
+        """Return the keys and values of both, concatenated in time."""
         if self.keys.shape[2] == 0:
             return other
         return KeyValue(torch.cat([self.keys, other.keys], 2), torch.cat([self.values, other.values], 2))
 
 
 class MultiHeadAttention(nn.Module):
-    """softmax(Q K^T / sqrt(dim / heads)) V, heads side by side (Vaswani et al. 2017, section 3.2)."""
+    """Multi-head attention softmax(Q K^T / sqrt(dim / heads)) V (Vaswani et al. 2017, section 3.2)."""
 
     def __init__(self, dim: int, heads: int, dropout: float = 0.0, relative: bool = False) -> None:
         super().__init__()
@@ -42,40 +42,40 @@ class MultiHeadAttention(nn.Module):
         for layer in (self.query, self.key_value, self.out):
             nn.init.zeros_(layer.bias)
 
-    def project(self, x: Float[Tensor, "positions dim"], places: Shapes) -> list[KeyValue]:
-        """Keys and values of these inputs, a `KeyValue` for each block."""
-        keys, values = (parted(half, places) for half in self.key_value(x).chunk(2, dim=-1))
+    def project(self, x: Float[Tensor, "positions dim"], shapes: Shapes) -> list[KeyValue]:
+        """Project inputs to keys and values, one `KeyValue` for each group."""
+        keys, values = (split_groups(half, shapes) for half in self.key_value(x).chunk(2, dim=-1))
         return [KeyValue(self._split(k), self._split(v)) for k, v in zip(keys, values, strict=True)]
 
     def forward(
         self,
         x: Float[Tensor, "positions dim"],
-        places: Shapes,
+        shapes: Shapes,
         seen: Sequence[KeyValue],
         masks: Sequence[Tensor | None] | None = None,
         causal: bool = False,
     ) -> Float[Tensor, "positions dim"]:
-        """Attention of `x` to `seen`, block by block. With `causal` a block's last query is the newest of its `seen`.
+        """Attend from `x` to the keys and values `seen`, group by group.
 
-        A mask (batch, 1 or heads, 1 or query, keys) is True where a query may look. With `causal` there is none, and no
-        query looks ahead.
+        A mask (batch, 1 or heads, 1 or query, keys) is True where a key is visible. With `causal` no masks are allowed:
+        the last query of a group is at the position of the last key, and no query sees a later key.
         """
         if causal and masks is not None:
-            raise ValueError("masks must be None with causal, but are given")
+            raise ValueError("masks must be None if causal is True")
         attended = [
-            self._attend(self._split(query), known, mask, causal)
-            for query, known, mask in zip(
-                parted(self.query(x), places), seen, masks or [None] * len(places), strict=True
+            self._attend(self._split(query), key_value, mask, causal)
+            for query, key_value, mask in zip(
+                split_groups(self.query(x), shapes), seen, masks or [None] * len(shapes), strict=True
             )
         ]
-        projected: Tensor = self.out(joined([heads.transpose(1, 2).flatten(2) for heads in attended]))
+        projected: Tensor = self.out(flatten_groups([heads.transpose(1, 2).flatten(2) for heads in attended]))
         return projected
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, x.shape[2] // self.heads).transpose(1, 2)
 
     def _attend(self, query: Tensor, seen: KeyValue, mask: Tensor | None, causal: bool) -> Tensor:
-        """One block's weighted values (batch, heads, query, head)."""
+        """Return one group's attended values (batch, heads, query, head_dim)."""
         length, keys = query.shape[2], seen.keys.shape[2]
         bias: Tensor | None = None
         if causal and length > 1 and (keys > length or self.relative):
@@ -85,16 +85,16 @@ class MultiHeadAttention(nn.Module):
             bias = bias / math.sqrt(query.shape[-1])
             if mask is not None:
                 bias = bias.masked_fill(~mask, float("-inf"))
-        dropped = self.training and self.dropout.probability > 0
-        masked = mask if bias is None else bias
-        whole = causal and length > 1 and masked is None
-        if dropped:  # the fused kernel would draw from the global generator
-            if whole:
-                masked = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril()
-            return self._explicit(query, seen, masked)
-        return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=masked, is_causal=whole)
+        mask = mask if bias is None else bias
+        is_causal = causal and length > 1 and mask is None
+        if self.training and self.dropout.probability > 0:  # the fused kernel would draw from the global generator
+            if is_causal:
+                mask = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril()
+            return self._explicit(query, seen, mask)
+        return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=mask, is_causal=is_causal)
 
     def _explicit(self, query: Tensor, seen: KeyValue, mask: Tensor | None) -> Tensor:
+        """Attend with dropout on the weights. A mask that is not boolean is added to the scores."""
         scores = query @ seen.keys.transpose(-1, -2) / math.sqrt(query.shape[-1])
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask

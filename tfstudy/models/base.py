@@ -15,11 +15,11 @@ State = Any  # a NamedTuple of tensors with the batch first, or of tuples of the
 
 
 class Model(nn.Module, ABC):
-    """An encoder-decoder over token ids. Each architecture is one subclass in a file of its own, with a nested `Config`.
+    """An encoder-decoder over token ids. Each architecture is a subclass in a file of its own, with a nested `Config`.
 
     The class attributes hold what the tests, the matching of sizes and the tables need to know of an architecture, so
-    that adding one is adding one file. Padding never reaches a result: the mask hides that of the source, and that of the
-    target comes after all tokens that are scored.
+    that adding one is adding one file. Padding never changes a result: the mask hides that of the source, and that of
+    the target comes after all tokens that are scored.
     """
 
     # Raise it when the same config leads to another distribution of results: another layer or formula, another
@@ -79,8 +79,8 @@ class Model(nn.Module, ABC):
 class RaggedModel(Model):
     """A `Model` that computes several ragged groups in one pass (see `models.ragged`).
 
-    Subclasses define `encode_groups` and `decode_groups` in place of `encode` and `decode`. Each group has its own state,
-    and groups may have decoded different numbers of tokens so far.
+    Subclasses define `encode_groups` and `decode_groups` in place of `encode` and `decode`. Each group has its own
+    state, and groups may have decoded different numbers of tokens so far.
     """
 
     @abstractmethod
@@ -89,7 +89,7 @@ class RaggedModel(Model):
 
     @abstractmethod
     def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
-        """Return the logits (positions, vocab) after all tokens (batch, length) of all groups, and each group's state."""
+        """Return the logits (positions, vocab) after all groups' tokens (batch, length), and each group's state."""
 
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> State:
         return self.encode_groups([source], [source_mask])[0]

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -37,8 +37,8 @@ class CNN(RaggedModel):
     parallel = True
     widths = ("dim", "channels")
     families = ("CNN",)
-    small = {"dim": 16, "channels": 20, "layers": 2, "max_positions": 64}
-    variants = {
+    small: ClassVar = {"dim": 16, "channels": 20, "layers": 2, "max_positions": 64}
+    variants: ClassVar = {
         "kernel4": {"kernel": 4},
         "kernel1": {"kernel": 1},
         "bag": {"kernel": 1, "positions": "none"},
@@ -131,7 +131,7 @@ class GatedConvolution(nn.Conv1d):
         return nn.functional.glu(method(groups), dim=1)
 
     def product(self, groups: Sequence[Tensor]) -> Tensor:
-        """Compute it as one matrix product: on CPU faster than torch's convolution (`benchmarks/models/convolution.py`)."""
+        """Compute it as one matrix product: on CPU faster than torch's (see benchmarks/models/convolution.py)."""
         kernel = self.kernel_size[0]
         windows = [torch.cat([x[:, j : x.shape[1] - kernel + 1 + j] for j in range(kernel)], -1) for x in groups]
         return nn.functional.linear(flatten_groups(windows), self.weight.transpose(1, 2).flatten(1), self.bias)

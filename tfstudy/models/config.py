@@ -4,9 +4,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class ModelConfig(BaseModel):
-    """What every architecture lets a user choose (section `model`)."""
+    """The settings common to all architectures (section `model`)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
-    dim: int = Field(128, ge=1, le=16384, description="width of embeddings")
-    dropout: float = Field(0.1, ge=0, lt=1, description="probability of zeroing an activation in training")
+    dim: int = Field(128, ge=1, le=16384, description="width of the embeddings")
+    dropout: float = Field(0.1, ge=0, lt=1, description="probability of setting an activation to zero during training")

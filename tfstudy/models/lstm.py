@@ -2,50 +2,62 @@
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.models.base import Dropout, Model
+from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.ragged import Blockwise, joined, parted, shapes
+from tfstudy.models.layers import Dropout
+from tfstudy.models.ragged import flatten_groups, shapes_of, split_groups
 
 
 class LSTMState(NamedTuple):
-    """The encoded source with its projected keys, and the decoder's recurrent state."""
+    """The encoded source with its projected keys, and the decoder's recurrent state (per layer)."""
 
     keys: Float[Tensor, "batch source hidden"]
     values: Float[Tensor, "batch source encoded"]
     source_mask: Bool[Tensor, "batch source"]
     hidden: Float[Tensor, "batch layers hidden"]
     cell: Float[Tensor, "batch layers hidden"]
-    fed: Float[Tensor, "batch hidden"]
+    attended: Float[Tensor, "batch hidden"]  # the last attended vector, for input feeding
 
 
-class LSTM(Blockwise, Model):
-    """A bidirectional encoder and a decoder that attends to it from its own output, without input feeding.
+class LSTM(RaggedModel):
+    """An LSTM with attention: a bidirectional encoder, and a decoder that attends to it after the recurrence.
 
     Without input feeding the recurrence does not depend on the attention, so teacher forcing is one call of the fused
-    LSTM a block. The decoder starts from learned maps of the encoder's last outputs (Bahdanau et al. 2015, appendix
-    A.2.2).
+    LSTM per group. The initial state of the decoder is a learned map of the encoder's last outputs (Bahdanau et al.
+    2015, appendix A.2.2).
     """
 
     version = 1
     parallel = True
+    widths = ("dim", "hidden")
+    families = ("LSTM", "LSTM+attention", "GRU", "GRU+attention")
+    small: ClassVar = {"dim": 16, "hidden": 20}
+    variants: ClassVar = {
+        "deep-forwards": {"layers": 2, "bidirectional": False},
+        "deep-both-ways": {"layers": 2},
+        "general": {"attention": "general"},
+        "additive": {"attention": "additive"},
+        "none": {"attention": "none"},
+        "input_feeding": {"input_feeding": True, "layers": 2},
+    }
 
     class Config(ModelConfig):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
-        layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder and of the decoder")
-        bidirectional: bool = Field(True, description="the encoder reads both ways")
+        layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder, and of the decoder")
+        bidirectional: bool = Field(True, description="the encoder reads in both directions")
         attention: Literal["multiplicative", "general", "additive", "none"] = Field(
             "multiplicative",
-            description="Luong's general score over sqrt(hidden) or as it is, Bahdanau's, or none",
+            description="Luong's general score, divided by sqrt(hidden) or not; Bahdanau's additive score; or none",
         )
         input_feeding: bool = Field(
-            False, description="the attended vector enters the next step (slow: steps in a loop)"
+            False, description="feed the attended vector into the next step (slow: a loop over steps)"
         )
 
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
@@ -57,11 +69,12 @@ class LSTM(Blockwise, Model):
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=0.1)
         self.encoder = nn.ModuleList(
-            Reader(hidden * directions if depth else config.dim, hidden, directions) for depth in range(config.layers)
+            EncoderLayer(hidden * directions if depth else config.dim, hidden, directions)
+            for depth in range(config.layers)
         )
-        fed = hidden if config.input_feeding else 0
+        feeding = hidden if config.input_feeding else 0
         self.decoder = nn.ModuleList(
-            recurrent(hidden if depth else config.dim + fed, hidden) for depth in range(config.layers)
+            recurrent(hidden if depth else config.dim + feeding, hidden) for depth in range(config.layers)
         )
         self.bridge = nn.ModuleList(nn.Linear(hidden * directions, 2 * hidden) for _ in range(config.layers))
         self.attention = Attention(config.attention, hidden, hidden * directions)
@@ -72,56 +85,56 @@ class LSTM(Blockwise, Model):
             nn.init.zeros_(layer.bias)
         self.dropout = Dropout(config.dropout)
 
-    def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
-        places, lengths = shapes(sources), [mask.sum(1) for mask in masks]
-        x = self.source_embedding(joined(sources))
+    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
+        shapes, lengths = shapes_of(sources), [mask.sum(1) for mask in masks]
+        x = self.source_embedding(flatten_groups(sources))
         hidden, cell = [], []
-        for reader, bridge in zip(self.encoder, self.bridge, strict=True):
-            read = [reader(*each) for each in zip(parted(self.dropout(x), places), lengths, strict=True)]
-            x = joined([outputs for outputs, _ in read])
-            start_hidden, start_cell = bridge(torch.cat([last for _, last in read])).chunk(2, -1)
+        for layer, bridge in zip(self.encoder, self.bridge, strict=True):
+            encoded = [layer(*group) for group in zip(split_groups(self.dropout(x), shapes), lengths, strict=True)]
+            x = flatten_groups([outputs for outputs, _ in encoded])
+            start_hidden, start_cell = bridge(torch.cat([last for _, last in encoded])).chunk(2, -1)
             hidden.append(start_hidden.tanh())
             cell.append(start_cell)
         x = self.dropout(x)
         rows = [len(mask) for mask in masks]
         starts = zip(torch.split(torch.cat(hidden, 1), rows), torch.split(torch.cat(cell, 1), rows), strict=True)
-        known = zip(parted(self.attention.project(x), places), parted(x, places), masks, strict=True)
-        fed = [x.new_zeros(n, self.config.hidden) for n in rows]
-        return [LSTMState(*a, *b, c) for a, b, c in zip(known, starts, fed, strict=True)]
+        known = zip(split_groups(self.attention.project(x), shapes), split_groups(x, shapes), masks, strict=True)
+        attended = [x.new_zeros(n, self.config.hidden) for n in rows]
+        return [LSTMState(*source, *start, zeros) for source, start, zeros in zip(known, starts, attended, strict=True)]
 
-    def decode_blocks(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
-        inputs = parted(self.dropout(self.target_embedding(joined(tokens))), shapes(tokens))
+    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
+        inputs = split_groups(self.dropout(self.target_embedding(flatten_groups(tokens))), shapes_of(tokens))
         if self.config.input_feeding:
-            fed = [self._feed(x, state) for x, state in zip(inputs, states, strict=True)]
-            attended, after = joined([vectors for vectors, _ in fed]), [state for _, state in fed]
+            outputs = [self._advance_by_step(x, state) for x, state in zip(inputs, states, strict=True)]
+            attended, after = flatten_groups([vectors for vectors, _ in outputs]), [state for _, state in outputs]
         else:
             attended, after = self._advance(inputs, states)
         return self.output(self.dropout(attended)), after
 
-    def _feed(self, inputs: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
-        """The attended vectors (rows, length, hidden) of a block; each enters the next step."""
+    def _advance_by_step(self, inputs: Tensor, state: LSTMState) -> tuple[Tensor, LSTMState]:
+        """Return a group's attended vectors (batch, length, hidden), each fed into the next step, and its new state."""
         steps = []
         for step in inputs.unbind(1):
-            out, [state] = self._advance([torch.cat([step, state.fed], -1)[:, None]], [state])
-            state = state._replace(fed=out)
+            out, [state] = self._advance([torch.cat([step, state.attended], -1)[:, None]], [state])
+            state = state._replace(attended=out)
             steps.append(out)
         return torch.stack(steps, 1), state
 
     def _advance(self, inputs: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
-        """The attended vectors h~ = tanh(W [h; c]) (Luong et al. 2015, eq. 5) at all positions, and the new states."""
-        places, outputs, hidden, cell = shapes(inputs), list(inputs), [], []
+        """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new states."""
+        shapes, outputs, hidden, cell = shapes_of(inputs), list(inputs), [], []
         for depth, layer in enumerate(self.decoder):
             if depth:
-                outputs = parted(self.dropout(joined(outputs)), places)
+                outputs = split_groups(self.dropout(flatten_groups(outputs)), shapes)
             starts = [
                 (state.hidden[None, :, depth].contiguous(), state.cell[None, :, depth].contiguous()) for state in states
             ]
-            done = [layer(*each) for each in zip(outputs, starts, strict=True)]
-            outputs = [x for x, _ in done]
-            hidden.append([last[0] for _, (last, _) in done])
-            cell.append([last[0] for _, (_, last) in done])
+            steps = [layer(*group) for group in zip(outputs, starts, strict=True)]
+            outputs = [x for x, _ in steps]
+            hidden.append([last[0] for _, (last, _) in steps])
+            cell.append([last[0] for _, (_, last) in steps])
         contexts = [self.attention(x, *state[:3]) for x, state in zip(outputs, states, strict=True)]
-        attended = torch.tanh(self.combine(torch.cat([joined(outputs), joined(contexts)], -1)))
+        attended = torch.tanh(self.combine(torch.cat([flatten_groups(outputs), flatten_groups(contexts)], -1)))
         after = [
             state._replace(hidden=torch.stack(h, 1), cell=torch.stack(c, 1))
             for state, h, c in zip(states, zip(*hidden, strict=True), zip(*cell, strict=True), strict=True)
@@ -129,8 +142,8 @@ class LSTM(Blockwise, Model):
         return attended, after
 
 
-class Reader(nn.Module):
-    """One recurrent layer over the source, forwards or both ways."""
+class EncoderLayer(nn.Module):
+    """A recurrent layer over the source, in one direction or both."""
 
     def __init__(self, inputs: int, hidden: int, directions: int) -> None:
         super().__init__()
@@ -140,17 +153,17 @@ class Reader(nn.Module):
     def forward(
         self, x: Float[Tensor, "batch source inputs"], lengths: Int[Tensor, " batch"]
     ) -> tuple[Float[Tensor, "batch source encoded"], Float[Tensor, "batch 1 encoded"]]:
-        """Outputs at every token, and each direction's output at the last token that it reads."""
+        """Return the outputs at every token, and each direction's output at the last token that it reads."""
         outputs: Tensor = self.forwards(x)[0]
         last = outputs.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, outputs.shape[2]))
         if self.backwards is not None:
-            reverse = back(self.backwards(back(x, lengths))[0], lengths)
+            reverse = reverse_tokens(self.backwards(reverse_tokens(x, lengths))[0], lengths)
             outputs, last = torch.cat([outputs, reverse], -1), torch.cat([last, reverse[:, :1]], -1)
         return outputs, last
 
 
 class Attention(nn.Module):
-    """Contexts: averages of values, weighted by the softmax of a score of query and key; none gives empty contexts."""
+    """Attention over the source: values averaged with the softmax of a score. With kind `none`, contexts are empty."""
 
     def __init__(self, kind: str, hidden: int, encoded: int) -> None:
         super().__init__()
@@ -166,7 +179,7 @@ class Attention(nn.Module):
                 nn.init.xavier_uniform_(layer.weight)
 
     def project(self, encoded: Float[Tensor, "positions encoded"]) -> Float[Tensor, "positions keys"]:
-        """The part of the score that does not depend on the query."""
+        """Compute the keys: the part of the score that does not depend on the query."""
         projected: Tensor = encoded.new_zeros(len(encoded), 0) if self.kind == "none" else self.key(encoded)
         return projected
 
@@ -190,7 +203,7 @@ class Attention(nn.Module):
 
 
 def recurrent(inputs: int, hidden: int) -> nn.LSTM:
-    """One recurrent layer, Xavier for input weights, orthogonal for recurrent ones, forget biases 1 in sum."""
+    """An LSTM layer with Xavier input weights, orthogonal recurrent weights and forget biases that sum to 1."""
     lstm = nn.LSTM(inputs, hidden, batch_first=True)
     for name, parameter in lstm.named_parameters():
         if "bias" in name:
@@ -202,8 +215,10 @@ def recurrent(inputs: int, hidden: int) -> nn.LSTM:
     return lstm
 
 
-def back(x: Float[Tensor, "batch source width"], lengths: Int[Tensor, " batch"]) -> Float[Tensor, "batch source width"]:
-    """Each row's first `lengths` steps in reverse; padding stays behind, so that no step reads it before a token."""
+def reverse_tokens(
+    x: Float[Tensor, "batch source width"], lengths: Int[Tensor, " batch"]
+) -> Float[Tensor, "batch source width"]:
+    """Reverse each row's first `lengths` steps. Padding stays at the end, so that no step reads it before a token."""
     steps = torch.arange(x.shape[1], device=x.device)
     order = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
     return x.gather(1, order[..., None].expand_as(x))

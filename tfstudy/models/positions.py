@@ -1,4 +1,4 @@
-"""What tells a model where a token stands."""
+"""Position encodings: sinusoids, learned embeddings and relative positions."""
 
 import math
 
@@ -8,14 +8,14 @@ from torch import Tensor, nn
 
 
 def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*shape {dim}"]:
-    """PE(pos, 2i) = sin(pos / 10000^(2i/dim)), PE(pos, 2i+1) = cos of the same (Vaswani et al. 2017, section 3.5)."""
+    """Return sin(pos / 10000^(2i/dim)) at index 2i and the cosine at 2i+1 (Vaswani et al. 2017, section 3.5)."""
     rates = torch.exp(torch.arange(0, dim, 2, device=positions.device) * (-math.log(10000.0) / dim))
     angles = positions[..., None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :dim]
 
 
 class Embedding(nn.Module):
-    """Token embeddings times `scale`, plus what the positions add: `sinusoidal`, `learned` or nothing."""
+    """Token embeddings times `scale`, plus position embeddings of a `kind`: `sinusoidal`, `learned` or `none`."""
 
     def __init__(
         self, vocab: int, dim: int, kind: str, max_positions: int, scale: float = 1.0, std: float = 1.0
@@ -31,21 +31,24 @@ class Embedding(nn.Module):
     def forward(
         self, tokens: Int[Tensor, "*shape"], positions: Int[Tensor, "*shape"], end: int | None = None
     ) -> Float[Tensor, "*shape {self.dim}"]:
-        """Embeddings of tokens at positions, all below `end` if that is given; learned ones must be below `max_positions`."""
+        """Embed tokens at their positions. With `end`, all positions must be below it; it makes sinusoids cheaper.
+
+        Learned positions must be below `max_positions`; others raise an IndexError.
+        """
         embedded: Tensor = self.tokens(tokens) * self.scale
         if self.kind == "learned":
             embedded = embedded + self.positions(positions)
         elif self.kind == "sinusoidal":
             if end is None:
                 encoded = sinusoids(positions, self.dim)
-            else:  # sines are dear, and positions repeat
+            else:  # sines are expensive, and positions repeat
                 encoded = sinusoids(torch.arange(end, device=positions.device), self.dim)[positions]
             embedded = embedded + encoded.to(embedded.dtype)
         return embedded
 
 
 class RelativePositions(nn.Module):
-    """Position terms of attention scores by the distance i - j of query and key (Dai et al. 2019, section 3.3).
+    """Relative positions: terms of attention scores that depend on the distance i - j (Dai et al. 2019, section 3.3).
 
     Scores are (q_i + u) k_j + (q_i + v) W r_{i-j}, with sinusoids r. `forward` returns q_i + u and the second term.
     """
@@ -58,17 +61,19 @@ class RelativePositions(nn.Module):
         self.position_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
 
     def forward(
-        self, query: Float[Tensor, "batch heads query head"], keys: int, start: int
-    ) -> tuple[Float[Tensor, "batch heads query head"], Float[Tensor, "batch heads query keys"]]:
-        """For queries at positions start, start + 1, ... and `keys` keys from position 0 on."""
-        batch, heads, length, head = query.shape
+        self, query: Float[Tensor, "batch heads query head_dim"], keys: int, start: int
+    ) -> tuple[Float[Tensor, "batch heads query head_dim"], Float[Tensor, "batch heads query keys"]]:
+        """Return both terms for queries at positions start, start + 1, ... and keys at positions 0 to `keys` - 1."""
+        batch, heads, length, head_dim = query.shape
         lowest = start - (keys - 1)  # the smallest distance; the largest is start + length - 1
         distances = torch.arange(lowest, start + length, device=query.device)
-        encoded = self.project(sinusoids(distances, self.dim).to(query.dtype)).view(-1, heads, head).permute(1, 2, 0)
+        encoded = (
+            self.project(sinusoids(distances, self.dim).to(query.dtype)).view(-1, heads, head_dim).permute(1, 2, 0)
+        )
         by_distance = (query + self.position_bias) @ encoded  # batch heads query distances
-        place = (
+        index = (
             torch.arange(start, start + length, device=query.device)[:, None]
             - torch.arange(keys, device=query.device)
             - lowest
         )
-        return query + self.content_bias, by_distance.gather(-1, place.expand(batch, heads, length, keys))
+        return query + self.content_bias, by_distance.gather(-1, index.expand(batch, heads, length, keys))

@@ -1,76 +1,49 @@
-"""Rows of many lengths without much padding: rectangles of rows of like length, laid out as one list of positions.
+"""Ragged batches: groups of rows of similar length, with all their positions in one flat list.
 
-What acts on each token by itself is one call on all positions; only what looks at other tokens takes the rectangles.
+A layer that acts on each token separately is called once, on the flat positions of all groups. Only layers that look at
+other tokens (attention, recurrence, convolution) are called per group. This way little is padded.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-Shapes = Sequence[tuple[int, int]]  # of each rectangle, its rows and their padded length
+Shapes = Sequence[tuple[int, int]]  # (batch, length) of each group
 
 
-class Block(NamedTuple):
-    """Rows of like length, as teacher forcing takes them."""
+class RaggedGroup(NamedTuple):
+    """Rows of similar length, as a model takes them for teacher forcing."""
 
-    source: Tensor  # (rows, source)
-    source_mask: Tensor  # (rows, source), True where there is a token
-    tokens: Tensor  # (rows, length), which start with BOS
-
-
-def shapes(blocks: Sequence[Tensor]) -> Shapes:
-    """Rows and length of each."""
-    return [(block.shape[0], block.shape[1]) for block in blocks]
+    source: Tensor  # (batch, source)
+    source_mask: Tensor  # (batch, source), True where there is a token
+    tokens: Tensor  # (batch, length), which start with BOS
 
 
-def joined(blocks: Sequence[Tensor]) -> Tensor:
-    """(rows, length, ...) of each as the (positions, ...) of all; a view if there is one only."""
-    flat = [block.flatten(0, 1) for block in blocks]
+def shapes_of(groups: Sequence[Tensor]) -> Shapes:
+    """Return (batch, length) of each group."""
+    return [(group.shape[0], group.shape[1]) for group in groups]
+
+
+def flatten_groups(groups: Sequence[Tensor]) -> Tensor:
+    """Concatenate groups (batch, length, ...) to (positions, ...); a single group is not copied."""
+    flat = [group.flatten(0, 1) for group in groups]
     return flat[0] if len(flat) == 1 else torch.cat(flat)
 
 
-def parted(x: Tensor, places: Shapes) -> list[Tensor]:
-    """(positions, ...) of all as the (rows, length, ...) of each, which are views."""
-    pieces = torch.split(x, [rows * length for rows, length in places])
-    return [piece.view(*place, *x.shape[1:]) for piece, place in zip(pieces, places, strict=True)]
+def split_groups(x: Tensor, shapes: Shapes) -> list[Tensor]:
+    """Split (positions, ...) into groups (batch, length, ...), which are views. The inverse of `flatten_groups`."""
+    pieces = torch.split(x, [batch * length for batch, length in shapes])
+    return [piece.view(*shape, *x.shape[1:]) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
-def positions(blocks: Sequence[Tensor], start: int = 0) -> Tensor:
-    """The place of every token in its row, counted from `start`: (positions,)."""
-    device = blocks[0].device
-    return joined([torch.arange(start, start + n, device=device).expand(rows, n) for rows, n in shapes(blocks)])
+def token_positions(groups: Sequence[Tensor], starts: Sequence[Tensor] | None = None) -> Tensor:
+    """Return the position of every token in its sequence, (positions,).
 
-
-class Blockwise(ABC):
-    """For a `Model` that computes blocks together: it defines the two abstract methods, and gets those of `Model`.
-
-    It stands before `Model` among the bases. A state is that of one block, with the block's rows first.
+    `starts` has, for each group, the position (batch,) of each row's first token; without it all rows start at 0.
     """
-
-    @abstractmethod
-    def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[Any]:
-        """The state of each block of sources (rows, length); a mask is True where there is a token."""
-
-    @abstractmethod
-    def decode_blocks(self, tokens: Sequence[Tensor], states: Sequence[Any]) -> tuple[Tensor, list[Any]]:
-        """The logits (positions, vocab) after all tokens (rows, length) of all blocks, and the state of each."""
-
-    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> Any:
-        """The state from which decoding starts."""
-        return self.encode_blocks([source], [source_mask])[0]
-
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: Any
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], Any]:
-        """Logits of the token after each of `tokens`, and the new state."""
-        logits, [state] = self.decode_blocks([tokens], [state])
-        return logits.view(*tokens.shape, logits.shape[1]), state
-
-    def forward_blocks(self, blocks: Sequence[Block]) -> Float[Tensor, "positions target_vocab"]:
-        """Teacher forcing of several blocks in one pass."""
-        sources, masks, tokens = zip(*blocks, strict=True)
-        return self.decode_blocks(tokens, self.encode_blocks(sources, masks))[0]
+    steps = [torch.arange(group.shape[1], device=group.device).expand(group.shape) for group in groups]
+    if starts is not None:
+        steps = [step + start[:, None] for step, start in zip(steps, starts, strict=True)]
+    return flatten_groups(steps)

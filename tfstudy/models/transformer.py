@@ -2,47 +2,63 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from tfstudy.models.attention import KeyValue, MultiHeadAttention
-from tfstudy.models.base import Dropout, Model
+from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.positions import Embedding
-from tfstudy.models.ragged import Blockwise, Shapes, joined, positions, shapes
+from tfstudy.models.layers import Dropout
+from tfstudy.models.positions import Embedding, RelativePositions
+from tfstudy.models.ragged import Shapes, flatten_groups, shapes_of, token_positions
 
 
 class TransformerState(NamedTuple):
-    """Keys and values per layer: of the source, and of the target tokens decoded so far."""
+    """Per decoder layer, keys and values of the source (`memory`) and of the target tokens decoded so far (`past`)."""
 
     memory: tuple[KeyValue, ...]
     past: tuple[KeyValue, ...]
     source_mask: Bool[Tensor, "batch source"]
 
 
-class Transformer(Blockwise, Model):
-    """Self-attention in the encoder, causal self-attention and attention to the source in the decoder."""
+class Transformer(RaggedModel):
+    """The Transformer: self-attention in the encoder, causal self-attention and cross-attention in the decoder."""
 
     version = 1
     parallel = True
+    widths = ("dim", "feedforward")
+    families = ("Transformer", "Rel. Universal Transformer")
+    small: ClassVar = {"dim": 16, "heads": 2, "feedforward": 24, "max_positions": 64}
+    variants: ClassVar = {
+        "postnorm": {"norm": "post"},
+        "relative": {"positions": "relative"},
+        "learned": {"positions": "learned"},
+        "none": {"positions": "none"},
+        "share_layers": {"share_layers": True, "decoder_layers": 3},
+        "tie_output": {"tie_output": True},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True},
+    }
+    bags = ("none",)
 
     class Config(ModelConfig):
-        encoder_layers: int = Field(2, ge=1, le=512, description="blocks of the encoder")
-        decoder_layers: int = Field(2, ge=1, le=512, description="blocks of the decoder")
-        heads: int = Field(4, ge=1, description="attention heads; divides dim")
-        feedforward: int = Field(256, ge=1, le=65536, description="width inside the feed-forward blocks")
+        encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
+        decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
+        heads: int = Field(4, ge=1, description="attention heads; must divide dim")
+        feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
         attention_dropout: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights (slower on CPU)")
-        norm: Literal["pre", "post"] = Field("pre", description="layer normalisation before or after each block")
+        norm: Literal["pre", "post"] = Field("pre", description="layer normalisation before or after each sublayer")
         positions: Literal["sinusoidal", "learned", "relative", "none"] = Field(
-            "sinusoidal", description="how positions enter; relative is that of Dai et al. 2019"
+            "sinusoidal", description="position encoding; relative: Dai et al. 2019"
         )
-        max_positions: int = Field(512, ge=1, description="positions that a learned table holds")
-        share_layers: bool = Field(False, description="one block applied at every depth, without a signal of the depth")
-        tie_output: bool = Field(False, description="output layer = target embedding, without a bias")
-        share_embeddings: bool = Field(False, description="source embedding = target embedding; one vocabulary")
+        max_positions: int = Field(512, ge=1, description="size of the table of learned positions")
+        share_layers: bool = Field(False, description="use the same layer at every depth")
+        tie_output: bool = Field(False, description="use the target embedding as the output layer, without a bias")
+        share_embeddings: bool = Field(
+            False, description="use one embedding for source and target (needs one vocabulary)"
+        )
 
         @model_validator(mode="after")
         def _heads_divide_dim(self) -> "Transformer.Config":
@@ -80,57 +96,66 @@ class Transformer(Blockwise, Model):
     def max_positions(self) -> int | None:
         return self.config.max_positions if self.config.positions == "learned" else None
 
-    def encode_blocks(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
-        places, seen = shapes(sources), [mask[:, None, None] for mask in masks]
-        x = self._embed(self.source_embedding, sources, 0)
+    def parameters_without_decay(self) -> Iterator[nn.Parameter]:
+        yield from super().parameters_without_decay()
+        for module in self.modules():
+            if isinstance(module, RelativePositions):
+                yield from (module.content_bias, module.position_bias)
+
+    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
+        shapes, seen = shapes_of(sources), [mask[:, None, None] for mask in masks]
+        x = self._embed(self.source_embedding, sources)
         for layer in self.encoder:
-            x = layer.encode(x, places, seen)
+            x = layer.encode(x, shapes, seen)
         x = self.encoder.norm(x)
-        memories = zip(*(layer.cross.project(x, places) for layer in self.decoder), strict=True)
+        memories = zip(*(layer.cross.project(x, shapes) for layer in self.decoder), strict=True)
         return [
-            TransformerState(memory, (self._nothing(x, len(mask)),) * len(memory), mask)
+            TransformerState(memory, (self._empty(x, len(mask)),) * len(memory), mask)
             for memory, mask in zip(memories, masks, strict=True)
         ]
 
-    def decode_blocks(
+    def decode_groups(
         self, tokens: Sequence[Tensor], states: Sequence[TransformerState]
     ) -> tuple[Tensor, list[TransformerState]]:
-        places, seen = shapes(tokens), [state.source_mask[:, None, None] for state in states]
-        x = self._embed(self.target_embedding, tokens, states[0].past[0].keys.shape[2])
+        shapes, seen = shapes_of(tokens), [state.source_mask[:, None, None] for state in states]
+        x = self._embed(self.target_embedding, tokens, [state.past[0].keys.shape[2] for state in states])
         pasts = []
         for depth, layer in enumerate(self.decoder):
             past, memory = [state.past[depth] for state in states], [state.memory[depth] for state in states]
-            x, past = layer.decode(x, places, past, memory, seen)
+            x, past = layer.decode(x, shapes, past, memory, seen)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
         return self.output(self.decoder.norm(x)), after
 
-    def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], start: int) -> Tensor:
-        end = start + max(length for _, length in shapes(tokens))
-        embedded: Tensor = self.dropout(embedding(joined(tokens), positions(tokens, start), end))
+    def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], starts: Sequence[int] | None = None) -> Tensor:
+        """Embed the tokens of all groups, each group from its own start position on (0 by default)."""
+        starts = starts or [0] * len(tokens)
+        rows = [group.new_full((len(group),), start) for group, start in zip(tokens, starts, strict=True)]
+        end = max(start + group.shape[1] for group, start in zip(tokens, starts, strict=True))
+        embedded: Tensor = self.dropout(embedding(flatten_groups(tokens), token_positions(tokens, rows), end))
         return embedded
 
-    def _nothing(self, x: Tensor, rows: int) -> KeyValue:
-        empty = x.new_zeros(rows, self.config.heads, 0, self.config.dim // self.config.heads)
+    def _empty(self, x: Tensor, batch: int) -> KeyValue:
+        empty = x.new_zeros(batch, self.config.heads, 0, self.config.dim // self.config.heads)
         return KeyValue(empty, empty)
 
 
 class Stack(nn.Module):
-    """`layers` layers, or one applied `layers` times; with pre-norm a last norm ends the residual stream."""
+    """A stack of `layers` layers, or one layer applied `layers` times. With pre-norm, a final norm follows."""
 
     def __init__(self, config: Transformer.Config, layers: int, decoder: bool) -> None:
         super().__init__()
-        self.layers = layers
-        self.blocks = nn.ModuleList(Layer(config, decoder) for _ in range(1 if config.share_layers else layers))
+        self.depth = layers
+        self.layers = nn.ModuleList(Layer(config, decoder) for _ in range(1 if config.share_layers else layers))
         self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
 
     def __iter__(self) -> Iterator["Layer"]:
-        for depth in range(self.layers):
-            yield self.blocks[depth % len(self.blocks)]  # type: ignore[misc]
+        for depth in range(self.depth):
+            yield self.layers[depth % len(self.layers)]  # type: ignore[misc]
 
 
 class Layer(nn.Module):
-    """Self-attention, attention to the source (decoder only) and a feed-forward network, each with a residual."""
+    """Self-attention, cross-attention (decoder only) and a feed-forward network, each with a residual connection."""
 
     def __init__(self, config: Transformer.Config, decoder: bool) -> None:
         super().__init__()
@@ -157,25 +182,25 @@ class Layer(nn.Module):
         return x if self.pre else norm(x)
 
     def encode(
-        self, x: Float[Tensor, "positions dim"], places: Shapes, masks: Sequence[Tensor]
+        self, x: Float[Tensor, "positions dim"], shapes: Shapes, masks: Sequence[Tensor]
     ) -> Float[Tensor, "positions dim"]:
         normed = self._before(self.attention_norm, x)
-        update = self.attention(normed, places, self.attention.project(normed, places), masks)
+        update = self.attention(normed, shapes, self.attention.project(normed, shapes), masks)
         return self._feed(self._add(self.attention_norm, x, update))
 
     def decode(
         self,
         x: Float[Tensor, "positions dim"],
-        places: Shapes,
+        shapes: Shapes,
         past: Sequence[KeyValue],
         memory: Sequence[KeyValue],
         masks: Sequence[Tensor],
     ) -> tuple[Float[Tensor, "positions dim"], list[KeyValue]]:
         normed = self._before(self.attention_norm, x)
-        new = self.attention.project(normed, places)
+        new = self.attention.project(normed, shapes)
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        x = self._add(self.attention_norm, x, self.attention(normed, places, past, causal=True))
-        update = self.cross(self._before(self.cross_norm, x), places, memory, masks)
+        x = self._add(self.attention_norm, x, self.attention(normed, shapes, past, causal=True))
+        update = self.cross(self._before(self.cross_norm, x), shapes, memory, masks)
         return self._feed(self._add(self.cross_norm, x, update)), past
 
     def _feed(self, x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The progress of training as a person sees it."""
+"""The progress of training, shown on the terminal and written to `train.log`."""
 
 import sys
 import time
@@ -12,40 +12,41 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from tfstudy.data.encoding import Batch
 from tfstudy.training.module import Seq2Seq
 
-EVERY = 10.0  # seconds between two plain lines
+LINE_INTERVAL = 10.0  # seconds between two lines without a terminal
+BAR_INTERVAL = 0.2  # seconds between two updates of the bar
 
 
-class Watch(Callback):
-    """Shows step, loss, label tokens per second and time left, and passes a line per validation to `log`."""
+class ProgressBar(Callback):
+    """Shows step, loss, target tokens per second and time left, and passes a line per validation to `log`.
+
+    Its state in a checkpoint holds the seconds of training and the target tokens since the start of the run.
+    """
+
+    state_key = "progress"
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._log = log
         self._bar: Progress | None = None
         self._shown = 0.0
         self._text = ""
-        self._before: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # what earlier processes of the run did
-        self._began = 0.0
+        self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes of the run
+        self._started = 0.0
         self._tokens = 0.0
 
-    @property
-    def work(self) -> dict[str, float]:
-        """Seconds in training and labels trained on, those of earlier processes that the checkpoint knows included."""
-        seconds = time.monotonic() - self._began if self._began else 0.0
-        return {"seconds": self._before["seconds"] + seconds, "tokens": self._before["tokens"] + self._tokens}
-
     def state_dict(self) -> dict[str, Any]:
-        return self.work
+        seconds = time.monotonic() - self._started if self._started else 0.0
+        return {"seconds": self._previous["seconds"] + seconds, "tokens": self._previous["tokens"] + self._tokens}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self._before = state_dict
+        self._previous = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._began = self._shown = time.monotonic()
-        self._from = self._step(pl_module)
+        self._started = self._shown = time.monotonic()
+        self._first_step = self._step(pl_module)
         if trainer.is_global_zero and sys.stdout.isatty():
             columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TextColumn("{task.fields[text]}"))
             self._bar = Progress(*columns, TimeRemainingColumn(compact=True), console=Console())
-            self._task = self._bar.add_task("", total=self._from + trainer.max_steps, completed=self._from, text="")
+            self._task = self._bar.add_task("", total=trainer.max_steps, completed=self._first_step, text="")
             self._bar.start()
 
     def on_train_batch_end(
@@ -53,24 +54,24 @@ class Watch(Callback):
     ) -> None:
         self._tokens += batch.tokens * trainer.world_size
         now, step = time.monotonic(), self._step(pl_module)
-        if now - self._shown < (0.2 if self._bar else EVERY) or not trainer.is_global_zero:
+        if now - self._shown < (BAR_INTERVAL if self._bar else LINE_INTERVAL) or not trainer.is_global_zero:
             return
-        speed = self._tokens / (now - self._began)
+        speed = self._tokens / (now - self._started)
         loss = float(outputs["loss"])  # waits for the device, at most five times a second
         self._text = f"loss {loss:.4f}  {speed:,.0f} tokens/s"
         self._shown = now
         if self._bar:
             self._bar.update(self._task, completed=step, text=self._text)
         else:
-            steps = self._from + trainer.max_steps
-            left = (steps - step) * (now - self._began) / max(1, step - self._from)
+            steps = trainer.max_steps
+            left = (steps - step) * (now - self._started) / max(1, step - self._first_step)
             print(f"step {step}/{steps}  {self._text}  {left:.0f} s left", flush=True)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         if trainer.is_global_zero:
-            speed = self._tokens / (time.monotonic() - self._began)
+            speed = self._tokens / (time.monotonic() - self._started)
             self._log(f"step {self._step(pl_module)}  {speed:,.0f} tokens/s  {shown}")
 
     @staticmethod
@@ -79,7 +80,7 @@ class Watch(Callback):
         return module.step
 
     def stop(self) -> None:
-        """Ends the bar, however training ended."""
+        """Remove the bar."""
         if self._bar:
             self._bar.stop()
             self._bar = None

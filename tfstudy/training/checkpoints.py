@@ -1,7 +1,8 @@
-"""Checkpoints: when they are written, how they are read."""
+"""Checkpoints: when they are written, how they are read, and how training continues from one."""
 
 import io
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 from torch import Tensor
 
 from tasks.errors import UserError
-from tfstudy.runs.files import write_whole
+from tfstudy.runs.files import write_atomically
 
 
 class Checkpoints(Callback):
-    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is lowest."""
+    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far."""
+
+    state_key = "checkpoints"
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run
@@ -35,33 +38,59 @@ class Checkpoints(Callback):
         trainer.save_checkpoint(self.folder / "last.ckpt")
 
 
+class Resume(Callback):
+    """Continues training from a checkpoint: weights, optimiser, schedule, loss scale and the states of callbacks.
+
+    Lightning's own way also restores the counters of its loops; it can skip a validation, and without a validation
+    split it does not end. Here training continues at the start of an epoch, with only the numbers of steps and epochs.
+    """
+
+    state_key = "resume"
+
+    def __init__(self, checkpoint: dict[str, Any], epochs: int, callbacks: Sequence[Callback]) -> None:
+        self._checkpoint, self._epochs, self._callbacks = checkpoint, epochs, callbacks
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Load what does not depend on the device; a callback without a state in the checkpoint starts afresh."""
+        pl_module.load_state_dict(self._checkpoint["state_dict"])
+        for callback in self._callbacks:
+            if state := self._checkpoint["callbacks"].get(callback.state_key):
+                callback.load_state_dict(state)
+        epochs, steps = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop
+        epochs.processed = epochs.completed = self._epochs
+        steps.automatic_optimization.optim_progress.optimizer.step.total.completed = self._checkpoint["global_step"]
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Load the state of the optimiser, which is on the device now."""
+        trainer.optimizers[0].load_state_dict(self._checkpoint["optimizer_states"][0])
+        trainer.lr_scheduler_configs[0].scheduler.load_state_dict(self._checkpoint["lr_schedulers"][0])
+        if scale := self._checkpoint.get("MixedPrecision"):
+            trainer.precision_plugin.load_state_dict(scale)
+
+
 def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
-    """A checkpoint of this run, on the CPU; `UserError` if it can't be read or is another run's."""
+    """Load a checkpoint of this run to the CPU; `UserError` if it is unreadable or belongs to another run."""
     try:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        owner = checkpoint["callbacks"]["Checkpoints"]["run"]
+        owner = checkpoint["callbacks"][Checkpoints.state_key]["run"]
         checkpoint["state_dict"], checkpoint["global_step"]
-    except Exception as error:  # a damaged file can fail in any part of the reader
+    except Exception as error:  # a damaged file can fail anywhere in the reader
         reason = str(error).split("\n")[0][:120] or type(error).__name__
-        raise UserError(
-            f"{path} is not a readable checkpoint ({reason}); --fresh sets the run aside and redoes it"
-        ) from None
+        raise UserError(f"{path} is not a readable checkpoint ({reason}); --restart runs it again") from None
     if owner != run:
-        raise UserError(
-            f"{path} belongs to another run ({owner[:8]}, not {run[:8]}); --fresh sets the run aside and redoes it"
-        )
+        raise UserError(f"{path} belongs to another run ({owner[:8]}, not {run[:8]}); --restart runs it again")
     return checkpoint
 
 
 def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
-    """The `Model`'s part of a checkpoint's state."""
+    """Return the weights of the `Model` in a checkpoint."""
     return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
 
 
-class WholeFile(TorchCheckpointIO):
-    """Checkpoints that are there whole or not at all. Lightning's own go by way of the temporary folder."""
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes checkpoints atomically. Lightning's own writer goes through the temporary folder."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
-        write_whole(Path(path), buffer.getvalue())
+        write_atomically(Path(path), buffer.getvalue())

@@ -1,4 +1,4 @@
-"""`fit`: train a module on its data, from a checkpoint if one is given."""
+"""`fit`: train a module on its data, from the start or from a checkpoint."""
 
 import logging
 import signal
@@ -12,7 +12,7 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
 from tfstudy.data.module import TaskData
-from tfstudy.training.checkpoints import WholeFile
+from tfstudy.training.checkpoints import AtomicCheckpointIO, Resume
 from tfstudy.training.module import Seq2Seq
 
 
@@ -32,19 +32,16 @@ def fit(
     devices: int = 1,
     accelerator: str = "auto",
 ) -> Trainer:
-    """Trains until `config.steps` steps, from the checkpoint `resume` on if it is given.
+    """Train until `config.steps` steps, starting from the checkpoint `resume` if there is one.
 
-    An epoch is `validation_interval` steps: it ends with validation and, by `callbacks.Checkpoints`, a checkpoint.
+    An epoch is `validation_interval` steps. It ends with validation and with a checkpoint, if `Checkpoints` is among
+    the callbacks. Callbacks get their state from the checkpoint by `state_key`. No argument but `module` and the
+    callbacks is changed.
     """
     config = module.config
-    data.epoch = config.validation_interval * config.accumulate_grad_batches
-    if resume:
-        module.resume(resume)
-        data.first_epoch = module.first_epoch
-        for callback in callbacks:
-            callback.load_state_dict(resume["callbacks"][callback.state_key])
+    resuming = [Resume(resume, resume["global_step"] // config.validation_interval, callbacks)] if resume else []
     trainer = Trainer(
-        max_steps=config.steps - (resume["global_step"] if resume else 0),
+        max_steps=config.steps,
         max_epochs=-1,
         accelerator=accelerator,
         devices=devices,
@@ -52,9 +49,9 @@ def fit(
         accumulate_grad_batches=config.accumulate_grad_batches,
         log_every_n_steps=config.log_interval,
         logger=list(loggers),
-        callbacks=list(callbacks),
-        # by name: in a job of Slurm with one task Lightning would take two devices for one process and half of the data
-        plugins=[WholeFile(), LightningEnvironment()],
+        callbacks=[*resuming, *callbacks],
+        # named explicitly: in a Slurm job with one task, Lightning would count two devices but start one process
+        plugins=[AtomicCheckpointIO(), LightningEnvironment()],
         num_sanity_val_steps=0,
         limit_val_batches=None if data.task.splits().validation else 0,
         use_distributed_sampler=False,
@@ -63,14 +60,14 @@ def fit(
         enable_model_summary=False,
     )
     if trainer.world_size != devices:
-        raise RuntimeError(f"{devices} devices were asked for, but training would be on {trainer.world_size}")
+        raise RuntimeError(f"{devices} devices were requested, but Lightning would train on {trainer.world_size}")
     interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
     try:
-        trainer.fit(module, data)
-    except SystemExit:  # what Lightning makes of a KeyboardInterrupt
+        trainer.fit(module, data.with_epochs_of(config.validation_interval * config.accumulate_grad_batches))
+    except SystemExit:  # Lightning raises it for a KeyboardInterrupt
         raise KeyboardInterrupt from None
     finally:
         if main:
             signal.signal(signal.SIGINT, interrupt)  # Lightning leaves it ignored
-        module.teardown("fit")  # an exception skips it
+        module.teardown("fit")  # Lightning skips it after an exception
     return trainer

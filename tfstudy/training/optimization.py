@@ -1,17 +1,34 @@
-"""The learning-rate schedule."""
+"""The optimiser and the learning-rate schedule."""
 
 import math
 
+import torch
+
 from tfstudy.config.schema import TrainConfig
+from tfstudy.models.base import Model
 
 
-def rate(config: TrainConfig, step: int) -> float:
-    """The learning rate of step 0, 1, ... as a share of the highest."""
-    warm, step = config.warmup_steps, step + 1
-    if step < warm:
-        return step / warm
+def learning_rate_factor(config: TrainConfig, step: int) -> float:
+    """Return the learning rate of step 0, 1, ... divided by `config.learning_rate`."""
+    warmup, step = config.warmup_steps, step + 1
+    if step < warmup:
+        return step / warmup
     if config.schedule == "cosine":
-        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warm) / max(1, config.steps + 1 - warm))))
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, config.steps + 1 - warmup))))
     if config.schedule == "inverse_sqrt":
-        return math.sqrt(max(1, warm) / step)
+        return math.sqrt(max(1, warmup) / step)
     return 1.0
+
+
+def build_optimizer(model: Model, config: TrainConfig) -> torch.optim.Optimizer:
+    """Return the optimiser of a model, with weight decay for all parameters that the model does not exempt."""
+    exempt = {id(parameter) for parameter in model.parameters_without_decay()}
+    groups = [
+        {"params": [p for p in model.parameters() if id(p) not in exempt], "weight_decay": config.weight_decay},
+        {"params": [p for p in model.parameters() if id(p) in exempt], "weight_decay": 0.0},
+    ]
+    fused = config.precision != "16-mixed"  # a fused optimiser would have its scaled gradients clipped
+    if config.optimizer == "adamw":
+        betas = (config.beta1, config.beta2)
+        return torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=1e-9, fused=fused)
+    return torch.optim.SGD(groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=fused)

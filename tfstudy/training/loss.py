@@ -1,0 +1,43 @@
+"""The loss of a ragged micro-batch, and the decoder inputs of scheduled sampling."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+from tfstudy.data.encoding import PaddedRows
+from tfstudy.data.vocabulary import BOS, PAD
+from tfstudy.models.base import Model
+from tfstudy.models.ragged import RaggedGroup
+
+
+def ragged_group(rows: PaddedRows) -> RaggedGroup:
+    """Return the inputs of a model for these rows: sources, and targets without their last token."""
+    return RaggedGroup(rows.source, rows.source != PAD, rows.target[:, :-1])
+
+
+def target_tokens(micro_batch: Sequence[PaddedRows]) -> Tensor:
+    """Return the token that follows each decoder input of all groups, PAD included: (positions,)."""
+    return torch.cat([rows.target[:, 1:].flatten() for rows in micro_batch])
+
+
+def summed_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
+    """Return the cross entropy in nats of logits (positions, vocab), summed over all targets (positions,) but PAD."""
+    return cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
+
+
+@torch.no_grad()
+def predicted_inputs(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor:
+    """Return decoder inputs (batch, length) for scheduled sampling: BOS, then the model's most probable tokens.
+
+    EOS is a token like any other here, so all rows have the same length.
+    """
+    state = model.encode(source, mask)
+    tokens = [torch.full_like(source[:, 0], BOS)]
+    for _ in range(length - 1):
+        logits, state = model.decode(tokens[-1][:, None], state)
+        logits[:, -1, [PAD, BOS]] = -math.inf
+        tokens.append(logits[:, -1].argmax(-1))
+    return torch.stack(tokens, 1)
