@@ -1,11 +1,11 @@
-"""SCAN: commands in simple English to sequences of actions (Lake & Baroni 2018, arXiv 1711.00350).
+"""SCAN: map commands in simple English to sequences of actions (Lake & Baroni 2018, arXiv 1711.00350).
 
     jump twice and walk left  ->  I_JUMP I_JUMP I_TURN_LEFT I_WALK
 
-All 20,910 pairs come from the grammar, so that nothing is downloaded. The experiments that are rules over these pairs
-(`length`, `addprim_*`, `template_*`, `filler_*`) hold exactly the official examples; `simple` is a seeded random split
-of the official sizes. The official random splits (`simple` itself, `mcd1`, few-shot, ...) are read from a copy of the
-official repository (`data.root`) or from the hub (`data.hub`).
+The grammar generates all 20,910 pairs, so nothing is downloaded. Split schemes defined by rules (`length`, `addprim_*`,
+`template_*`, `filler_*`) contain exactly the official examples; `simple` is a seeded random split with the official
+sizes. The official random splits (`simple` itself, `mcd1`, few-shot, ...) are read from a copy of the official
+repository (`data.root`) or from the Hugging Face hub (`data.hub`).
 """
 
 import json
@@ -24,12 +24,12 @@ from tasks.errors import UserError, one_of
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
 REPEAT = {"": 1, "twice": 2, "thrice": 3}
-SHARES = (1, 2, 4, 8, 16, 32, 64)  # per cent of all pairs that `simple_p<share>` trains on
+SHARES = (1, 2, 4, 8, 16, 32, 64)  # percent of all pairs in the train split of `simple_p<share>`
 CUTOFFS = (22, 24, 25, 26, 27, 28, 30, 32, 33, 36, 40)  # Newman et al. 2020; `length` is 22
 
 
 def _verbs() -> Iterator[tuple[str, Tokens]]:
-    """The 34 verb phrases with their actions: `jump`, `turn left`, `walk around right`, ..."""
+    """Yield the 34 verb phrases with their actions: `jump`, `turn left`, `walk around right`, ..."""
     for word, action in ACTION.items():
         yield word, (action,)
     for (word, action), (side, turn) in product([*ACTION.items(), ("turn", "")], TURN.items()):
@@ -41,7 +41,7 @@ def _verbs() -> Iterator[tuple[str, Tokens]]:
 
 @cache
 def all_pairs() -> dict[str, Tokens]:
-    """Every command of the grammar with its actions, in the grammar's order."""
+    """Return all commands with their actions, in the order of the grammar."""
     phrases = {f"{verb} {word}".strip(): actions * n for verb, actions in _verbs() for word, n in REPEAT.items()}
     pairs = dict(phrases)
     for (first, a), (second, b) in product(phrases.items(), repeat=2):
@@ -51,11 +51,11 @@ def all_pairs() -> dict[str, Tokens]:
 
 
 def _has(command: str, phrase: str) -> bool:
-    """Whether `phrase` occurs in the command as contiguous whole words."""
+    """Return whether the command contains `phrase` as contiguous whole words."""
     return f" {phrase} " in f" {command} "
 
 
-Sides = tuple[list[str], list[str]]  # the commands of train and of test; train repeats some
+Sides = tuple[list[str], list[str]]  # the commands of train (some repeated) and of test
 
 
 def _length(cutoff: int) -> Sides:
@@ -64,21 +64,21 @@ def _length(cutoff: int) -> Sides:
 
 
 def _primitive(primitive: str) -> Sides:
-    """Only the bare primitive is trained on, as a tenth of all lines; every command that contains it is tested."""
+    """Train on the bare primitive, repeated to 10 % of the train split; test on all commands that contain it."""
     test = [c for c in all_pairs() if _has(c, primitive) and c != primitive]
     others = [c for c in all_pairs() if not _has(c, primitive)]
     return others + [primitive] * (len(others) // 9), test
 
 
 def _template(pattern: str) -> Sides:
-    """Test: a verb with the pattern. Commands that have `turn` with it are on neither side."""
+    """Test on a verb with the pattern. Commands with `turn` and the pattern are in neither split."""
     pairs = [c for c in all_pairs() if not _has(c, f"turn {pattern}")]
     tested = {c for c in pairs if any(_has(c, f"{verb} {pattern}") for verb in ACTION)}
     return [c for c in pairs if c not in tested], [c for c in pairs if c in tested]
 
 
 def _filler(verbs: Sequence[str]) -> Sides:
-    """Test: `jump around right`. Train: every verb before `around right` is one of `verbs`."""
+    """Test on `jump around right`; train on commands whose verbs before `around right` are all in `verbs`."""
     pairs = [c for c in all_pairs() if not _has(c, "turn around right")]
     test = [c for c in pairs if _has(c, "jump around right")]
     others = [verb for verb in ACTION if verb not in verbs]
@@ -86,7 +86,7 @@ def _filler(verbs: Sequence[str]) -> Sides:
 
 
 def _simple(share: int, seed: int) -> Sides:
-    """The first `share` per cent of a random order; 80 is `simple`, and smaller shares are prefixes of it."""
+    """Train on the first `share` percent of a random order; 80 is `simple`, smaller shares are prefixes of it."""
     order = sorted(all_pairs(), key=lambda c: stable_hash("simple", seed, tuple(c.split())))
     cut = len(order) * share // 100
     return order[:cut], order[cut:]
@@ -95,7 +95,7 @@ def _simple(share: int, seed: int) -> Sides:
 RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
     "simple": ("random 80/20 split", lambda seed: _simple(80, seed)),
     **{
-        f"simple_p{share}": (f"train on {share} % of all pairs, a prefix of simple's; test on all others",
+        f"simple_p{share}": (f"train on {share} % of all pairs, a subset of those of simple",
                              lambda seed, share=share: _simple(share, seed))  # type: ignore[misc]
         for share in SHARES
     },
@@ -105,16 +105,16 @@ RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
                              lambda _, cutoff=cutoff: _length(cutoff))  # type: ignore[misc]
         for cutoff in CUTOFFS
     },
-    "addprim_jump": ("train on `jump` alone, test on all with it", lambda _: _primitive("jump")),
-    "addprim_turn_left": ("train on `turn left` alone, test on all with it", lambda _: _primitive("turn left")),
+    "addprim_jump": ("train on `jump` in isolation, test on commands with it", lambda _: _primitive("jump")),
+    "addprim_turn_left": ("train on `turn left` in isolation, test on commands with it", lambda _: _primitive("turn left")),
     "template_around_right": ("test on a verb with `around right`", lambda _: _template("around right")),
     "template_opposite_right": ("test on a verb with `opposite right`", lambda _: _template("opposite right")),
     "template_right": ("test on a verb with `right`", lambda _: _template("right")),
     "template_jump_around_right": ("test on `jump around right`", lambda _: _filler(("look", "walk", "run"))),
-    "filler_num0": ("test on `jump around right`, no verb trained with it", lambda _: _filler(())),
-    "filler_num1": ("the same, `look` trained with it", lambda _: _filler(("look",))),
-    "filler_num2": ("the same, `look` and `walk` trained with it", lambda _: _filler(("look", "walk"))),
-    "filler_num3": ("the same, `look`, `walk` and `run` trained with it", lambda _: _filler(("look", "walk", "run"))),
+    "filler_num0": ("test on `jump around right`; no verb has `around right` in training", lambda _: _filler(())),
+    "filler_num1": ("the same, but `look` has it", lambda _: _filler(("look",))),
+    "filler_num2": ("the same, but `look` and `walk` have it", lambda _: _filler(("look", "walk"))),
+    "filler_num3": ("the same, but `look`, `walk` and `run` have it", lambda _: _filler(("look", "walk", "run"))),
 }  # fmt: skip
 LOADED = {
     **{f"mcd{n}": "maximum compound divergence (Keysers et al. 2020); needs data.root" for n in (1, 2, 3)},
@@ -124,7 +124,7 @@ LOADED = {
 
 
 def tags(source: Tokens, target: Tokens) -> dict[str, str | int]:
-    """What tables slice by: number of actions and of words, direction patterns, connective."""
+    """Return the tags of a pair: number of actions and of words, direction patterns, connective."""
     command = " ".join(source)
     connective = next((word for word in ("and", "after") if word in source), "none")
     patterns = re.findall(r"(?:opposite |around )?(?:left|right)", command) or ["plain"]
@@ -144,40 +144,42 @@ def _example(command: str, actions: Tokens) -> Example:
 
 @cache
 def official() -> dict[str, dict[str, str]]:
-    """Of every official split: its file in the official repository (`files`) and its sums (`train`, `test`)."""
-    sums: dict[str, dict[str, str]] = json.loads((resources.files("tasks") / "scan_checksums.json").read_text())
-    return sums
+    """Return the path of each official split in its repository (`files`) and the checksums of both sides."""
+    checksums: dict[str, dict[str, str]] = json.loads((resources.files("tasks") / "scan_checksums.json").read_text())
+    return checksums
 
 
 class Scan(Task):
-    """SCAN on one of its splits; see the module's text for an example."""
+    """Map a command to its actions; an example is at the top of this file."""
 
     version = 1
 
     class Config(TaskConfig):
-        split: str = Field("simple", description="which of SCAN's splits; `tfstudy list splits scan` names them")
+        split: str = Field("simple", description="split scheme of SCAN (listed by `tfstudy list splits scan`)")
         validation_fraction: float = Field(
-            0.05, ge=0, le=0.5, description="share of train held out, by hash, to validate on; 0 trains on all of it"
+            0.05,
+            ge=0,
+            le=0.5,
+            description="fraction of train held out for validation, selected by hash; 0: no validation split",
         )
-        root: str = Field("", description="folder laid out as github.com/brendenlake/SCAN to read the split from")
+        root: str = Field(
+            "", description="folder with the layout of github.com/brendenlake/SCAN to read the split from"
+        )
         hub: str = Field("", description="id of a data set on the Hugging Face hub to read the split from")
 
     def __init__(self, config: Config) -> None:
         if config.root and config.hub:
-            raise UserError("data.root and data.hub must not both be set")
+            raise UserError("set only one of data.root and data.hub")
         if not config.root and not config.hub and config.split in official()["files"] and config.split not in RULES:
             raise UserError(
-                f"data.split '{config.split}' is no rule over the grammar: it is read from files, set data.root"
+                f"split scheme '{config.split}' is not generated by the grammar: set data.root to read it from files"
             )
-        one_of(
-            "split scheme",
-            config.split,
-            list(official()["files"]) if config.root else RULES if not config.hub else [config.split],
-        )
+        if not config.hub:
+            one_of("split scheme", config.split, official()["files"] if config.root else RULES)
         sides = self._read(config) if config.root or config.hub else self._generate(config)
-        stays, validation = hold_out(sides["train"], config.validation_fraction, config.seed)
+        train, validation = hold_out(sides["train"], config.validation_fraction, config.seed)
         self._split = config.split
-        self._examples = {"train": stays, "validation": validation, "test": sides["test"]}
+        self._examples = {"train": train, "validation": validation, "test": sides["test"]}
 
     @classmethod
     def split_schemes(cls) -> dict[str, str]:
@@ -195,19 +197,19 @@ class Scan(Task):
     @staticmethod
     def _generate(config: Config) -> dict[str, list[Example]]:
         train, test = RULES[config.split][1](config.seed)
-        every = {command: _example(command, actions) for command, actions in all_pairs().items()}
-        return {"train": [every[c] for c in train], "test": [every[c] for c in test]}
+        examples = {command: _example(command, actions) for command, actions in all_pairs().items()}
+        return {"train": [examples[c] for c in train], "test": [examples[c] for c in test]}
 
     @staticmethod
     def _read(config: Config) -> dict[str, list[Example]]:
         read = _from_folder if config.root else _from_hub
         sides = {side: read(config.root or config.hub, config.split, side) for side in ("train", "test")}
         for side, examples in sides.items():
-            known = official()[side].get(config.split)
-            if known and checksum(examples) != known:
+            expected = official()[side].get(config.split)
+            if expected and checksum(examples) != expected:
                 raise UserError(
-                    f"{config.root or config.hub}: the {side} side of '{config.split}' has {len(examples)} lines, "
-                    f"but is not the official data (sha256 {checksum(examples)[:12]}..., official {known[:12]}...)"
+                    f"{config.root or config.hub}: '{config.split}' ({side}, {len(examples)} lines) is not the official "
+                    f"data: SHA-256 {checksum(examples)[:12]}..., expected {expected[:12]}..."
                 )
         return sides
 
@@ -223,12 +225,12 @@ def _from_folder(root: str, split: str, side: str) -> list[Example]:
     examples = []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         line = line.removesuffix("\r")
-        found = re.fullmatch(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)", line)
-        if not found:
-            raise UserError(f"{path}:{number}: a line must be 'IN: <command> OUT: <actions>', but is '{line[:60]}'")
-        command, actions = found[1], tuple(found[2].split())
+        match = re.fullmatch(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)", line)
+        if not match:
+            raise UserError(f"{path}:{number}: expected 'IN: <command> OUT: <actions>', but the line is '{line[:60]}'")
+        command, actions = match[1], tuple(match[2].split())
         if all_pairs().get(command) != actions:
-            raise UserError(f"{path}:{number}: '{command}' -> '{found[2][:60]}' is no pair of the SCAN grammar")
+            raise UserError(f"{path}:{number}: '{command}' -> '{match[2][:60]}' is not a pair of the SCAN grammar")
         examples.append(_example(command, actions))
     return examples
 
@@ -237,13 +239,13 @@ def _from_hub(hub: str, split: str, side: str) -> list[Example]:
     from datasets import load_dataset
 
     try:
-        # The hub's `scan` is a script, which `datasets` no longer runs: its parquet copy is on this branch.
+        # The hub's `scan` is a script, which `datasets` no longer runs; this branch has the parquet copy.
         rows = load_dataset(hub, split, split=side, revision="refs/convert/parquet")
         pairs = [(row["commands"], tuple(row["actions"].split())) for row in rows]
-    except Exception as error:  # the hub's many ways to fail share no base class
+    except Exception as error:  # the errors of the hub have no common base class
         reason = str(error).strip().split("\n")[0][:160] or type(error).__name__
         raise UserError(f"data.hub: can't load '{hub}' ({split}, {side}): {reason}. Offline, use data.root") from None
     for command, actions in pairs:
         if all_pairs().get(command) != actions:
-            raise UserError(f"data.hub: '{hub}' holds '{command}', which is no pair of the SCAN grammar")
+            raise UserError(f"data.hub: '{hub}' contains '{command}', which is not a pair of the SCAN grammar")
     return [_example(command, actions) for command, actions in pairs]

@@ -420,7 +420,7 @@ def test_a_copy_of_simple_that_lacks_a_line_is_refused(tmp_path):
     train, test = (
         (OFFICIAL / f"simple_split/tasks_{side}_simple.txt").read_text().splitlines() for side in ("train", "test")
     )
-    with pytest.raises(UserError, match="test side of 'simple' has 4181 lines, but is not the official data"):
+    with pytest.raises(UserError, match="'simple' \(test, 4181 lines\)"):
         read(write_folder(tmp_path, "simple", train, test[:-1]))
 
 
@@ -478,19 +478,19 @@ def test_a_missing_file_is_named(tmp_path):
 )
 def test_a_malformed_line_is_named_by_file_and_number(line, tmp_path):
     write_folder(tmp_path, "simple", test=["IN: run OUT: I_RUN", "IN: look OUT: I_LOOK", line, "IN: walk OUT: I_WALK"])
-    with pytest.raises(UserError, match=r"tasks_test_simple\.txt:3: a line must be 'IN: <command> OUT: <actions>'"):
+    with pytest.raises(UserError, match=r"tasks_test_simple\.txt:3: expected 'IN: <command> OUT: <actions>'"):
         read(tmp_path)
 
 
 @pytest.mark.parametrize("line", ["IN: jump OUT: I_WALK", "IN: hop OUT: I_HOP", "IN: jump twice OUT: I_JUMP"])
 def test_a_pair_that_is_not_of_the_grammar_is_named_by_file_and_number(line, tmp_path):
     write_folder(tmp_path, "simple", train=["IN: jump OUT: I_JUMP", line])
-    with pytest.raises(UserError, match=r"tasks_train_simple\.txt:2: .* is no pair of the SCAN grammar"):
+    with pytest.raises(UserError, match=r"tasks_train_simple\.txt:2: .* SCAN grammar"):
         read(tmp_path)
 
 
 def test_an_empty_file_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"tasks_train_simple\.txt:1: a line must be"):
+    with pytest.raises(UserError, match=r"tasks_train_simple\.txt:1: expected 'IN: <command>"):
         read(write_folder(tmp_path, "simple", train=()))
 
 
@@ -508,7 +508,7 @@ def test_a_split_that_lacks_a_line_is_refused(side, count, tmp_path):
     sides[side].pop()
     write_folder(tmp_path, "addprim_jump", **sides)
     with pytest.raises(
-        UserError, match=f"the {side} side of 'addprim_jump' has {count} lines, but is not the official"
+        UserError, match=rf"'addprim_jump' \({side}, {count} lines\) is not the official"
     ):
         read(tmp_path, "addprim_jump")
 
@@ -516,7 +516,7 @@ def test_a_split_that_lacks_a_line_is_refused(side, count, tmp_path):
 def test_a_random_split_of_our_own_does_not_pass_for_the_official_simple(tmp_path):
     task = scan(validation=0)
     write_folder(tmp_path, "simple", *(official_lines(task.examples(side)) for side in ("train", "test")))
-    with pytest.raises(UserError, match=r"the train side of 'simple' has 16728 lines, .* official 27b5523f423f"):
+    with pytest.raises(UserError, match=r"'simple' \(train, 16728 lines\).* expected 27b5523f423f"):
         read(tmp_path)
 
 
@@ -542,7 +542,7 @@ def test_a_split_of_ours_that_has_no_official_file_is_not_read_from_a_folder(tmp
 
 
 def test_a_folder_and_a_hub_id_exclude_each_other(tmp_path):
-    with pytest.raises(UserError, match=r"data\.root and data\.hub must not both be set"):
+    with pytest.raises(UserError, match=r"data\.root .* data\.hub"):
         Scan(Scan.Config(root=str(tmp_path), hub="scan"))
 
 
@@ -574,7 +574,7 @@ def test_rows_of_the_hub_are_the_official_split(monkeypatch):
 
 def test_rows_of_the_hub_that_are_not_the_official_data_are_refused(monkeypatch):
     with pytest.raises(
-        UserError, match="someone/scan: the train side of 'addprim_turn_left' has 21889 lines, but is not"
+        UserError, match=r"someone/scan: 'addprim_turn_left' \(train, 21889 lines\) is not the official"
     ):
         from_hub(monkeypatch, lambda _, name, side: hub_rows(scan(name, validation=0), side)[1:])
 
