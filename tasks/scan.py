@@ -59,8 +59,8 @@ Sides = tuple[list[str], list[str]]  # the commands of train (some repeated) and
 
 
 def _length(cutoff: int) -> Sides:
-    pairs = all_pairs()
-    return [c for c in pairs if len(pairs[c]) <= cutoff], [c for c in pairs if len(pairs[c]) > cutoff]
+    pairs = all_pairs().items()
+    return [c for c, actions in pairs if len(actions) <= cutoff], [c for c, actions in pairs if len(actions) > cutoff]
 
 
 def _primitive(primitive: str) -> Sides:
@@ -105,8 +105,8 @@ RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
                              lambda _, cutoff=cutoff: _length(cutoff))  # type: ignore[misc]
         for cutoff in CUTOFFS
     },
-    "addprim_jump": ("train on `jump` in isolation, test on commands with it", lambda _: _primitive("jump")),
-    "addprim_turn_left": ("train on `turn left` in isolation, test on commands with it", lambda _: _primitive("turn left")),
+    "addprim_jump": ("train on it in isolation, test on commands with it", lambda _: _primitive("jump")),
+    "addprim_turn_left": ("train on it in isolation, test on commands with it", lambda _: _primitive("turn left")),
     "template_around_right": ("test on a verb with `around right`", lambda _: _template("around right")),
     "template_opposite_right": ("test on a verb with `opposite right`", lambda _: _template("opposite right")),
     "template_right": ("test on a verb with `right`", lambda _: _template("right")),
@@ -197,8 +197,8 @@ class Scan(Task):
     @staticmethod
     def _generate(config: Config) -> dict[str, list[Example]]:
         train, test = RULES[config.split][1](config.seed)
-        examples = {command: _example(command, actions) for command, actions in all_pairs().items()}
-        return {"train": [examples[c] for c in train], "test": [examples[c] for c in test]}
+        pairs = all_pairs()
+        return {"train": [_example(c, pairs[c]) for c in train], "test": [_example(c, pairs[c]) for c in test]}
 
     @staticmethod
     def _read(config: Config) -> dict[str, list[Example]]:
@@ -206,10 +206,10 @@ class Scan(Task):
         sides = {side: read(config.root or config.hub, config.split, side) for side in ("train", "test")}
         for side, examples in sides.items():
             expected = official()[side].get(config.split)
-            if expected and checksum(examples) != expected:
+            if expected and (digest := checksum(examples)) != expected:
                 raise UserError(
-                    f"{config.root or config.hub}: '{config.split}' ({side}, {len(examples)} lines) is not the official "
-                    f"data: SHA-256 {checksum(examples)[:12]}..., expected {expected[:12]}..."
+                    f"{config.root or config.hub}: '{config.split}' ({side}, {len(examples)} lines) is not the "
+                    f"official data: SHA-256 {digest[:12]}..., expected {expected[:12]}..."
                 )
         return sides
 
@@ -224,8 +224,7 @@ def _from_folder(root: str, split: str, side: str) -> list[Example]:
         raise UserError(f"{path}: byte {error.start} is not UTF-8") from None
     examples = []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-        line = line.removesuffix("\r")
-        match = re.fullmatch(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)", line)
+        match = re.fullmatch(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)", line.removesuffix("\r"))
         if not match:
             raise UserError(f"{path}:{number}: expected 'IN: <command> OUT: <actions>', but the line is '{line[:60]}'")
         command, actions = match[1], tuple(match[2].split())

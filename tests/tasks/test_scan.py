@@ -420,7 +420,7 @@ def test_a_copy_of_simple_that_lacks_a_line_is_refused(tmp_path):
     train, test = (
         (OFFICIAL / f"simple_split/tasks_{side}_simple.txt").read_text().splitlines() for side in ("train", "test")
     )
-    with pytest.raises(UserError, match="'simple' \(test, 4181 lines\)"):
+    with pytest.raises(UserError, match=r"'simple' \(test, 4181 lines\)"):
         read(write_folder(tmp_path, "simple", train, test[:-1]))
 
 
