@@ -38,8 +38,10 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     smoke: Smoke = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Set what is there aside and begin anew.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Only go on with a run that was begun.")] = False,
+    restart: Annotated[bool, typer.Option("--restart", help="Archive the existing run and restart.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Resume an unfinished run; fail if there is none.")
+    ] = False,
     devices: Annotated[int, typer.Option(min=1, help="Processors to train on (DDP if more than one).")] = 1,
     accelerator: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     logger: LoggerNames = "",
@@ -47,16 +49,16 @@ def run(
     results: Results = RESULTS,
 ) -> None:
     """Train and evaluate one model. Goes on where it was stopped; does nothing if it is done."""
-    from tfstudy.experiment.options import RunOptions
+    from tfstudy.experiment.options import RunOptions, process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.report.run_summary import show
     from tfstudy.training import loggers
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
     root, study = root_of(results, resolved.smoke), plain(study)
-    options = RunOptions(preset, fresh, resume, devices, accelerator, loggers=loggers.chosen(logger))
+    options = RunOptions(preset, restart, resume, devices, accelerator, loggers=loggers.chosen(logger))
     try:
-        outcome = run_experiment(resolved, root, study, options)
+        outcome = run_experiment(resolved, root, study, options, rank=process_rank())
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -66,7 +68,7 @@ def run(
     if outcome:
         show(outcome.result)
         print(outcome.path)
-        raise typer.Exit(int(outcome.result["status"] != "finished"))
+        raise typer.Exit(int(outcome.result.status != "finished"))
 
 
 @app.command()
@@ -97,7 +99,8 @@ def result(
 ) -> None:
     """Print a finished run's numbers from its record, sliced by a tag if wanted."""
     from tfstudy.report.run_summary import show
-    from tfstudy.runs.reader import find_run, read_result
+    from tfstudy.runs.find import find_run
+    from tfstudy.runs.reader import read_result
 
     show(read_result(find_run(results, run)), by)
 
@@ -109,10 +112,9 @@ def predict(
     results: Results = RESULTS,
 ) -> None:
     """Decode one source with a finished run."""
-    from tfstudy.experiment import finished
-    from tfstudy.runs.reader import find_run
+    from tfstudy.experiment.finished import load
 
-    print(finished.predict(find_run(results, run), source))
+    print(load(run, results).predict(source))
 
 
 @app.command()
@@ -126,14 +128,13 @@ def evaluate(
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run's splits again; a test split's reading is counted."""
-    from tfstudy.experiment import finished
-    from tfstudy.report.run_summary import reach, show
-    from tfstudy.runs.reader import find_run
+    from tfstudy.experiment.finished import load
+    from tfstudy.report.run_summary import length_lines, show
 
     if extend and split:
         raise typer.BadParameter("--extend draws fresh examples, so no --split goes with it")
     if extend:
-        for line in reach(finished.extend(find_run(results, run), most)):
+        for line in length_lines(load(run, results).evaluate_longer(most)):
             print(line)
         return
-    show(finished.evaluate_again(find_run(results, run), split or []))
+    show(load(run, results).evaluate(split or []))

@@ -10,7 +10,7 @@ from tasks.errors import UserError, one_of
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate
-from tfstudy.evaluation.lengths import lengths
+from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare
 from tfstudy.experiment.score import score_splits, scored_splits
@@ -79,7 +79,7 @@ class FinishedRun:
             if len(longer) >= MAX_FAILURES and not any(s.metrics["exact_match"] for s in longer[-MAX_FAILURES:]):
                 break
         tested = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
-        found = lengths([*tested, *longer])
+        found = accuracy_by_length([*tested, *longer])
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             folder.write_extended(found)
         return found
@@ -109,7 +109,7 @@ class FinishedRun:
         limit, available = self.prepared.config.decode.max_length, self.model.max_positions
         if 0 < limit < max(len(e.target) for e in examples):
             return f"has targets of more than decode.max_length={limit} tokens"
-        needed = max(max(len(e.source), len(e.target) + evaluate.MARGIN) for e in examples) + 1
+        needed = max(max(len(e.source), len(e.target) + evaluate.EXTRA_TOKENS) for e in examples) + 1
         if available is not None and needed > available:
             return f"needs {needed} positions, but the model has {available}"
         return ""

@@ -20,8 +20,8 @@ from tfstudy.models.base import parameter_count
 from tfstudy.runs.environment import environment
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
-from tfstudy.training import loggers
 from tfstudy.training.fit import quiet
+from tfstudy.training.logger_names import check_loggers
 
 
 class Outcome(NamedTuple):
@@ -50,7 +50,7 @@ def run(
     quiet()
     if options.restart and options.resume:
         raise UserError("--restart and --resume exclude each other")
-    loggers.check(options.loggers)
+    check_loggers(options.loggers)
     device = device_of(options)
     prepared = prepare(config)
     splits = scored_splits(prepared.task, options)

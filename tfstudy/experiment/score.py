@@ -10,7 +10,7 @@ import torch
 from tasks.base import Task
 from tasks.errors import UserError
 from tfstudy.evaluation import evaluate
-from tfstudy.evaluation.lengths import lengths
+from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import Lengths, SplitScores
@@ -37,7 +37,7 @@ def score(prepared: Prepared, folder: RunFolder, device: torch.device, names: Se
     began = time.monotonic()
     splits = score_splits(prepared, folder, device, names, "run")
     tested = [splits[name] for name in prepared.task.by_length() if name in splits]
-    return Scored(splits, lengths(tested), time.monotonic() - began)
+    return Scored(splits, accuracy_by_length(tested), time.monotonic() - began)
 
 
 def score_splits(

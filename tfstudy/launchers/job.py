@@ -1,7 +1,8 @@
-"""One run as a launcher's process makes it."""
+"""A job: one run of a study, as the process of a launcher executes it."""
 
 import contextlib
 import errno
+import json
 import os
 import signal
 import sys
@@ -11,59 +12,74 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ALIVE = "TFSTUDY_LAUNCHER"  # the number of a pipe that ends with the launcher
-DONE, FAILED, REFUSED, MEMORY, DISK, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
+from tfstudy.experiment.options import DEFAULTS, RunOptions, process_rank
+
+LAUNCHER_PIPE = "TFSTUDY_LAUNCHER"  # environment variable: the file descriptor of a pipe that the launcher holds open
+SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
+CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
 class Job(NamedTuple):
-    """A run to be made: plain values, so that it travels to any machine that sees the same folders."""
+    """A run to execute: plain values, so that it can be sent to any machine that sees the same folders."""
 
-    path: str  # the run's folder
+    path: str  # of the run's folder: ROOT/STUDY/EXPERIMENT/ARCHITECTURE/RUN
     config: dict[str, Any]  # resolved
-    root: str
-    study: str
-    preset: str = "default"
-    devices: int = 1
-    accelerator: str = "auto"
-    threads: int = 1  # of the CPU, for each device
-    loggers: tuple[str, ...] = ()
-    fresh: bool = False
-    tuning: bool = False
+    options: RunOptions = DEFAULTS
+    threads: int = 1  # CPU threads for each device
 
     @property
     def name(self) -> str:
         """The folder within the study: `scan-length/lstm/s0-1a2b3c4d`."""
         return "/".join(Path(self.path).parts[-3:])
 
+    @property
+    def study(self) -> Path:
+        """The folder of the study."""
+        return Path(self.path).parents[2]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has its result."""
+        return (Path(self.path) / "result.json").exists()
+
+    def to_json(self) -> str:
+        """Return the job as text, for a command line."""
+        return json.dumps({**self._asdict(), "options": self.options._asdict()})
+
+    @classmethod
+    def from_json(cls, text: str) -> "Job":
+        """Return the job of a text; the inverse of `to_json`."""
+        fields = json.loads(text)
+        options = fields["options"]
+        return cls(**{**fields, "options": RunOptions(**{**options, "loggers": tuple(options["loggers"])})})
+
 
 def perform(job: Job) -> int:
-    """Makes the run in this process, which it takes over: its output goes to the run's log. Returns an exit code."""
-    from tfstudy.runs.files import held
-    from tfstudy.runs.writer import BusyError
+    """Execute the run in this process, with all output appended to the run's log. Return an exit code."""
+    from tfstudy.runs.files import BusyError, is_locked
 
     path = Path(job.path)
-    first = not int(os.environ.get("LOCAL_RANK", 0))
-    if first:
-        if held(path):
+    if not process_rank():
+        if is_locked(path):
             return BUSY
-        _redirect(path)
+        _redirect_output(path)
     try:
         return _run(job)
     except BusyError:
         return BUSY
 
 
-def end_with(gone: Callable[[], object]) -> None:
-    """Ends this process and all that it started once `gone` returns: no run outlives its launcher."""
+def kill_with(wait_for_end: Callable[[], object]) -> None:
+    """Kill this process and its children once `wait_for_end` returns: no run outlives its launcher."""
 
-    def end() -> None:
-        gone()
+    def kill() -> None:
+        wait_for_end()
         os.killpg(0, signal.SIGKILL)
 
-    threading.Thread(target=end, daemon=True).start()
+    threading.Thread(target=kill, daemon=True).start()
 
 
-def _redirect(path: Path) -> None:
+def _redirect_output(path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     log = os.open(path / "train.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     sys.stdout.flush()
@@ -77,39 +93,39 @@ def _run(job: Job) -> int:
 
     from tasks.errors import UserError
     from tfstudy.config.resolve import resolve
-    from tfstudy.experiment.options import RunOptions
     from tfstudy.experiment.run import run
-    from tfstudy.runs.writer import BusyError
+    from tfstudy.runs.files import BusyError
 
     torch.set_num_threads(job.threads)
-    options = RunOptions(
-        job.preset,
-        job.fresh,
-        devices=job.devices,
-        accelerator=job.accelerator,
-        loggers=tuple(job.loggers),
-        tuning=job.tuning,
-    )
+    root, study = job.study.parent, job.study.name
     try:
-        run(resolve(job.config), Path(job.root), job.study, options, planned=Path(job.path), say=_say)
+        run(resolve(job.config), root, study, job.options, planned=Path(job.path), rank=process_rank(), report=_log)
     except BusyError:
         raise
     except UserError as error:
-        _say(f"error: {error}")
+        _log(f"error: {error}")
         return REFUSED
     except Exception as error:
-        with contextlib.suppress(OSError):  # the log's disk may be full
+        with contextlib.suppress(OSError):  # the disk of the log may be full
             traceback.print_exc()
             sys.stderr.flush()
-        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return DISK if full else MEMORY if _out_of_memory(error) else FAILED
-    return DONE
+        return exit_code(error)
+    return SUCCEEDED
 
 
-def _say(text: str) -> None:
+def exit_code(error: Exception) -> int:
+    """Return the exit code for an error that ended a run."""
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return OUT_OF_MEMORY
+    if isinstance(error, torch.AcceleratorError):  # raised by the CUDA driver, such as for a kernel launch
+        return OUT_OF_MEMORY if getattr(error, "error_code", None) == CUDA_OUT_OF_MEMORY else FAILED
+    if isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error):  # torch has no type for it
+        return OUT_OF_MEMORY
+    disk_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return DISK_FULL if disk_full else FAILED
+
+
+def _log(text: str) -> None:
     print(text, flush=True)
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    text = str(error).lower()
-    return isinstance(error, MemoryError) or "out of memory" in text or "can't allocate memory" in text

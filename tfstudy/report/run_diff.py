@@ -1,76 +1,77 @@
-"""Two runs beside each other: what they differ in, and what they measured. Reads run folders alone, without torch."""
+"""Two runs side by side: how they differ, and what they measured. Reads run folders only, without torch."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tasks.errors import UserError
-from tfstudy.analysis.collection import flat
+from tfstudy.config.trees import flatten
 from tfstudy.runs.reader import read_config, read_environments, read_result
+from tfstudy.runs.schema import Environment, Result
 
-ENVIRONMENT = ("commit", "platform", "device", "threads", "processors")
+Difference = tuple[str, str, str]  # what differs, its value in A and in B
+MACHINE = ("commit", "platform", "device", "threads", "processors")
 
 
 def compare(a: Path, b: Path) -> list[str]:
-    """Lines on what differs, first that of A, then that of B; then the metrics of the splits that both have."""
+    """Lines on all that differs, first the value of A, then that of B; then the metrics that both runs measured."""
+    first, second = ((read_environments(path) or [Environment()])[-1] for path in (a, b))
+    versions = [{f"{part} version": n for part, n in one.code_versions.items()} for one in (first, second)]
+    sections = {
+        "config": _differences(flatten(read_config(a)), flatten(read_config(b))),
+        "data": _differences({"content": first.data[:8]}, {"content": second.data[:8]}),
+        "code": [*_differences(*versions), *_changed_modules(first.syntax_trees, second.syntax_trees)],
+        "environment": _differences(_machine(first), _machine(second)),
+    }
     lines = [f"A {a}", f"B {b}"]
-    configs = [flat(read_config(path)) for path in (a, b)]
-    environments = [(read_environments(path) or [{}])[-1] for path in (a, b)]
-    code = [{f"version of the {k}": v for k, v in env.get("code_versions", {}).items()} for env in environments]
-    trees = [env.get("syntax_trees", {}) for env in environments]
-    around = [_around(environment) for environment in environments]
-    lines += _section("config", _differences(*configs))
-    lines += _section("data", _differences(*({"content": env.get("data", "")[:8]} for env in environments)))
-    lines += _section("code", [*_differences(*code), *_both(*trees)])
-    lines += _section("environment", _differences(*around))
-    return [*lines, "", *_measured(a, b)]
+    for title, differences in sections.items():
+        lines += ["", f"{title}:", *_aligned(differences)] if differences else ["", f"{title}: no difference"]
+    return [*lines, "", *_metrics(a, b)]
 
 
-def _around(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """Of an entry of `env.json`, what it ran with and on."""
-    return {name: environment.get(name) for name in ENVIRONMENT} | dict(environment.get("versions", {}))
+def _machine(environment: Environment) -> dict[str, Any]:
+    return {name: getattr(environment, name) for name in MACHINE} | environment.versions
 
 
-def _differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    none = object()
-    keys = [key for key in {**a, **b} if a.get(key, none) != b.get(key, none)]
+def _differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+    missing = object()
+    keys = [key for key in {**a, **b} if a.get(key, missing) != b.get(key, missing)]
     return [(key, str(a.get(key, "-")), str(b.get(key, "-"))) for key in keys]
 
 
-def _both(a: Mapping[str, str], b: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """Files that both had loaded, in two forms; a file that one alone had loaded says nothing."""
+def _changed_modules(a: Mapping[str, str], b: Mapping[str, str]) -> list[Difference]:
+    """Modules that both runs imported, with different code."""
     return [(name, a[name][:8], b[name][:8]) for name in a if name in b and a[name] != b[name]]
 
 
-def _section(title: str, rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    return ["", f"{title}:", *_aligned(rows)] if rows else ["", f"{title}: the same"]
-
-
-def _aligned(rows: Iterable[Sequence[str]], numbers: bool = False) -> list[str]:
-    """Rows as lines with columns, of which those after the first stand to the right if they are numbers."""
+def _aligned(rows: Iterable[Sequence[str]], align: str = "<") -> list[str]:
+    """Rows as indented lines of columns; `align` is that of all columns but the first."""
     rows = list(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    align = ["<", *([">"] * (len(widths) - 1) if numbers else ["<"] * (len(widths) - 1))]
-    return [
-        ("  " + "  ".join(f"{c:{s}{w}}" for c, s, w in zip(row, align, widths, strict=True))).rstrip() for row in rows
-    ]
+    lines = []
+    for first, *others in rows:
+        cells = [f"{first:{widths[0]}}", *(f"{c:{align}{w}}" for c, w in zip(others, widths[1:], strict=True))]
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    return lines
 
 
-def _measured(a: Path, b: Path) -> list[str]:
-    results = []
-    for path in (a, b):
-        try:
-            results.append(read_result(path))
-        except UserError as error:
-            return [f"metrics: not compared, since {error}"]
-    first, second = (result.get("splits", {}) for result in results)
-    rows = [("metrics in per cent", "A", "B", "B - A")]
-    for split in first:
-        for metric, value in first[split].get("metrics", {}).items():
-            other = second.get(split, {}).get("metrics", {}).get(metric)
-            if other is not None:
-                points = f"{100 * (other - value):+.1f}"
-                rows.append((f"{split} {metric.replace('_', ' ')}", f"{100 * value:.1f}", f"{100 * other:.1f}", points))
-    if len(rows) == 1:
-        return ["metrics: none that both have"]
-    return [line.removeprefix("  ") for line in _aligned(rows, numbers=True)]
+def _metrics(a: Path, b: Path) -> list[str]:
+    try:
+        first, second = read_result(a), read_result(b)
+    except UserError as error:
+        return [f"metrics: not compared, because {error}"]
+    rows = _metric_rows(first, second)
+    if not rows:
+        return ["metrics: the runs have none in common"]
+    return _aligned([("metrics in percent", "A", "B", "B - A"), *rows], ">")
+
+
+def _metric_rows(first: Result, second: Result) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for split in (name for name in first.splits if name in second.splits):
+        others = second.splits[split].metrics
+        for metric, share in first.splits[split].metrics.items():
+            if metric in others:
+                a, b = 100 * share, 100 * others[metric]
+                rows.append((f"{split} {metric.replace('_', ' ')}", f"{a:.1f}", f"{b:.1f}", f"{b - a:+.1f}"))
+    return rows

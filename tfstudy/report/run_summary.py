@@ -1,15 +1,15 @@
-"""One run's result as a table for the terminal, with the published figures for its split."""
+"""One run's result as a table for the terminal, with the published results for its split scheme."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
 from tasks.errors import one_of
 from tfstudy.analysis.published import published
+from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
-COLUMNS = {  # metrics that have a column, where they are measured
+COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
     "bleu": "BLEU",
     "chrf": "chrF",
     "exact_match": "exact match",
@@ -17,98 +17,97 @@ COLUMNS = {  # metrics that have a column, where they are measured
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher-forced",
 }
+PUBLISHED = ("arch", "metric", "value", "spread", "paper", "setting")
+WIDTH = 150  # characters, where the output is not a terminal
 
 
-def summary(result: Mapping[str, Any], by: str = "") -> list[Table | str]:
-    """What to print of a result: its splits (each sliced by the tag `by`), and what papers report."""
-    title = f"{result['task']} {result['split']}, {result['arch']}, seed {result['seed']}"
-    if result["smoke"]:
-        title = f"SMOKE RUN, its numbers mean nothing: {title}"
-    if result["status"] != "finished":
-        return [f"{title}: {result['status']} ({result['reason']})"]
-    table = Table(title=f"{title} (per cent)", title_justify="left")
-    table.add_column("split")
-    table.add_column(by or "examples", justify="right")
+def show(result: Result, by: str = "") -> None:
+    """Print a result, with `by` also for each value of this tag; `UserError` for an unknown tag."""
     if by:
-        table.add_column("examples", justify="right")
-    measured = list(dict.fromkeys(metric for split in result["splits"].values() for metric in split.get("metrics", {})))
-    metrics = [metric for metric in COLUMNS if metric in measured]
+        one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    for part in summary(result, by):
+        console.print(part, markup=False, highlight=False)
+
+
+def summary(result: Result, by: str = "") -> list[Table | str]:
+    """Return the tables and lines of a result: what it measured, and what papers report."""
+    title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
+    if result.smoke:
+        title = f"SMOKE RUN, its numbers mean nothing: {title}"
+    if result.status != "finished":
+        return [f"{title}: {result.status} ({result.reason})"]
+    measured = list(dict.fromkeys(metric for scores in result.splits.values() for metric in scores.metrics))
+    parts: list[Table | str] = [_scores(title, result.splits, [name for name in COLUMNS if name in measured], by)]
+    if others := [metric for metric in measured if metric not in COLUMNS]:
+        parts.append(_other_metrics(result.splits, others))
+    if not by:
+        parts += [*length_lines(result.lengths), *(f"{name}: {text}" for name, text in result.signatures.items())]
+    if (rows := published(result.task, result.split)) and not result.smoke:
+        parts.append(_published(rows))
+    return parts
+
+
+def length_lines(lengths: Lengths) -> list[str]:
+    """Return one line with the length thresholds; none if no lengths were tested."""
+    if not lengths:
+        return []
+    l90, l50 = (threshold(value, lengths.longest_tested) for value in (lengths.L90, lengths.L50))
+    return [
+        f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % "
+        f"(longest tested: {lengths.longest_tested})"
+    ]
+
+
+def threshold(value: int | None, longest_tested: int) -> str:
+    """Return a length threshold as text: `>=` if no longer length was tested, `none` if no length reaches it."""
+    return "none" if value is None else f">={value}" if value == longest_tested else str(value)
+
+
+def _scores(title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str], by: str) -> Table:
+    table = Table(title=f"{title} (percent)", title_justify="left")
+    table.add_column("split")
+    if by:
+        table.add_column(by, justify="right")
+    table.add_column("examples", justify="right")
     for metric in metrics:
         table.add_column(COLUMNS[metric], justify="right")
         if metric == "exact_match":
             table.add_column("95 % interval", justify="right")
-    for name, split in result["splits"].items():
-        table.add_row(name, *(["all"] if by else []), *_cells(split, metrics))
-        for value, part in split.get("slices", {}).get(by, {}).items() if by else ():
-            table.add_row("", value, *_cells(part, metrics))
-    out: list[Table | str] = [table]
-    if others := [metric for metric in measured if metric not in COLUMNS]:
-        out.append(_others(result["splits"], others))
-    out += [line for line in (*reach(result.get("lengths", {})), *_signatures(result)) if not by]
-    rows = published(result["task"], result["split"])
-    if rows and not result["smoke"]:
-        out.append(_published(rows))
-    return out
+    for name, scores in splits.items():
+        table.add_row(name, *(["all"] if by else []), *_cells(scores, metrics))
+        for value, one in scores.slices.get(by, {}).items() if by else ():
+            table.add_row("", value, *_cells(one, metrics))
+    return table
 
 
-def _cells(part: Mapping[str, Any], metrics: Sequence[str]) -> list[str]:
-    if not part["n"]:
-        return ["0"]
-    cells = [f"{part['n']:,}"]
-    for metric in metrics:
-        cells.append(f"{100 * part['metrics'][metric]:.1f}")
+def _cells(scores: Slice, metrics: Sequence[str]) -> list[str]:
+    cells = [f"{scores.n:,}"]
+    for metric in metrics if scores.n else ():
+        cells.append(f"{100 * scores.metrics[metric]:.1f}")
         if metric == "exact_match":
-            cells.append("{:.1f} to {:.1f}".format(*(100 * bound for bound in part["exact_match_interval"])))
+            low, high = scores.exact_match_interval or (float("nan"), float("nan"))
+            cells.append(f"{100 * low:.1f} to {100 * high:.1f}")
     return cells
 
 
-def _others(splits: Mapping[str, Any], metrics: Sequence[str]) -> Table:
-    """The metrics of one task alone."""
-    table = Table(title="more metrics (per cent)", title_justify="left")
+def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str]) -> Table:
+    table = Table(title="metrics of this task (percent)", title_justify="left")
     table.add_column("split")
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
-    for name, split in splits.items():
-        values = split.get("metrics", {})
+    for name, scores in splits.items():
+        values = scores.metrics
         table.add_row(name, *(f"{100 * values[metric]:.1f}" if metric in values else "" for metric in metrics))
     return table
 
 
-def reach(lengths: Mapping[str, Any]) -> list[str]:
-    """One line on how far accuracy reaches, if the result says it."""
-    if not lengths:
-        return []
-    parts = ", ".join(f"{name} {reached(lengths, name)}" for name in ("L90", "L50"))
-    return [f"{parts}: the length up to which exact match is 90 and 50 % (longest seen: {lengths['longest']})"]
-
-
-def reached(lengths: Mapping[str, Any], name: str) -> str:
-    """L90 or L50 as a table shows it: `>=` if no longer length was tested, `none` if not even the shortest holds."""
-    value = lengths[name]
-    return "none" if value is None else f">={value}" if value == lengths["longest"] else str(value)
-
-
-def _signatures(result: Mapping[str, Any]) -> list[str]:
-    return [f"{name}: {signature}" for name, signature in result.get("signatures", {}).items()]
-
-
-def _published(rows: list[dict[str, str]]) -> Table:
-    columns = ("arch", "metric", "value", "spread", "paper", "setting")
-    table = Table(title="published, on test (per cent; spreads differ by paper)", title_justify="left")
-    for name in columns:
+def _published(rows: Sequence[Mapping[str, str]]) -> Table:
+    table = Table(title="published, on test (percent; the meaning of spread differs by paper)", title_justify="left")
+    for name in PUBLISHED:
         table.add_column(name, justify="right" if name in ("value", "spread") else "left")
     for row in rows:
-        table.add_row(*(row[name] for name in columns))
+        table.add_row(*(row[name] for name in PUBLISHED))
     return table
-
-
-def show(result: Mapping[str, Any], by: str = "") -> None:
-    """Prints a result; `UserError` if `by` is no tag of its examples."""
-    tags = {tag for split in result.get("splits", {}).values() for tag in split.get("slices", {})}
-    if by:
-        one_of("--by", by, sorted(tags))
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=150)
-    for part in summary(result, by):
-        console.print(part, markup=False, highlight=False)

@@ -1,63 +1,64 @@
-"""How far studies are, in lines for the terminal. Reads run folders alone, and loads no torch."""
+"""The progress of studies, as lines for the terminal. Reads run folders only, without torch."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from statistics import mean
 
+from tfstudy.experiment.versions import outdated_because
+from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.progress import (
     DIVERGED,
-    DONE,
     FAILED,
+    FINISHED,
     INTERRUPTED,
+    PENDING,
     RUNNING,
     STATES,
-    WAITING,
-    Run,
-    find_study,
-    runs_of,
-    studies,
+    RunStatus,
+    study_runs,
 )
 
 HOUR = 3600.0
 RESULTS = Path("results")
-EVERY = 2.0  # seconds between two drawings
-MOST = {RUNNING: 40, FAILED: 20}  # runs that are told one by one
+INTERVAL = 2.0  # seconds between two updates
+SHOWN = {RUNNING: 40, FAILED: 20}  # runs that have a line of their own, at most
 
 
 def status(root: Path, name: str = "") -> list[str]:
-    """What to print of a study, or one line on each if none is named; `UserError` if there is none of that name."""
+    """Return the lines of a study, or a line for each study; `UserError` for an unknown name."""
     if name:
         study = find_study(root, name)
-        return told(study.name, runs_of(study), root)
+        return study_lines(study.name, study_runs(study), root)
     names = studies(root)
     if not names:
-        return [f"no study in {root} yet"]
+        return [f"no studies in {root}"]
     width = max(len("study"), *map(len, names))
-    lines = [f"{'study':{width}}  {_heads()}  last hour"]
+    lines = [f"{'study':{width}}  {_header()}  last hour"]
     for study_name in names:
-        runs = runs_of(root / study_name)
-        lines.append(f"{study_name:{width}}  {_counts(run.state for run in runs)}  {per_hour(runs):9}")
+        runs = study_runs(root / study_name)
+        lines.append(f"{study_name:{width}}  {_counts(run.state for run in runs)}  {finished_last_hour(runs):9}")
     return lines
 
 
 def watch(lines: Callable[[], Sequence[str]]) -> None:
-    """Draws the lines anew every 2 seconds, until Ctrl-C."""
+    """Show the lines and update them every two seconds, until Ctrl-C."""
     from rich.live import Live
     from rich.text import Text
 
     try:
         with Live(auto_refresh=False) as live:
-            live.console.show_cursor(True)  # a killed process could not show it again
+            live.console.show_cursor(True)  # if the process is killed, nothing else would
             while True:
                 live.update(Text("\n".join(lines()), no_wrap=True, overflow="crop"), refresh=True)
-                time.sleep(EVERY)
+                time.sleep(INTERVAL)
     except KeyboardInterrupt:
         return
 
 
-def told(name: str, runs: Sequence[Run], root: Path = RESULTS) -> list[str]:
-    """A study's runs by experiment and architecture; those at work and those given up one by one."""
+def study_lines(name: str, runs: Sequence[RunStatus], root: Path = RESULTS) -> list[str]:
+    """Return a study's runs counted by state, the running and failed ones one by one, and what is left to do."""
     if not runs:
         return [f"{name}: no runs"]
     groups: dict[tuple[str, str], list[str]] = {}
@@ -65,20 +66,40 @@ def told(name: str, runs: Sequence[Run], root: Path = RESULTS) -> list[str]:
         experiment, arch = run.path.parts[-3:-1]
         groups.setdefault((experiment, arch), []).append(run.state)
     width = max(len(name), *(len(experiment) for experiment, _ in groups))
-    lines = [f"{name:{width}}  {'architecture':12}  {_heads()}"]
+    lines = [f"{name:{width}}  {'architecture':12}  {_header()}"]
     for (experiment, arch), states in sorted(groups.items()):
         lines.append(f"{experiment:{width}}  {arch:12}  {_counts(states)}")
-    lines += [f"{'all':{width}}  {'':12}  {_counts(run.state for run in runs)}", *_each(runs, RUNNING, _at_work)]
-    return [*lines, *_each(runs, FAILED, lambda run: run.reason), "", *_outlook(name, runs, root)]
+    lines.append(f"{'all':{width}}  {'':12}  {_counts(run.state for run in runs)}")
+    lines += _listed(runs, RUNNING, _progress)
+    lines += _listed(runs, FAILED, lambda run: run.reason)
+    return [*lines, "", *_summary(name, runs, root), *_outdated(runs)]
 
 
-def per_hour(runs: Iterable[Run]) -> int:
-    """Runs that ended in the last hour."""
+def finished_last_hour(runs: Iterable[RunStatus]) -> int:
+    """Return the number of runs that finished in the last hour, of those that recorded when they did."""
     now = time.time()
-    return sum(now - run.ended < HOUR for run in runs)
+    return sum(run.ended is not None and now - run.ended < HOUR for run in runs)
 
 
-def _heads() -> str:
+def seconds_left(runs: Sequence[RunStatus]) -> float | None:
+    """Return the seconds until all running and pending runs are finished, if as many run at a time as now.
+
+    Pending runs count as the mean of finished runs of the same architecture on the same data, or of all finished runs;
+    None if no run finished.
+    """
+    finished = [run for run in runs if run.state == FINISHED and run.seconds]
+    if not finished:
+        return None
+    known: dict[tuple[str, ...], list[float]] = {}
+    for run in finished:
+        known.setdefault(run.path.parts[-3:-1], []).append(run.seconds)
+    usual = mean(run.seconds for run in finished)
+    pending = sum(mean(known.get(run.path.parts[-3:-1], [usual])) for run in runs if run.state == PENDING)
+    running = [run.seconds_left or 0.0 for run in runs if run.state == RUNNING]
+    return max([(pending + sum(running)) / max(1, len(running)), *running])
+
+
+def _header() -> str:
     return "  ".join(f"{state:>{max(5, len(state))}}" for state in STATES)
 
 
@@ -87,40 +108,55 @@ def _counts(states: Iterable[str]) -> str:
     return "  ".join(f"{counts[state] or '.':>{max(5, len(state))}}" for state in STATES)
 
 
-def _each(runs: Sequence[Run], state: str, words: Callable[[Run], str]) -> list[str]:
+def _listed(runs: Sequence[RunStatus], state: str, text: Callable[[RunStatus], str]) -> list[str]:
     chosen = [run for run in runs if run.state == state]
     if not chosen:
         return []
-    shown = chosen[: MOST[state]]
+    shown = chosen[: SHOWN[state]]
     width = max(len(run.name) for run in shown)
     more = [f"  and {len(chosen) - len(shown)} more"] if len(chosen) > len(shown) else []
-    return ["", f"{state}:", *(f"  {run.name:{width}}  {words(run)}" for run in shown), *more]
+    return ["", f"{state}:", *(f"  {run.name:{width}}  {text(run)}" for run in shown), *more]
 
 
-def _at_work(run: Run) -> str:
+def _progress(run: RunStatus) -> str:
     if not run.steps:
-        return "begun just now"
-    left = f", about {duration(run.left)} of training left" if run.left is not None else ""
-    return f"step {run.step:,} of {run.steps:,}{left}" if run.step < run.steps else "trained, is being evaluated"
+        return "starting"
+    if run.step >= run.steps:
+        return "trained, evaluating"
+    left = f", about {duration(run.seconds_left)} of training left" if run.seconds_left is not None else ""
+    return f"step {run.step:,} of {run.steps:,}{left}"
 
 
-def _outlook(name: str, runs: Sequence[Run], root: Path) -> list[str]:
-    """The pace and what it means for the rest; what could be made again."""
+def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     counts = Counter(run.state for run in runs)
-    pace, rest = per_hour(runs), counts[RUNNING] + counts[WAITING]
-    lines = [f"{counts[DONE] + counts[DIVERGED]} of {len(runs)} runs have ended, {pace} of them in the last hour"]
-    if pace and rest:
-        lines[0] += f"; at that pace about {duration(rest / pace * HOUR)} for the {rest} running and waiting"
-    elif counts[WAITING] and not counts[RUNNING]:
-        lines.append("nothing is at work: the grid's own command goes on with what is waiting")
+    ended, left = counts[FINISHED] + counts[DIVERGED], counts[RUNNING] + counts[PENDING]
+    diverged = f", {counts[DIVERGED]} of them diverged" if counts[DIVERGED] else ""
+    lines = [f"{ended} of {len(runs)} runs finished{diverged} ({finished_last_hour(runs)} in the last hour)"]
+    seconds = seconds_left(runs)
+    if left and seconds is not None:
+        parallel = f"{counts[RUNNING]} at a time" if counts[RUNNING] else "one at a time"
+        lines.append(f"{left} runs left: about {duration(seconds)}, {parallel}")
+    if counts[PENDING] and not counts[RUNNING]:
+        lines.append("no run is running: repeat the grid's command to start the pending ones")
     if again := counts[FAILED] + counts[INTERRUPTED]:
         elsewhere = f" --results {root}" if root != RESULTS else ""
-        lines.append(f"`tfstudy retry {name}{elsewhere}` makes the {again} failed and interrupted again")
+        lines.append(f"`tfstudy retry {name}{elsewhere}` reruns the {again} failed and interrupted runs")
     return lines
 
 
+def _outdated(runs: Sequence[RunStatus]) -> list[str]:
+    """A line for each reason why finished runs are outdated."""
+    ended = [run for run in runs if run.state in (FINISHED, DIVERGED)]
+    reasons = Counter("; ".join(outdated_because(run.path, run.task, run.path.parts[-2])) for run in ended if run.task)
+    return [
+        f"{count} of {len(ended)} finished runs are outdated: {reason} (details: `tfstudy why RUN`)"
+        for reason, count in reasons.items()
+        if reason
+    ]
+
+
 def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h 20 min` or `2 d 4 h`."""
+    """Return `45 s`, `12 min`, `3 h 20 min` or `2 d 4 h`."""
     minutes = round(seconds / 60)
     if seconds < 90:
         return f"{seconds:.0f} s"

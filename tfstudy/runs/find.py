@@ -10,7 +10,12 @@ from tasks.errors import UserError, one_of
 from tfstudy.runs.reader import has_result
 
 RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder; archived runs end in .old-N
-FORMS = "a run's folder, the start of its hash, STUDY/HASH or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan/lstm/s3"
+FORMS = "a run's folder, the start of its hash, STUDY/HASH or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3"
+
+
+def results_folder(results: Path, kind: str) -> Path:
+    """The folder of special runs, next to that of all others: `results-smoke` next to `results`."""
+    return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-{kind}")
 
 
 def studies(root: Path) -> list[str]:

@@ -28,13 +28,14 @@ def identify(config: RunConfig, data: str, versions: Mapping[str, int]) -> Ident
     version changes no hash. Changing a default therefore requires raising a version (tests/config/golden_defaults.py).
     """
     settings = settings_of(config) | {"seed": config.seed}
+    experiment = {key: value for key, value in settings.items() if key != "seed"}
+    return Identity(run_hash(settings, data, versions), run_hash(experiment, data, versions), settings, data, versions)
+
+
+def run_hash(settings: Tree, data: str, versions: Mapping[str, int]) -> str:
+    """Return the hash of a run with these settings, seed included; without the seed, that of its experiment."""
     raised = {name: version for name, version in versions.items() if version != 1}
-
-    def digest(tree: Tree) -> str:
-        return hashlib.sha256(json.dumps([tree, data, raised], sort_keys=True).encode()).hexdigest()
-
-    experiment = digest({key: value for key, value in settings.items() if key != "seed"})
-    return Identity(digest(settings), experiment, settings, data, versions)
+    return hashlib.sha256(json.dumps([settings, data, raised], sort_keys=True).encode()).hexdigest()
 
 
 def settings_of(config: RunConfig) -> Tree:

@@ -30,7 +30,8 @@ class RunStatus(NamedTuple):
     step: int = 0  # as last reported
     steps: int = 0  # planned; 0 if unknown
     seconds_left: float | None = None  # of training, if it is running and its speed is known
-    reason: str = ""  # of a failure
+    reason: str = ""  # of a failure, or why the result can't be read
+    task: str = ""  # if it finished
 
     @property
     def name(self) -> str:
@@ -76,7 +77,7 @@ def _finished(path: Path) -> RunStatus:
     except BrokenError as error:  # finished nevertheless: no command runs it again by itself
         return RunStatus(path, FINISHED, reason=str(error))
     state = DIVERGED if result.status == DIVERGED else FINISHED
-    return RunStatus(path, state, _seconds(result.finished), result.seconds, result.step, result.step)
+    return RunStatus(path, state, _seconds(result.finished), result.seconds, result.step, result.step, task=result.task)
 
 
 def _seconds(text: str) -> float | None:

@@ -116,6 +116,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     evaluate_seconds: Seconds = 0.0
     train_flops_estimate: float = 0.0
     reused_from: str | None = None  # the run whose weights were copied, if this one did not train
+    former: str = ""  # the folder's name before the names of config keys changed
     decode: DecodingSettings = DecodingSettings()
     eval: EvaluationSettings = EvaluationSettings()
     overlap: dict[str, int] = {}  # examples of each held-out split that are also in training

@@ -1,0 +1,65 @@
+"""The Python interface to running experiments: `tfstudy.run`. Imports torch only when a run starts."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tasks
+from tfstudy import models
+from tfstudy.config.presets import preset as preset_of
+from tfstudy.config.resolve import SMOKE, resolve
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree, merge, unflatten
+from tfstudy.experiment.options import DEFAULTS, RunOptions
+from tfstudy.runs.find import results_folder
+
+if TYPE_CHECKING:
+    from tfstudy.experiment.run import Outcome
+
+
+def run(
+    task: str,
+    *,
+    arch: str | None = None,
+    split: str | None = None,
+    preset: str = "default",
+    seed: int | None = None,
+    smoke: bool = False,
+    study: str = "runs",
+    results: str | Path = "results",
+    options: RunOptions = DEFAULTS,
+    **settings: Any,
+) -> "Outcome":
+    """Train and evaluate one model as `tfstudy run` does; return its folder and result.
+
+    `settings` are values of the config, such as `**{"train.steps": 500}`. A finished run is not run again.
+    """
+    config = compose_config(task, arch, preset, unflatten(settings), split, seed, smoke)
+    from tfstudy.experiment.run import run as run_config
+
+    folder = results_folder(Path(results), "smoke") if config.smoke else Path(results)
+    outcome = run_config(config, folder, study, options._replace(preset=preset))
+    assert outcome, "only processes of other ranks return no outcome"
+    return outcome
+
+
+def compose_config(
+    task: str,
+    arch: str | None,
+    preset: str,
+    given: Tree,
+    split: str | None = None,
+    seed: int | None = None,
+    smoke: bool = False,
+) -> RunConfig:
+    """Return a config: defaults, then the preset, the smoke settings, the given values, and the named arguments.
+
+    `UserError` for unknown names and impossible values.
+    """
+    arch = arch or str(given.get("arch", "transformer"))
+    tasks.find(task), models.find(arch)
+    named: Tree = {"task": task, "arch": arch}
+    if split is not None:
+        named["data"] = {"split": split}
+    if seed is not None:
+        named["seed"] = seed
+    return resolve(merge(preset_of(task, arch, preset), SMOKE if smoke else {}, given, named))
