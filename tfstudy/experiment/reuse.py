@@ -14,7 +14,7 @@ from tfstudy.runs.files import write_atomically
 from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.reader import read_config, read_result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training.checkpoints import load_checkpoint
+from tfstudy.training.checkpoints import Checkpoints, load_checkpoint
 
 
 def training_settings(config: RunConfig) -> Tree:
@@ -32,9 +32,9 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
             other, result = resolve(read_config(path)), read_result(path)
         except UserError:
             continue
-        same_code_and_data = identify(other, identity.data, identity.versions).hash == result["run"]
-        same_devices = (result["device"], result["devices"]) == (device, devices)
-        has_weights = result["status"] == "finished" and (path / "checkpoints" / "last.ckpt").exists()
+        same_code_and_data = identify(other, identity.data, identity.versions).hash == result.run
+        same_devices = (result.device, result.devices) == (device, devices)
+        has_weights = result.status == "finished" and (path / "checkpoints" / "last.ckpt").exists()
         same_training = training_settings(other) == training_settings(config)
         if path != record.path and has_weights and same_code_and_data and same_devices and same_training:
             return path
@@ -46,12 +46,12 @@ def reuse(record: RunFolder, source: Path) -> None:
 
     `last.ckpt`, which marks training as finished, is written last.
     """
-    owner = read_result(source)["run"]
+    owner = read_result(source).run
     shutil.copyfile(source / "metrics.csv", record.metrics)
     for path in sorted((source / "checkpoints").glob("*.ckpt")):  # best, last
         checkpoint = load_checkpoint(path, owner)
-        checkpoint["callbacks"]["Checkpoints"]["run"] = record.run
+        checkpoint["callbacks"][Checkpoints.state_key]["run"] = record.run
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         write_atomically(record.checkpoints / path.name, buffer.getvalue())
-    record.log(f"trained in {source.name}")
+    record.log(f"weights reused from {source.name}")

@@ -1,14 +1,15 @@
-"""Whether a run was made by older code: the declared versions now against those in its record. Imports no torch."""
+"""Whether runs were made by older code: the declared versions against those in their records. Imports no torch."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import tasks
 from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.evaluation import version as evaluation
-from tfstudy.runs.reader import read_environments
+from tfstudy.runs.identity import Identity
+from tfstudy.runs.reader import has_result, read_environments
+from tfstudy.runs.schema import Environment
 from tfstudy.training import version as training
 
 
@@ -22,12 +23,8 @@ def declared_versions(task: str, arch: str) -> dict[str, int]:
     }
 
 
-def raised_versions(task: str, arch: str, recorded: Mapping[str, int]) -> list[str]:
-    """Return a line for each declared version that differs from the recorded one, such as `training version 1, now 2`.
-
-    A version that was not recorded counts as 1.
-    """
-    now = declared_versions(task, arch)
+def version_changes(recorded: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
+    """Return a line for each version that differs, such as `training version 1, now 2`. A version not recorded is 1."""
     names = [name for name in now if recorded.get(name, 1) != now[name]]
     return [f"{name} version {recorded.get(name, 1)}, now {now[name]}" for name in names]
 
@@ -35,10 +32,39 @@ def raised_versions(task: str, arch: str, recorded: Mapping[str, int]) -> list[s
 def outdated_because(path: Path, task: str, arch: str) -> list[str]:
     """Return why the run in this folder is outdated, judged by its record; empty if it is not or has no record.
 
-    This reads one small file. The content of the data is not compared (`tfstudy why` and `tfstudy grid` do that).
+    This reads one small file. The data are not compared with those of today: `tfstudy why` and `tfstudy grid` do that.
     """
-    entries: list[dict[str, Any]] = read_environments(path)
+    entry = last_environment(path)
     try:
-        return raised_versions(task, arch, entries[-1].get("code_versions", {})) if entries else []
+        return version_changes(entry.code_versions, declared_versions(task, arch)) if entry else []
     except UserError as error:  # the task or the architecture no longer exists
         return [str(error)]
+
+
+def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[str]]:
+    """Return the finished runs that have the settings of a planned run but other code versions or data, with reasons.
+
+    They lie in the same folder as the planned run.
+    """
+    folders: dict[Path, list[Identity]] = {}
+    for path, identity in planned:
+        folders.setdefault(path.parent, []).append(identity)
+    outdated: dict[Path, list[str]] = {}
+    for folder, identities in folders.items():
+        for path in sorted(path for path in folder.glob("s*-*") if ".old-" not in path.name and has_result(path)):
+            if entry := last_environment(path):
+                same = [identity for identity in identities if identity.settings == entry.settings]
+                reasons = [reason for identity in same for reason in _reasons(entry, identity)]
+                outdated |= {path: reasons} if reasons else {}
+    return outdated
+
+
+def last_environment(path: Path) -> Environment | None:
+    """Return the record of the last process that worked on a run; None if there is none."""
+    entries = read_environments(path)
+    return entries[-1] if entries else None
+
+
+def _reasons(entry: Environment, now: Identity) -> list[str]:
+    data = [f"data {entry.data[:8]}, now {now.data[:8]}"] if entry.data != now.data else []
+    return version_changes(entry.code_versions, now.versions) + data
