@@ -1,1 +1,1 @@
-"""Decoding and scoring."""
+"""Decoding and metrics of a trained model."""

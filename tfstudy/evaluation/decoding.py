@@ -1,15 +1,18 @@
-"""Greedy and beam search over any model's `decode`, one token at a time."""
+"""Greedy and beam search with any model's `decode`, one token at a time."""
 
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.models.base import Model, select_rows
 
-COMPACT = 0.8  # rows are dropped once no more than this share of them is unfinished
+COMPACT = 0.8  # finished rows are dropped when at most this fraction of the rows is unfinished
+INFINITY = float("inf")
+
+Hypotheses = list[tuple[float, list[int]]]  # (score, token ids)
 
 
 @torch.no_grad()
@@ -20,10 +23,10 @@ def greedy(
     max_length: int,
     lengths: Int[Tensor, " batch"] | None = None,
 ) -> list[list[int]]:
-    """For every row the most probable next token, again and again, until EOS or `max_length` tokens; EOS is left out.
+    """Return the ids chosen greedily for each row, up to EOS (which is left out) or `max_length` tokens.
 
-    With `lengths` each row ends after that many tokens instead, and EOS is never chosen (the oracle length of Lake &
-    Baroni 2018 and Newman et al. 2020). PAD and BOS are never chosen.
+    With `lengths` each row gets that many tokens instead, and EOS is never chosen (the oracle length of Lake & Baroni
+    2018 and Newman et al. 2020). PAD and BOS are never chosen.
     """
     state = model.encode(source, source_mask)
     limit = torch.full((len(source),), max_length, device=source.device) if lengths is None else lengths.clone()
@@ -33,18 +36,18 @@ def greedy(
     tokens = torch.full_like(rows, BOS)
     for step in range(out.shape[1]):
         logits, state = model.decode(tokens[:, None], state)
-        tokens = logits[:, -1].index_fill(1, banned, float("-inf")).argmax(-1)
+        tokens = logits[:, -1].index_fill(1, banned, -INFINITY).argmax(-1)
         out[rows, step] = torch.where(limit[rows] > step, tokens, EOS)
-        going = (tokens != EOS) & (limit[rows] > step + 1)
-        left = int(going.sum())
-        if not left:
+        unfinished = (tokens != EOS) & (limit[rows] > step + 1)
+        count = int(unfinished.sum())
+        if not count:
             break
-        if left <= COMPACT * len(rows):
-            keep = going.nonzero()[:, 0]
+        if count <= COMPACT * len(rows):
+            keep = unfinished.nonzero()[:, 0]
             rows, tokens, state = rows[keep], tokens[keep], select_rows(state, keep)
         else:
-            limit[rows] = torch.where(going, limit[rows], 0)
-    return _until_end(out.tolist())
+            limit[rows] = torch.where(unfinished, limit[rows], 0)
+    return [ids[: ids.index(EOS)] if EOS in ids else ids for ids in out.tolist()]
 
 
 @torch.no_grad()
@@ -53,50 +56,65 @@ def beam(
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"],
     max_length: int,
-    width: int,
+    beam_size: int,
     length_penalty: float = 0.0,
 ) -> list[list[int]]:
-    """Beam search of `width` hypotheses a row; of the finished ones the best by score / length^length_penalty.
+    """Return, for each row, the finished hypothesis of beam search with the best score / length^length_penalty.
 
-    The score is the sum of log-probabilities, EOS included in score and length. A row ends when it has `width`
-    finished hypotheses or at `max_length` tokens, where what is unfinished counts as it stands.
+    The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `beam_size`
+    finished hypotheses or at `max_length` tokens, where the best unfinished one counts as it is.
     """
-    batch = len(source)
+    batch, device = len(source), source.device
+    first_rows = torch.arange(batch, device=device) * beam_size
     state = select_rows(
-        model.encode(source, source_mask), torch.arange(batch, device=source.device).repeat_interleave(width)
+        model.encode(source, source_mask), torch.arange(batch, device=device).repeat_interleave(beam_size)
     )
-    tokens = torch.full((batch * width,), BOS, device=source.device)
-    scores = torch.full((batch, width), float("-inf"), device=source.device)
-    scores[:, 0] = 0.0  # at first all hypotheses of a row are the same
-    prefixes = tokens.new_zeros(batch, width, 0)
-    finished: list[list[tuple[float, list[int]]]] = [[] for _ in range(batch)]
+    tokens = torch.full((batch * beam_size,), BOS, device=device)
+    scores = torch.full((batch, beam_size), -INFINITY, device=device)
+    scores[:, 0] = 0.0  # at first, all hypotheses of a row are equal
+    prefixes = tokens.new_zeros(batch, beam_size, 0)
+    finished: list[Hypotheses] = [[] for _ in range(batch)]
     for step in range(1, max_length + 1):
         logits, state = model.decode(tokens[:, None], state)
-        log_probabilities = logits[:, -1].log_softmax(-1).view(batch, width, -1)
-        log_probabilities[..., [PAD, BOS]] = float("-inf")
-        vocab = log_probabilities.shape[-1]
-        # 2 * width candidates hold at least `width` that do not end, whatever ends
-        best, flat = (scores[..., None] + log_probabilities).flatten(1).topk(min(2 * width, width * vocab))
-        origin, token = flat // vocab, flat % vocab
-        for row, ends in enumerate((token == EOS).tolist()):
-            for rank, end in enumerate(ends[:width]):
-                if end and best[row, rank].isfinite() and len(finished[row]) < width:
-                    score = float(best[row, rank]) / step**length_penalty
-                    finished[row].append((score, prefixes[row, origin[row, rank]].tolist()))
-        scores, place = best.masked_fill(token == EOS, float("-inf")).topk(width)
+        best, origin, token = _candidates(logits[:, -1], scores)
+        _collect_finished(finished, best, origin, token, prefixes, step**length_penalty)
+        scores, place = best.masked_fill(token == EOS, -INFINITY).topk(beam_size)
         origin, token = origin.gather(1, place), token.gather(1, place)
         prefixes = torch.cat([prefixes.gather(1, origin[..., None].expand(-1, -1, step - 1)), token[..., None]], -1)
-        if all(len(done) >= width for done in finished):
+        if all(len(hypotheses) >= beam_size for hypotheses in finished):
             break
-        state = select_rows(state, (origin + torch.arange(batch, device=source.device)[:, None] * width).flatten())
+        state = select_rows(state, (origin + first_rows[:, None]).flatten())
         tokens = token.flatten()
-    for row, done in enumerate(finished):
-        if len(done) < width:  # the best of what is unfinished is enough
+    for row, hypotheses in enumerate(finished):
+        if len(hypotheses) < beam_size:
             last = int(scores[row].argmax())
-            score = float(scores[row, last]) / max(1, max_length) ** length_penalty
-            done.append((score, prefixes[row, last].tolist()))
-    return [max(done)[1] for done in finished]
+            hypotheses.append(
+                (float(scores[row, last]) / max(1, max_length) ** length_penalty, prefixes[row, last].tolist())
+            )
+    return [max(hypotheses)[1] for hypotheses in finished]
 
 
-def _until_end(rows: Sequence[list[int]]) -> list[list[int]]:
-    return [row[: row.index(EOS)] if EOS in row else row for row in rows]
+def _candidates(
+    logits: Float[Tensor, "hypotheses vocab"], scores: Float[Tensor, "batch beam"]
+) -> tuple[Float[Tensor, "batch candidates"], Int[Tensor, "batch candidates"], Int[Tensor, "batch candidates"]]:
+    """Return the scores of each row's best continuations, the hypotheses that they continue, and their tokens.
+
+    There are 2 * beam of them, so that at least `beam` do not end, whichever end.
+    """
+    log_probabilities = logits.log_softmax(-1).view(*scores.shape, -1)
+    log_probabilities[..., [PAD, BOS]] = -INFINITY
+    beam_size, vocab = log_probabilities.shape[1:]
+    best, flat = (scores[..., None] + log_probabilities).flatten(1).topk(min(2 * beam_size, beam_size * vocab))
+    return best, flat // vocab, flat % vocab
+
+
+def _collect_finished(
+    finished: Sequence[Hypotheses], best: Tensor, origin: Tensor, token: Tensor, prefixes: Tensor, divisor: float
+) -> None:
+    """Append to each row's list the hypotheses that end within the beam, until the list is as long as the beam."""
+    beam_size = prefixes.shape[1]
+    for row, ends in enumerate((token == EOS).tolist()):
+        for rank, end in enumerate(ends[:beam_size]):
+            if end and best[row, rank].isfinite() and len(finished[row]) < beam_size:
+                prefix = prefixes[row, origin[row, rank]].tolist()
+                finished[row].append((float(best[row, rank]) / divisor, prefix))

@@ -1,4 +1,4 @@
-"""Accuracy by length: L90, L50 and the mean over lengths."""
+"""Accuracy by length: exact match at each length, the thresholds L90 and L50, and means over lengths."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -8,21 +8,21 @@ from typing import Any
 from tasks.scoring import mean
 from tfstudy.runs.schema import Lengths, SplitScores
 
-ENOUGH = 10  # examples that a length must have to count for L90 and L50
+MIN_EXAMPLES = 10  # of a length, for it to count for L90 and L50
 
 
-def over_lengths(slices: Mapping[str, Any]) -> dict[str, Any]:
-    """`mean_over_lengths`: each metric's mean over the values of the tag `length`, which all weigh alike."""
+def mean_over_lengths(slices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `mean_over_lengths`: the mean of each metric over the values of the tag `length`, equally weighted."""
     parts = [part["metrics"] for part in slices.get("length", {}).values()]
     means = {name: mean(part[name] for part in parts) for name in (parts[0] if parts else ())}
     return {"mean_over_lengths": means} if means else {}
 
 
-def lengths(splits: Iterable[SplitScores]) -> Lengths:
+def accuracy_by_length(splits: Iterable[SplitScores]) -> Lengths:
     """Return exact match at every length of these splits, the length thresholds, and the longest length tested.
 
     L90 is the longest length up to which exact match is at least 90 % at every length; None if it is not even at the
-    shortest. Lengths with fewer than `ENOUGH` examples don't count, unless no length has as many.
+    shortest. Lengths with fewer than `MIN_EXAMPLES` examples do not count, unless all lengths have fewer.
     """
     right: Counter[int] = Counter()
     seen: Counter[int] = Counter()
@@ -30,7 +30,7 @@ def lengths(splits: Iterable[SplitScores]) -> Lengths:
         for value, part in scores.slices.get("length", {}).items():
             seen[int(value)] += part.n
             right[int(value)] += round(part.metrics["exact_match"] * part.n)
-    counted = [length for length in sorted(seen) if seen[length] >= min(ENOUGH, max(seen.values()))]
+    counted = [length for length in sorted(seen) if seen[length] >= min(MIN_EXAMPLES, max(seen.values()))]
     if not counted:
         return Lengths()
 

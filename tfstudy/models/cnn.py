@@ -80,7 +80,7 @@ class CNN(RaggedModel):
         yield from super().parameters_without_decay()
         for module in self.modules():
             if is_parametrized(module):  # original0 is the gain of weight normalisation
-                yield module.parametrizations.weight.original0  # type: ignore[union-attr]
+                yield module.parametrizations.weight.original0  # type: ignore[misc, union-attr]
 
     def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[CNNState]:
         shapes, mask = shapes_of(sources), flatten_groups(masks)[:, None]

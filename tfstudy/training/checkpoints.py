@@ -57,7 +57,7 @@ class Resume(Callback):
             if state := self._checkpoint["callbacks"].get(callback.state_key):
                 callback.load_state_dict(state)
         epochs, steps = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop
-        epochs.processed = epochs.completed = self._epochs
+        epochs.processed = epochs.completed = self._epochs  # type: ignore[attr-defined]
         steps.automatic_optimization.optim_progress.optimizer.step.total.completed = self._checkpoint["global_step"]
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:

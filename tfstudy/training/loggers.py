@@ -5,14 +5,12 @@ import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from tasks.errors import UserError, one_of
 from tfstudy.config.schema import RunConfig
 from tfstudy.runs.writer import HEADER, RunFolder
 
@@ -49,26 +47,6 @@ class Place(NamedTuple):
     run: str  # the run's hash
     name: str  # `scan-length/lstm/s0-1a2b3c4d`
     step: int  # that the run goes on after; 0 at its start
-
-
-def chosen(text: str) -> tuple[str, ...]:
-    """The loggers of `tensorboard,wandb`; `UserError` if one is unknown or its package is not installed."""
-    names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    check(names)
-    return names
-
-
-def check(names: Sequence[str]) -> None:
-    """`UserError` for a logger that there is not, or whose package is not installed."""
-    for name in names:
-        one_of("logger", name, MAKERS)
-    if absent := ",".join(name for name in names if not installed(name)):
-        raise UserError(f"--logger {absent}: not installed here; install it with: pip install 'tfstudy[{absent}]'")
-
-
-def installed(name: str) -> bool:
-    """Whether the package is there; it is not imported, which takes seconds."""
-    return find_spec(name) is not None
 
 
 def build(names: Sequence[str], record: RunFolder, config: RunConfig, step: int, rank: int) -> list[Logger]:

@@ -16,7 +16,7 @@ class ProgressReport(Callback):
     The seconds are those of this process, validation included; None before its first step.
     """
 
-    state_key = "ProgressReport"
+    state_key = "progress_report"
 
     def __init__(self, report: Callable[[int, float | None], None]) -> None:
         self._report = report
