@@ -52,11 +52,11 @@ def run(
     from tfstudy.experiment.options import RunOptions, process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.report.run_summary import show
-    from tfstudy.training import loggers
+    from tfstudy.training.logger_names import parse_loggers
 
     resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
     root, study = root_of(results, resolved.smoke), plain(study)
-    options = RunOptions(preset, restart, resume, devices, accelerator, loggers=loggers.chosen(logger))
+    options = RunOptions(preset, restart, resume, devices, accelerator, loggers=parse_loggers(logger))
     try:
         outcome = run_experiment(resolved, root, study, options, rank=process_rank())
     except KeyboardInterrupt:
