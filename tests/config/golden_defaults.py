@@ -35,7 +35,9 @@ def current() -> Golden:
         ),
     }
     for name in models.names():
-        owners[f"tfstudy/models/{name}.py"] = entry(models.find(name).version, defaults(models.find(name).Config, "model."))
+        owners[f"tfstudy/models/{name}.py"] = entry(
+            models.find(name).version, defaults(models.find(name).Config, "model.")
+        )
     for name in tasks.names():
         owners[f"tasks/{name}"] = entry(tasks.find(name).version, defaults(tasks.find(name).Config, "data."))
     return owners

@@ -1,0 +1,65 @@
+"""A misspelled name is answered without importing what is slow: torch for tasks and architectures, Lightning always."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+CODE = """
+import json, sys
+from tfstudy.cli import main
+try:
+    main({words!r})
+except SystemExit as end:
+    code = end.code
+print(json.dumps([code, [name for name in ("torch", "lightning", "torchmetrics", "pandas") if name in sys.modules]]))
+"""
+
+
+def run(*words: str) -> tuple[int, list[str], str]:
+    """The exit code of a command in a new process, the slow packages that it imported, and its error message."""
+    code = CODE.format(words=list(words))
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    exit_code, packages = json.loads(process.stdout.splitlines()[-1])
+    return exit_code, packages, process.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "scn"], "'scan'"),
+        (["run", "scan", "--arch", "lstn"], "'lstm'"),
+        (["run", "scan", "--preset", "defalt"], "default"),
+        (["run", "scan", "--config", "none.yaml"], "none.yaml"),
+    ],
+)
+def test_a_misspelled_name_is_answered_without_torch(words, hint):
+    code, packages, message = run(*words)
+    assert code == 2
+    assert hint in message
+    assert packages == []
+
+
+@pytest.mark.parametrize("key", ["model.hiden", "train.step", "data.splt", "trian.steps"])
+def test_a_misspelled_key_is_answered_without_lightning(key):
+    code, packages, message = run("run", "scan", "--arch", "lstm", "--set", f"{key}=3")
+    assert code == 2
+    assert key in message
+    assert set(packages) <= {"torch"}
+
+
+def test_a_test_set_or_split_scheme_that_does_not_exist_is_answered_without_lightning():
+    code, packages, message = run("run", "scan", "--split", "lenght")
+    assert code == 2
+    assert "'length'" in message
+    assert set(packages) <= {"torch"}
+
+
+def test_run_folders_and_the_identity_need_no_torch():
+    code = (
+        "import sys, tfstudy.runs.environment, tfstudy.runs.identity, tfstudy.runs.writer, tfstudy.runs.reader, "
+        "tfstudy.config.schema, tfstudy.experiment.versions as v; v.declared_versions('scan', 'lstm'); "
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
