@@ -1,4 +1,7 @@
-"""Which rows differ: every two rows of the same examples, tested over seeds and corrected for as many tests."""
+"""Comparisons: every two conditions on the same examples, tested over seeds; their p values are those of tables.
+
+All comparisons of a table are one family of tests: p values are corrected for their number (Holm 1979).
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,18 +9,24 @@ from itertools import combinations
 from statistics import mean
 from typing import NamedTuple
 
-from tfstudy.analysis.conditions import Condition, stream
-from tfstudy.analysis.statistics import ALPHA, Difference, Interval, compare, holm, interval, letters, seeds_needed
+from tfstudy.analysis.conditions import Condition, pairing_key
+from tfstudy.analysis.intervals import Interval, clipped, interval
+from tfstudy.analysis.power import seeds_needed
+from tfstudy.analysis.significance import ALPHA, Difference, compare, holm
 
 
-class Verdict(NamedTuple):
-    """How the first row differs from the second."""
+class Comparison(NamedTuple):
+    """The difference of two conditions, with its corrected p value."""
 
     first: Condition
     second: Condition
-    found: Difference
-    p: float  # corrected (Holm 1979) over all verdicts of the table; nan if it can't be tested
+    difference: Difference
+    p: float  # corrected over all comparisons of the table; nan if it can't be tested
     tests: int = 1  # of the table
+
+    @property
+    def tested(self) -> bool:
+        return not math.isnan(self.p)
 
     @property
     def significant(self) -> bool:
@@ -25,70 +34,95 @@ class Verdict(NamedTuple):
 
     @property
     def more_seeds(self) -> int | None:
-        """How many more seeds an undecided difference of this size would need, in a table of as many tests.
-
-        None if that can't be told.
-        """
-        if self.significant or math.isnan(self.p):
+        """How many more seeds an undecided difference of this size needs; None if unknown, or if it is decided."""
+        if self.significant or not self.tested:
             return None
-        needed = seeds_needed(self.found, ALPHA / self.tests)
-        there = min(len(self.first.runs), len(self.second.runs))
-        return max(1, needed - there) if needed else None
+        needed = seeds_needed(self.difference, ALPHA / self.tests)
+        finished = min(len(self.first.runs), len(self.second.runs))
+        return max(1, needed - finished) if needed else None
+
+    def swapped(self) -> "Comparison":
+        """Return the same comparison with its conditions in the other order."""
+        d = self.difference
+        other = d._replace(mean=-d.mean, low=-d.high, high=-d.low, effect=-d.effect)
+        return self._replace(first=self.second, second=self.first, difference=other)
 
 
-def verdicts(rows: Sequence[Condition], metrics: Mapping[str, str]) -> list[Verdict]:
-    """Of every two rows with the same examples, in the order of the rows; `metrics` has the metric of each task.
+def compare_conditions(rows: Sequence[Condition], metrics: Mapping[str, str]) -> list[Comparison]:
+    """Compare every two conditions on the same examples, in their order; `metrics` has the metric of each task.
 
-    Paired by seed where a seed decides the same weights at the start and the same order of training, else Welch's.
+    Seeds are paired where they decide the same initial weights and order of training, else the test is Welch's.
     """
-    figures = [row.by_seed(metrics[row.task]) for row in rows]
-    streams = [stream(row) for row in rows]
-    steps = [step(row) for row in rows]
-    places: dict[tuple[str, ...], list[int]] = {}
+    values = [row.by_seed(metrics[row.task]) for row in rows]
+    pairing_keys = [pairing_key(row) for row in rows]
+    resolutions = [resolution(row) for row in rows]
+    same_examples: dict[tuple[str, ...], list[int]] = {}
     for number, row in enumerate(rows):
-        places.setdefault(row.where, []).append(number)
-    pairs = [pair for members in places.values() for pair in combinations(members, 2)]
-    tests = sum(min(len(figures[a]), len(figures[b])) > 1 for a, b in pairs)
-    found = [
-        compare(figures[a], figures[b], streams[a] == streams[b], tests, max(steps[a], steps[b])) for a, b in pairs
+        same_examples.setdefault(row.examples_key, []).append(number)
+    pairs = [pair for members in same_examples.values() for pair in combinations(members, 2)]
+    tests = sum(min(len(values[a]), len(values[b])) > 1 for a, b in pairs)
+    differences = [
+        compare(values[a], values[b], pairing_keys[a] == pairing_keys[b], tests, max(resolutions[a], resolutions[b]))
+        for a, b in pairs
     ]
-    corrected = holm([one.p for one in found])
-    return [Verdict(rows[a], rows[b], one, p, tests) for (a, b), one, p in zip(pairs, found, corrected, strict=True)]
+    corrected = holm([one.p for one in differences])
+    return [
+        Comparison(rows[a], rows[b], difference, p, tests)
+        for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
+    ]
 
 
-def step(row: Condition) -> float:
-    """What one example is worth, in per cent."""
-    return 100 / max((part.n for part in row.measured().values()), default=100)
+def resolution(condition: Condition) -> float:
+    """Return what one example is worth, in percent."""
+    return 100 / (condition.example_count() or 100)
 
 
-def groups(rows: Sequence[Condition], found: Sequence[Verdict], metrics: Mapping[str, str]) -> list[str]:
-    """Each row's letters among the rows of the same examples, best first; empty where nothing could be tested."""
-    tested: dict[tuple[str, ...], dict[str, Condition]] = {}
-    differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for verdict in found:
-        where, pair = verdict.first.where, (verdict.first, verdict.second)
-        if not math.isnan(verdict.p):
-            tested.setdefault(where, {}).update({row.label: row for row in pair})
-        if verdict.significant:
-            differing.setdefault(where, []).append((pair[0].label, pair[1].label))
-    out: dict[tuple[tuple[str, ...], str], str] = {}
-    for where, members in tested.items():
-        means = {label: mean(row.values(metrics[row.task])) for label, row in members.items()}
-        best = sorted(means, key=lambda label: -means[label])
-        out |= {(where, label): group for label, group in letters(best, differing.get(where, [])).items()}
-    return [out.get((row.where, row.label), "") for row in rows]
+def mean_interval(condition: Condition, metric: str) -> Interval:
+    """Return the condition's mean in percent with its interval over seeds, between 0 and 100.
 
-
-def spread(row: Condition, metric: str) -> Interval:
-    """The row's mean in per cent and its interval over seeds, within what a share can be.
-
-    Where all seeds have the same figure, and where there is one seed, it is the interval within a run (Wilson), over
-    its examples: no figure is known without any doubt.
+    With a single seed, or where all seeds have the same result, it is the interval within a run (Wilson, over its
+    examples): no result is without uncertainty.
     """
-    values = row.values(metric)
+    values = condition.values(metric)
     found = interval(values)
     if len(set(values)) == 1 and metric == "exact_match":
-        ends = next(part.exact_match_interval for part in row.measured().values())
+        ends = next(result.exact_match_interval for result in condition.results_by_seed().values())
         if ends:
             return found._replace(low=100 * ends[0], high=100 * ends[1], method="Wilson")
-    return found._replace(low=max(found.low, 0.0), high=min(found.high, 100.0)) if found.n > 1 else found
+    return clipped(found)
+
+
+def group_letters(
+    rows: Sequence[Condition], comparisons: Sequence[Comparison], metrics: Mapping[str, str]
+) -> list[str]:
+    """Return each condition's letters among those on the same examples, best first; empty if it was not tested."""
+    tested: dict[tuple[str, ...], dict[str, Condition]] = {}
+    differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for one in comparisons:
+        key = one.first.examples_key
+        if one.tested:
+            tested.setdefault(key, {}).update({row.label: row for row in (one.first, one.second)})
+        if one.significant:
+            differing.setdefault(key, []).append((one.first.label, one.second.label))
+    letters: dict[tuple[tuple[str, ...], str], str] = {}
+    for key, members in tested.items():
+        means = {label: mean(row.values(metrics[row.task])) for label, row in members.items()}
+        best_first = sorted(means, key=lambda label: -means[label])
+        letters |= {(key, label): text for label, text in letter_groups(best_first, differing.get(key, [])).items()}
+    return [letters.get((row.examples_key, row.label), "") for row in rows]
+
+
+def letter_groups(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return a compact letter display: two names share a letter if and only if they do not differ significantly.
+
+    Names are taken in their order, best first, so that `a` is the best group (Piepho 2004, insert-absorb).
+    """
+    columns: list[set[str]] = [set(names)]
+    for one, other in differ:
+        split = []
+        for column in columns:
+            both = {one, other} <= column
+            split += [column - {one}, column - {other}] if both else [column]
+        columns = [c for i, c in enumerate(split) if not any(c < d or (c == d and j < i) for j, d in enumerate(split))]
+    columns.sort(key=lambda column: [names.index(name) for name in sorted(column, key=names.index)])
+    return {name: "".join(chr(97 + i) for i, column in enumerate(columns) if name in column) for name in names}

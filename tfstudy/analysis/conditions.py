@@ -5,148 +5,185 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tasks.errors import one_of
-from tfstudy.analysis.collection import RunRecord, settings
-from tfstudy.runs.schema import Part, Slice
+from tfstudy.analysis.collection import RunRecord, experiment_settings
+from tfstudy.experiment.versions import last_environment
+from tfstudy.runs.schema import Slice, SplitScores
 
-ORDER = ("batch_size", "batch_tokens", "batching")  # what the order of training follows from, beside data and seed
-UNTOLD = ("seed", "data.root")  # of settings: what does not tell rows apart
-LATER = ("data.root", "model.dropout")  # and what decides neither the first weights nor the order
+NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
+BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching")  # decide the order of training, with data
+NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
 
 
 class Condition(NamedTuple):
-    """A row of a table."""
+    """All runs with the same configuration except the seed, evaluated on one test set: one row of a table."""
 
     task: str
-    split: str
-    test: str
+    split: str  # the split scheme
+    test_set: str
     arch: str
     preset: str
-    settings: str  # what tells it from other rows of the same name, such as "model.dropout=0.5"
+    settings: str  # settings that distinguish it from others with the same names, such as "model.dropout=0.5"
     runs: Sequence[RunRecord]  # finished, by seed
     diverged: Sequence[RunRecord]
-    config: dict[str, Any]  # of one of the runs, as one level of keys
-    experiment: str  # the hash of what its runs have in common
-    tag: str = ""  # of a row on some examples only: a tag, such as length, and
-    value: str = ""  # the value that they have
+    config: dict[str, Any]  # flat, of one of the runs
+    experiment: str  # the hash that its runs share
+    tag: str = ""  # if restricted to some of the examples: a tag, such as length, and
+    tag_value: str = ""  # its value for these examples
 
     @property
-    def name(self) -> str:
-        """The preset, and the settings if the preset alone does not say which row this is."""
+    def preset_label(self) -> str:
+        """The preset, followed by the settings that distinguish this condition."""
         return " ".join(filter(None, [self.preset, self.settings]))
 
     @property
-    def place(self) -> str:
-        """The experiment and, unless it is called `test`, the test split."""
-        return self.split if self.test == "test" else f"{self.split} {self.test.removeprefix('test_')}"
-
-    @property
-    def where(self) -> tuple[str, ...]:
-        """What rows have in common that are compared with each other: the same examples."""
-        return self.task, self.split, self.test, self.tag, self.value
-
-    @property
     def label(self) -> str:
-        """The row among those of the same examples: architecture, and preset if it is not the default."""
-        return self.arch if self.name == "default" else f"{self.arch} {self.name}"
+        """The architecture, and the preset unless it is the default: unique among conditions on the same examples."""
+        return self.arch if self.preset_label == "default" else f"{self.arch} {self.preset_label}"
 
-    def measured(self) -> dict[int, Slice]:
-        """What each seed's run measured on this row's examples."""
-        found: dict[int, Slice] = {}
+    @property
+    def split_label(self) -> str:
+        """The split scheme, and the test set unless it is called `test`."""
+        return self.split if self.test_set == "test" else f"{self.split} {self.test_set.removeprefix('test_')}"
+
+    @property
+    def examples_key(self) -> tuple[str, ...]:
+        """What identifies the examples: conditions with the same key are compared with each other."""
+        return self.task, self.split, self.test_set, self.tag, self.tag_value
+
+    def results_by_seed(self) -> dict[int, Slice]:
+        """What each run measured on this condition's examples, by seed."""
+        out: dict[int, Slice] = {}
         for run in self.runs:
-            part = run.result.splits.get(self.test)
-            one: Slice | None = part.by.get(self.tag, {}).get(self.value) if part and self.tag else part
+            whole = run.result.splits.get(self.test_set)
+            one: Slice | None = whole.slices.get(self.tag, {}).get(self.tag_value) if whole and self.tag else whole
             if one and one.n:
-                found[run.result.seed] = one
-        return found
+                out[run.result.seed] = one
+        return out
 
     def by_seed(self, metric: str, kind: str = "metrics") -> dict[int, float]:
-        """Seed to the metric in per cent, of runs that measured it; `kind` may be `mean_over_lengths`."""
-        found = ((seed, getattr(part, kind, {})) for seed, part in self.measured().items())
-        return {seed: 100 * metrics[metric] for seed, metrics in found if metric in metrics}
+        """The metric in percent, by seed, of runs that measured it; `kind` may be `mean_over_lengths`."""
+        measured = ((seed, getattr(result, kind, {})) for seed, result in self.results_by_seed().items())
+        return {seed: 100 * metrics[metric] for seed, metrics in measured if metric in metrics}
 
     def values(self, metric: str, kind: str = "metrics") -> list[float]:
-        """The metric of every run that measured it, in per cent, by seed."""
+        """The metric in percent of every run that measured it, ordered by seed."""
         return list(self.by_seed(metric, kind).values())
 
     def metrics(self) -> list[str]:
-        """All that any of its runs measured."""
-        return list(dict.fromkeys(name for part in self.measured().values() for name in part.metrics))
+        """The names of all metrics that any of its runs measured."""
+        return list(dict.fromkeys(name for result in self.results_by_seed().values() for name in result.metrics))
+
+    def example_count(self) -> int:
+        """The number of examples; 0 if nothing was measured."""
+        return max((result.n for result in self.results_by_seed().values()), default=0)
 
 
 def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
-    """The rows of these runs, in the order of a table; with `tag` one for each of its values."""
+    """Return the conditions of these runs, in the order of a table; with `tag`, one for each of its values."""
     groups: dict[tuple[str, ...], list[RunRecord]] = {}
     for run in runs:
         r = run.result
         groups.setdefault((r.task, r.split, r.arch, r.preset or "default", r.experiment), []).append(run)
-    configs = settings(run for members in groups.values() for run in members)
-    alike: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    configs = experiment_settings(run for members in groups.values() for run in members)
+    by_name: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for *name, experiment in groups:
-        alike.setdefault(tuple(name), {})[experiment] = configs[experiment]
-    labels = {name: _apart(members) for name, members in alike.items()}
-    beside: dict[tuple[str, str], list[RunRecord]] = {}  # what one that diverged would have been scored on
+        by_name.setdefault(tuple(name), {})[experiment] = configs[experiment]
+    first_runs = {experiment: members[0] for (*_, experiment), members in groups.items()}
+    settings = {name: _distinguishing_settings(members, first_runs) for name, members in by_name.items()}
+    # a condition whose runs all diverged has the test sets that other runs of its split scheme were evaluated on
+    evaluated: dict[tuple[str, str], list[RunRecord]] = {}
     for run in (run for members in groups.values() for run in members if run.finished):
-        beside.setdefault((run.result.task, run.result.split), []).append(run)
-    found = []
+        evaluated.setdefault((run.result.task, run.result.split), []).append(run)
+    out = []
     for (task, split, arch, preset, experiment), members in groups.items():
-        config = configs[experiment]
-        told = labels[task, split, arch, preset][experiment]
+        own = settings[task, split, arch, preset][experiment]
         finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
         diverged = [run for run in members if not run.finished]
-        for test, value in _places(finished or beside.get((task, split), []), tag):
-            found.append(
-                Condition(task, split, test, arch, preset, told, finished, diverged, config, experiment, tag, value)
-            )
-    return sorted(found, key=order)
+        common = (arch, preset, own, finished, diverged, configs[experiment], experiment, tag)
+        for test_set, value in _test_sets(finished or evaluated.get((task, split), []), tag):
+            out.append(Condition(task, split, test_set, *common, value))
+    return sorted(out, key=sort_key)
 
 
-def _apart(alike: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """For each experiment the settings that tell it from the others of its name; its hash if that is not enough."""
-    keys = list(dict.fromkeys(key for config in alike.values() for key in config if key not in UNTOLD))
-    differ = [key for key in keys if len({str(config.get(key)) for config in alike.values()}) > 1]
-    told = {name: " ".join(f"{key}={config[key]}" for key in differ if key in config) for name, config in alike.items()}
-    times = Counter(told.values())
-    return {name: text if times[text] == 1 else f"{text} experiment={name[:8]}".strip() for name, text in told.items()}
+def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dict[str, RunRecord]) -> dict[str, str]:
+    """Return, for each experiment, the settings that distinguish it, or else that it is outdated, its data or hash."""
+    keys = list(dict.fromkeys(key for config in configs.values() for key in config if key not in NOT_SETTINGS))
+    differ = [key for key in keys if len({str(config.get(key)) for config in configs.values()}) > 1]
+    texts = {hash_: " ".join(f"{k}={config[k]}" for k in differ if k in config) for hash_, config in configs.items()}
+    for describe in (_outdated, _data, lambda run: f"experiment={run.result.experiment[:8]}"):
+        counts = Counter(texts.values())
+        same = {hash_: describe(first_runs[hash_]) for hash_, text in texts.items() if counts[text] > 1}
+        if len(set(same.values())) > 1:
+            texts |= {hash_: f"{texts[hash_]} {text}".strip() for hash_, text in same.items()}
+    return texts
 
 
-def _places(finished: Sequence[RunRecord], tag: str) -> list[tuple[str, str]]:
-    """The test splits that were scored, each with every value of the tag that its examples have."""
-    parts: dict[str, list[Part]] = {}
+def _outdated(run: RunRecord) -> str:
+    return "outdated" if run.outdated() else ""
+
+
+def _data(run: RunRecord) -> str:
+    entry = last_environment(run.path)
+    return f"data={entry.data[:8]}" if entry else ""
+
+
+def _test_sets(finished: Sequence[RunRecord], tag: str) -> list[tuple[str, str]]:
+    """Return the test sets that were evaluated, each with every value of the tag that its examples have."""
+    results: dict[str, list[SplitScores]] = {}
     for run in finished:
-        for name, part in run.result.splits.items():
-            if part.role == "test":
-                parts.setdefault(name, []).append(part)
+        for name, result in run.result.splits.items():
+            if result.role == "test":
+                results.setdefault(name, []).append(result)
     if not tag:
-        return [(test, "") for test in parts or ["test"]]
-    return [(test, v) for test in parts for v in dict.fromkeys(v for part in parts[test] for v in part.by.get(tag, {}))]
+        return [(name, "") for name in results or ["test"]]
+    return [
+        (name, value)
+        for name, members in results.items()
+        for value in dict.fromkeys(value for result in members for value in result.slices.get(tag, {}))
+    ]
 
 
-def order(row: Condition) -> tuple[Any, ...]:
-    """Rows by experiment, then test splits by the numbers in their names, then architecture."""
-    numbers = tuple(int(part) for part in row.test.split("_") if part.isdecimal())
-    value = (0, int(row.value), "") if row.value.isdecimal() else (1, 0, row.value)
-    return row.task, row.split, row.test != "test", numbers, row.test, value, row.arch, row.preset, row.settings
+def sort_key(condition: Condition) -> tuple[Any, ...]:
+    """Order by split scheme, then by the numbers in the names of test sets, then by architecture."""
+    c = condition
+    numbers = tuple(int(word) for word in c.test_set.split("_") if word.isdecimal())
+    value = (0, int(c.tag_value), "") if c.tag_value.isdecimal() else (1, 0, c.tag_value)
+    return c.task, c.split, c.test_set != "test", numbers, c.test_set, value, c.arch, c.preset, c.settings
 
 
-def stream(row: Condition) -> tuple[tuple[str, str], ...]:
-    """What decides, with the seed, the weights at the start and the order of training: rows of the same stream can be
-    paired by seed. Of different architectures the order alone is shared, which makes their figures no more alike.
+def examples_label(condition: Condition, conditions: Iterable[Condition]) -> str:
+    """Return the name of a condition's test set among those of several: with the task, if there are several tasks."""
+    several_tasks = len({one.task for one in conditions}) > 1
+    return f"{condition.task} {condition.split_label}" if several_tasks else condition.split_label
+
+
+def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
+    """Return the settings that decide, with the seed, the initial weights and the order of training.
+
+    Conditions with the same key can be paired by seed. Different architectures share only the order, which does not
+    make their results more similar.
     """
-    keys = sorted(key for key in row.config if key.startswith(("data.", "model.")) and key not in LATER)
-    told = ((key, str(row.config.get(key))) for key in [*keys, *(f"train.{name}" for name in ORDER)])
-    return (("arch", row.arch), *told)
+    config = condition.config
+    keys = sorted(key for key in config if key.startswith(("data.", "model.")) and key not in NOT_PAIRING)
+    return (("arch", condition.arch), *((key, str(config.get(key))) for key in (*keys, *BATCH_ORDER)))
 
 
-def main_metrics(found: Iterable[Condition], given: str = "") -> dict[str, str]:
-    """What each task is judged by: the metric given, else BLEU where it is measured, else exact match.
+def test_set_label(condition: Condition, conditions: Iterable[Condition]) -> str:
+    """Return the split scheme and test set of a condition, with its task if these conditions have several tasks."""
+    several = len({other.task for other in conditions}) > 1
+    return f"{condition.task} {condition.split_label}" if several else condition.split_label
+
+
+def main_metrics(found: Iterable[Condition], metric: str = "") -> dict[str, str]:
+    """Return the metric by which each task is compared: the one given, else BLEU if measured, else exact match.
 
     `UserError` for a metric that was never measured.
     """
     out: dict[str, str] = {}
     known: dict[str, None] = {}
-    for row in found:
-        measured = row.metrics()
+    for condition in found:
+        measured = condition.metrics()
         known |= dict.fromkeys(measured)
-        if "bleu" in measured or row.task not in out:
-            out[row.task] = "bleu" if "bleu" in measured else "exact_match"
-    return dict.fromkeys(out, one_of("--metric", given, sorted(known))) if given else out
+        if "bleu" in measured or condition.task not in out:
+            out[condition.task] = "bleu" if "bleu" in measured else "exact_match"
+    return dict.fromkeys(out, one_of("metric", metric, sorted(known))) if metric else out

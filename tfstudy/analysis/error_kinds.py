@@ -1,123 +1,127 @@
-"""What is wrong with wrong predictions, and who gets right what: read from the predictions of finished runs.
+"""Kinds of errors in predictions, and which runs solve which examples.
 
-gold  a b c d      a b     stops early      a b c d a    runs on           (blank)  empty
-                   c d a b swapped parts    a x c x      wrong token (b, d)
-                   a b a b c d repeated part             a c d  part left out
+target  a b c d      a b     stops early      a b c d a    runs on           (blank)  empty
+                     c d a b swapped parts    a x c x      substituted tokens
+                     a b a b c d repeated part             a c d  omitted part
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from tfstudy.runs.schema import Prediction
+
+CORRECT = "correct"
 KINDS = (
-    "right",
+    CORRECT,
     "empty",
     "stops early",
     "runs on",
     "swapped parts",
     "repeated part",
-    "part left out",
-    "one token for another",
-    "other tokens, right length",
+    "omitted part",
+    "one token replaced",
+    "other, correct length",
     "other, too short",
     "other, too long",
 )
 Tokens = Sequence[str]
-Row = Mapping[str, Any]  # of a run's predictions
 
 
-class Anatomy(NamedTuple):
+class ErrorCounts(NamedTuple):
     """The kinds of a run's predictions on a split."""
 
     n: int
-    kinds: dict[str, int]  # how many of each, in the order of KINDS, those that occur
+    kinds: dict[str, int]  # count of each kind that occurs, in the order of KINDS
     first_error: dict[
         str, float
-    ]  # of each wrong kind the mean place of the first wrong token, as a share of the target
-    examples: dict[str, list[Row]]  # some of each
+    ]  # mean position of the first wrong token, as a share of the target, of each wrong kind
+    examples: dict[str, list[Prediction]]  # the first few of each wrong kind
 
 
 def kind_of(target: Tokens, prediction: Tokens) -> str:
-    """The first of `KINDS` that the prediction is."""
-    gold, found = list(target), list(prediction)
-    if found == gold:
-        return "right"
-    if not found:
+    """Return the first of `KINDS` that the prediction is."""
+    target, prediction = list(target), list(prediction)
+    if prediction == target:
+        return CORRECT
+    if not prediction:
         return "empty"
-    if found == gold[: len(found)]:
+    if prediction == target[: len(prediction)]:
         return "stops early"
-    if gold == found[: len(gold)]:
+    if target == prediction[: len(target)]:
         return "runs on"
-    if len(found) == len(gold):
-        return _same_length(gold, found)
-    if len(found) > len(gold):
-        return "repeated part" if _repeats(gold, found) else "other, too long"
-    return "part left out" if _lacks(gold, found) else "other, too short"
+    if len(prediction) == len(target):
+        return _kind_at_equal_length(target, prediction)
+    if len(prediction) > len(target):
+        return "repeated part" if _has_repeated_part(target, prediction) else "other, too long"
+    return "omitted part" if _has_omitted_part(target, prediction) else "other, too short"
 
 
 def first_error(target: Tokens, prediction: Tokens) -> int | None:
-    """The place of the first token that is not the target's, counted from 0, the end being a token; None if right."""
-    for place, (one, other) in enumerate(zip([*target, None], [*prediction, None], strict=False)):
+    """Return the position of the first wrong token, from 0; the end counts as a token. None if there is no error."""
+    for position, (one, other) in enumerate(zip([*target, None], [*prediction, None], strict=False)):
         if one != other:
-            return place
+            return position
     return None
 
 
-def anatomy(rows: Iterable[Row], examples: int = 3) -> Anatomy:
-    """The kinds of these predictions, with the first `examples` of each wrong kind."""
+def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorCounts:
+    """Count the kinds of these predictions, with the first `examples` of each wrong kind."""
     counts: Counter[str] = Counter()
-    places: dict[str, list[float]] = {}
-    some: dict[str, list[Row]] = {}
-    for row in rows:
-        target, prediction = row["target"].split(), row["prediction"].split()
-        kind, place = kind_of(target, prediction), first_error(target, prediction)
+    positions: dict[str, list[float]] = {}
+    kept: dict[str, list[Prediction]] = {}
+    for one in predictions:
+        target, prediction = one.target.split(), one.prediction.split()
+        kind, position = kind_of(target, prediction), first_error(target, prediction)
         counts[kind] += 1
-        if place is not None:
-            places.setdefault(kind, []).append(place / max(1, len(target)))
-            if len(some.setdefault(kind, [])) < examples:
-                some[kind].append(row)
-    order = [kind for kind in KINDS if counts[kind]]
-    means = {kind: sum(places[kind]) / len(places[kind]) for kind in order if kind in places}
-    return Anatomy(counts.total(), {kind: counts[kind] for kind in order}, means, some)
+        if position is not None:
+            positions.setdefault(kind, []).append(position / max(1, len(target)))
+            if len(kept.setdefault(kind, [])) < examples:
+                kept[kind].append(one)
+    kinds = {kind: counts[kind] for kind in KINDS if counts[kind]}
+    means = {kind: sum(positions[kind]) / len(positions[kind]) for kind in kinds if kind in positions}
+    return ErrorCounts(counts.total(), kinds, means, kept)
 
 
-def agreement(runs: Mapping[str, Iterable[Row]]) -> dict[tuple[str, ...], list[str]]:
-    """Sources by the names of those that get them right, of those that all have; most sources first.
+def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...], list[str]]:
+    """Group the sources that all runs have by the runs that predict them correctly; largest group first.
 
-    `{("cnn",): [...]}` are what only the CNN gets right, and `{(): [...]}` what nobody does.
+    `{("cnn",): [...]}` are the examples that only the CNN solves, and `{(): [...]}` those that no run solves.
     """
-    right = {name: {row["source"]: row["prediction"] == row["target"] for row in rows} for name, rows in runs.items()}
-    shared = [source for source in next(iter(right.values()), {}) if all(source in found for found in right.values())]
+    correct = {name: {one.source: one.prediction == one.target for one in found} for name, found in runs.items()}
+    shared = [
+        source for source in next(iter(correct.values()), {}) if all(source in solved for solved in correct.values())
+    ]
     groups: dict[tuple[str, ...], list[str]] = {}
     for source in shared:
-        groups.setdefault(tuple(name for name in right if right[name][source]), []).append(source)
+        groups.setdefault(tuple(name for name in correct if correct[name][source]), []).append(source)
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
 
 
-def _same_length(gold: list[str], found: list[str]) -> str:
-    if any(found == gold[cut:] + gold[:cut] for cut in range(1, len(gold))):
+def _kind_at_equal_length(target: list[str], prediction: list[str]) -> str:
+    if any(prediction == target[cut:] + target[:cut] for cut in range(1, len(target))):
         return "swapped parts"
-    other: dict[str, set[str]] = {}
-    for one, token in zip(gold, found, strict=True):
-        other.setdefault(one, set()).add(token)
-    replaced = [tokens for token, tokens in other.items() if tokens != {token}]
-    alone = all(len(tokens) == 1 for tokens in other.values()) and len(replaced) == 1
-    return "one token for another" if alone else "other tokens, right length"
+    predicted: dict[str, set[str]] = {}
+    for one, other in zip(target, prediction, strict=True):
+        predicted.setdefault(one, set()).add(other)
+    replaced = [tokens for token, tokens in predicted.items() if tokens != {token}]
+    consistent = all(len(tokens) == 1 for tokens in predicted.values())
+    return "one token replaced" if consistent and len(replaced) == 1 else "other, correct length"
 
 
-def _repeats(gold: list[str], found: list[str]) -> bool:
-    """Whether `found` is the target with one of its parts said again, once or more, right after it."""
-    more = len(found) - len(gold)
-    begin = first_error(gold, found) or 0
-    for width in (w for w in range(1, min(more, len(gold)) + 1) if more % w == 0):
-        for start in range(max(0, begin - width), min(begin, len(gold) - width) + 1):
-            part = gold[start : start + width]
-            if gold[: start + width] + part * (more // width) + gold[start + width :] == found:
+def _has_repeated_part(target: list[str], prediction: list[str]) -> bool:
+    """Return whether the prediction is the target with one part repeated, once or more, directly after it."""
+    extra = len(prediction) - len(target)
+    begin = first_error(target, prediction) or 0
+    for width in (w for w in range(1, min(extra, len(target)) + 1) if extra % w == 0):
+        for start in range(max(0, begin - width), min(begin, len(target) - width) + 1):
+            part = target[start : start + width]
+            if target[: start + width] + part * (extra // width) + target[start + width :] == prediction:
                 return True
     return False
 
 
-def _lacks(gold: list[str], found: list[str]) -> bool:
-    """Whether `found` is the target without one stretch of it."""
-    less, begin = len(gold) - len(found), first_error(gold, found) or 0
-    return any(gold[:cut] + gold[cut + less :] == found for cut in range(begin + 1))
+def _has_omitted_part(target: list[str], prediction: list[str]) -> bool:
+    """Return whether the prediction is the target without one contiguous part."""
+    omitted, begin = len(target) - len(prediction), first_error(target, prediction) or 0
+    return any(target[:cut] + target[cut + omitted :] == prediction for cut in range(begin + 1))

@@ -1,4 +1,4 @@
-"""Published figures, from `configs/published.csv`."""
+"""Published results of papers, read from `configs/published.csv`."""
 
 import csv
 from fnmatch import fnmatch
@@ -7,37 +7,44 @@ from functools import cache
 from tfstudy.analysis.conditions import Condition
 from tfstudy.config.files import configs
 
-ARCHITECTURES = {  # names in papers of the kinds of network that ours are
+ARCHITECTURES = {  # the names in papers of the kinds of network that ours are
     "transformer": ("Transformer", "Rel. Universal Transformer"),
     "lstm": ("LSTM", "LSTM+attention", "GRU", "GRU+attention"),
     "cnn": ("CNN",),
 }
+Published = dict[str, str]  # a row of the file
 
 
 @cache
-def all_published() -> tuple[dict[str, str], ...]:
-    """The rows of `configs/published.csv`: figures of papers, each with its source and how well it was checked."""
+def all_published() -> tuple[Published, ...]:
+    """Return all rows: published results, each with its source and how it was checked."""
     with (configs() / "published.csv").open(newline="", encoding="utf-8") as file:
         return tuple(csv.DictReader(file))
 
 
 @cache
-def _published(task: str, split: str) -> tuple[dict[str, str], ...]:
+def _of_split(task: str, split: str) -> tuple[Published, ...]:
     return tuple(row for row in all_published() if (row["task"], row["split"]) == (task, split))
 
 
-def published(task: str, split: str, metric: str = "", test: str = "") -> list[dict[str, str]]:
-    """The published figures of this experiment, of one metric or of all, for one test split or all."""
+def published(task: str, split: str, metric: str = "", test: str = "") -> list[Published]:
+    """Return the published results on a split scheme, of one metric or all, on one test set or all."""
     return [
         row
-        for row in _published(task, split)
+        for row in _of_split(task, split)
         if metric in ("", row["metric"]) and (not test or fnmatch(test, row["test"]))
     ]
 
 
-def of_same_kind(row: Condition, metric: str) -> list[dict[str, str]]:
-    """Published figures of the same kind of network on this row's test split."""
-    if row.tag:
+def of_same_kind(condition: Condition, metric: str) -> list[Published]:
+    """Return published results of the same kind of network on this condition's test set."""
+    if condition.tag:
         return []
-    names = ARCHITECTURES.get(row.arch, (row.arch,))
-    return [figure for figure in published(row.task, row.split, metric, row.test) if figure["arch"] in names]
+    names = ARCHITECTURES.get(condition.arch, (condition.arch,))
+    known = published(condition.task, condition.split, metric, condition.test_set)
+    return [figure for figure in known if figure["arch"] in names]
+
+
+def has_deviation(figure: Published) -> bool:
+    """Return whether the published ± is a number, and not a description."""
+    return figure["spread"].replace(".", "", 1).isdigit()

@@ -1,9 +1,9 @@
-"""Whether a study is worse than it was: the figures of a kept table against those of now, as a check in CI.
+"""Whether the results of a study got worse: a saved table compared with the current records, as a check in CI.
 
-The figures of then are a table in JSON (`tfstudy table STUDY --format json > baseline.json`). A row is worse if it fell
-by more than the tolerance and the fall is significant over seeds, corrected for as many rows (Holm). Seeds are paired:
-one seed gives the same weights at the start and the same order of training, then as now. A run that diverged counts as
-0. With one seed nothing can be told, and only a row that is gone fails.
+The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A row is worse if it fell by more
+than the tolerance and the fall is significant over seeds, corrected for the number of rows (Holm 1979). Seeds are
+paired: a seed gives the same initial weights and order of training then and now. A run that diverged counts as 0. With
+one seed nothing can be decided, and only a missing row fails.
 """
 
 import math
@@ -15,34 +15,35 @@ import msgspec
 
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.statistics import ALPHA, Difference, compare, holm, seeds_needed
+from tfstudy.analysis.power import seeds_needed
+from tfstudy.analysis.significance import ALPHA, Difference, compare, holm
 
-WORSE, MISSING, UNKNOWN, OPEN, BETTER, SAME = STATES = (
+WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (
     "worse",
     "missing",
-    "can't be told",  # for want of seeds
-    "no change shown",  # by these seeds
+    "too few seeds",
+    "undecided",
     "better",
-    "as before",  # the whole interval lies within the tolerance
+    "unchanged",  # the whole interval lies within the tolerance
 )
-Word = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what XML and a line of a table can hold
+Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what XML and a line of a table can hold
 
 
-class Then(msgspec.Struct, frozen=True):
-    """A row of a table as it was kept."""
+class BaselineRow(msgspec.Struct, frozen=True):
+    """A row of the saved table."""
 
-    task: Word
-    split: Word
-    test: Word
-    arch: Word
-    preset: Word
-    metric: Word
-    each_seed: dict[int, Annotated[float, msgspec.Meta(ge=0, le=100)]]  # in per cent
+    task: Text
+    split: Text
+    test: Text
+    arch: Text
+    preset: Text
+    metric: Text
+    each_seed: dict[int, Annotated[float, msgspec.Meta(ge=0, le=100)]]  # in percent
     examples: Annotated[int, msgspec.Meta(ge=0)]
     experiment: str = ""
-    settings: Word = ""
-    tag: Word = ""
-    value: Word = ""
+    settings: Text = ""
+    tag: Text = ""
+    value: Text = ""
 
     @property
     def name(self) -> str:
@@ -52,85 +53,90 @@ class Then(msgspec.Struct, frozen=True):
         return " ".join(word for word in words if word)
 
 
-class Kept(msgspec.Struct):
-    """A table as it was kept."""
+class Baseline(msgspec.Struct):
+    """The saved table."""
 
-    rows: list[Then]
+    rows: list[BaselineRow]
 
 
 class Outcome(NamedTuple):
-    """What became of a row."""
+    """A row of the baseline compared with the current records."""
 
-    then: Then
+    baseline: BaselineRow
     state: str
-    now: Mapping[int, float]  # seed to figure
-    found: Difference | None = None  # now less then, in points
+    current: Mapping[int, float]  # results by seed
+    difference: Difference | None = None  # current minus baseline, in points
     p: float = math.nan  # corrected
     reason: str = ""
 
 
-def read_baseline(path: Path) -> list[Then]:
-    """The rows of a kept table; `UserError` if it is none."""
+def read_baseline(path: Path) -> list[BaselineRow]:
+    """Return the rows of a saved table; `UserError` if the file is not one."""
     try:
-        kept = msgspec.json.decode(path.read_bytes(), type=Kept, strict=False)
+        saved = msgspec.json.decode(path.read_bytes(), type=Baseline, strict=False)
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is no table as `tfstudy table STUDY --format json` prints it: {error}") from None
-    if not kept.rows:
-        raise UserError(f"{path} has no rows, so that nothing could ever fail")
-    return kept.rows
+        expected = "a table as printed by `tfstudy table STUDY --format json`"
+        raise UserError(f"{path} is not {expected}: {error}") from None
+    if not saved.rows:
+        raise UserError(f"{path} has no rows, so no check could ever fail")
+    return saved.rows
 
 
-def judge(baseline: Sequence[Then], rows: Sequence[Condition], tolerance: float) -> list[Outcome]:
-    """What became of every row of then; `tolerance` in points. `UserError` if none is there now."""
-    there: dict[tuple[str, ...], list[Condition]] = {}
-    for row in rows:
-        there.setdefault((row.task, row.split, row.test, row.tag, row.value, row.arch, row.preset), []).append(row)
-    found = [_row(then, there) for then in baseline]
-    if not any(isinstance(row, Condition) for row in found):
-        raise UserError(f"nothing can be compared: {baseline[0].name}: {found[0]}")
+def compare_with_baseline(
+    baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float
+) -> list[Outcome]:
+    """Return what became of every row; `tolerance` in points. `UserError` if no row has a counterpart."""
+    by_name: dict[tuple[str, ...], list[Condition]] = {}
+    for one in conditions:
+        by_name.setdefault((*one.examples_key, one.arch, one.preset), []).append(one)
+    found = [_find(row, by_name) for row in baseline]
+    if not any(isinstance(one, Condition) for one in found):
+        raise UserError(f"no row of the baseline can be compared; {baseline[0].name}: {found[0]}")
     outcomes = [
-        _compared(then, row, len(baseline)) if isinstance(row, Condition) else Outcome(then, MISSING, {}, reason=row)
-        for then, row in zip(baseline, found, strict=True)
+        _compare(row, one, len(baseline)) if isinstance(one, Condition) else Outcome(row, MISSING, {}, reason=one)
+        for row, one in zip(baseline, found, strict=True)
     ]
-    corrected = holm([outcome.found.p if outcome.found else math.nan for outcome in outcomes])
-    return [_decided(outcome, p, tolerance) for outcome, p in zip(outcomes, corrected, strict=True)]
+    corrected = holm([outcome.difference.p if outcome.difference else math.nan for outcome in outcomes])
+    return [_decide(outcome, p, tolerance) for outcome, p in zip(outcomes, corrected, strict=True)]
 
 
-def _row(then: Then, there: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
-    """The row of now, or why there is none. Settings are not part of the name: what is looked for is what changed."""
-    place = (then.task, then.split, then.test, then.tag, then.value, then.arch, then.preset)
-    whole = (then.task, then.split, "test", "", "", then.arch, then.preset)
-    known = there.get(place) or [row for row in there.get(whole, []) if not row.runs]  # all of its runs diverged
-    same = [row for row in known if then.experiment and row.experiment == then.experiment]
-    alike = same or [row for row in known if row.settings == then.settings] or known
-    if len(alike) != 1:
-        return f"{len(alike)} rows of this name now, of other settings" if alike else "no such row now"
-    counts = {part.n for part in alike[0].measured().values()} - {then.examples}
-    return f"{then.examples} examples then, {max(counts)} now" if counts else alike[0]
+def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
+    """Return the current condition, or why there is none. Settings may differ: they may be what changed the results."""
+    name = (row.task, row.split, row.test, row.tag, row.value, row.arch, row.preset)
+    whole = (row.task, row.split, "test", "", "", row.arch, row.preset)
+    known = by_name.get(name) or [one for one in by_name.get(whole, []) if not one.runs]  # all of its runs diverged
+    same = [one for one in known if row.experiment and one.experiment == row.experiment]
+    candidates = same or [one for one in known if one.settings == row.settings] or known
+    if len(candidates) != 1:
+        return f"{len(candidates)} current rows have this name" if candidates else "no current row has this name"
+    counts = {result.n for result in candidates[0].results_by_seed().values()} - {row.examples}
+    return f"{row.examples} examples in the baseline, {max(counts)} now" if counts else candidates[0]
 
 
-def _compared(then: Then, row: Condition, tests: int) -> Outcome:
-    now = row.by_seed(then.metric) | {run.result.seed: 0.0 for run in row.diverged}
-    if not now:
-        return Outcome(then, MISSING, now, reason=f"{then.metric} was not measured")
-    shared = now.keys() & then.each_seed.keys()
+def _compare(row: BaselineRow, condition: Condition, tests: int) -> Outcome:
+    current = condition.by_seed(row.metric) | {run.result.seed: 0.0 for run in condition.diverged}
+    if not current:
+        return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
+    shared = current.keys() & row.each_seed.keys()
     if len(shared) < 2:
-        return Outcome(then, UNKNOWN, now, reason=f"{len(shared)} of the {len(then.each_seed)} seeds are there now")
-    if all(now[seed] == then.each_seed[seed] for seed in shared):
-        return Outcome(then, SAME, now, reason="" if len(shared) == len(then.each_seed) else f"{len(shared)} seeds")
-    return Outcome(then, OPEN, now, compare(now, then.each_seed, True, tests, 100 / max(then.examples, 1)))
+        return Outcome(row, UNTESTED, current, reason=f"{len(shared)} of the baseline's {len(row.each_seed)} seeds")
+    if all(current[seed] == row.each_seed[seed] for seed in shared):
+        partial = len(shared) < len(row.each_seed)
+        return Outcome(row, UNCHANGED, current, reason=f"{len(shared)} seeds" if partial else "")
+    found = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
+    return Outcome(row, UNDECIDED, current, found)
 
 
-def _decided(outcome: Outcome, p: float, tolerance: float) -> Outcome:
-    found = outcome.found
+def _decide(outcome: Outcome, p: float, tolerance: float) -> Outcome:
+    found = outcome.difference
     if not found:
         return outcome
     if p < ALPHA and abs(found.mean) > tolerance:
         return outcome._replace(state=WORSE if found.mean < 0 else BETTER, p=p)
     if -tolerance <= found.low and found.high <= tolerance:
-        return outcome._replace(state=SAME, p=p)
+        return outcome._replace(state=UNCHANGED, p=p)
     needed = seeds_needed(found, ALPHA * found.p / p if p < 1 else ALPHA) if found.mean < -tolerance else None
-    reason = f"a fall of this size would show with about {needed} seeds" if needed else ""
+    reason = f"about {needed} seeds are needed to find a fall of this size" if needed else ""
     return outcome._replace(p=p, reason=reason)

@@ -1,24 +1,24 @@
-"""Claims about what networks learn, as files of `configs/claims/`: what is said, by whom, and what would show it.
+"""Claims about what models learn, read from `configs/claims/*.yaml`: what is claimed, by whom, and what would show it.
 
     claims:
       - id: L2
         claim: On add-jump an LSTM gets 90.3 % right and a Transformer 35.2
         source: where it is claimed
-        literature: what papers say of it
+        literature: what papers report
         note: what a reader must know
-        where: {task: scan, split: addprim_jump}       of all parts; `test` is the test split test, `preset` is default
-        metric: exact_match                            of all parts
-        seeds: 5                                       at least; else 5 on splits of large variance and 3 on others
-        parts:                                         all must hold; each is one of
-          - {of: {arch: lstm}, is: 90.3, within: 5}              a mean over seeds, in per cent, or
-          - {of: {arch: transformer}, below: 50}                 `above`, or `below`; all likewise for
-          - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two rows
-        grid: scan                                     makes its runs; or `run`, a command
-        untested: what part of it no record decides
+        where: {task: scan, split: addprim_jump}       of all statements; defaults: test set `test`, preset `default`
+        metric: exact_match                            of all statements
+        seeds: 5                                       minimum; default: 5 on split schemes with high variance, else 3
+        statements:                                    all must hold; each is one of
+          - {of: {arch: lstm}, is: 90.3, within: 5}              a mean over seeds, in percent, or
+          - {of: {arch: transformer}, below: 50}                 `above` or `below` a bound; both forms also for
+          - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two conditions
+        grid: scan                                     runs its experiments; or `run`, a command
+        untested: which part of it no record decides
 
-Rows are told by task, split, test, arch, preset, settings such as `model.positions`, and `tag` and `value` for examples
-of one length, say. A claim without parts says who shows it: `tested_by` (a test of this repository, with `shown_as`),
-or what it `needs`.
+Conditions are selected by task, split, test, arch, preset, settings such as `model.positions`, and by `tag` and `value`
+for examples of one length, say. A claim without statements names what shows it: `tested_by` (a test in this repository,
+with `shown_as`), or what it `needs`.
 """
 
 import math
@@ -32,20 +32,29 @@ import msgspec
 
 import tasks
 from tasks.errors import UserError, one_of
-from tfstudy.analysis.metrics import NAMES
+from tfstudy.analysis.metrics import METRIC_NAMES
 from tfstudy.config.files import configs, read_yaml
 
 OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
-METRICS = {**NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
-NAMED = ("task", "split", "test", "arch", "preset", "tag", "value")  # what rows are told by, beside settings
+METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
+CONDITION_KEYS = {  # keys that select conditions, besides settings: the field of a `Condition`
+    "task": "task",
+    "split": "split",
+    "test": "test_set",
+    "arch": "arch",
+    "preset": "preset",
+    "tag": "tag",
+    "value": "tag_value",
+}
+SELECTOR_DEFAULTS = {"test": "test", "preset": "default", "tag": "", "value": ""}
 SECTIONS = ("data", "model", "train", "decode", "eval")
-VARIABLE = ("addprim_jump", "template_around_right", "mcd1")  # seeds differ by tens of points: 5 at least
+HIGH_VARIANCE = ("addprim_jump", "template_around_right", "mcd1")  # split schemes where seeds differ by tens of points
 ID = re.compile(r"[LP]\d+")
 Selector = dict[str, Any]
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a mean, or a difference of means, is said to lie."""
+    """Bounds between which a mean, or a difference of two means, is claimed to lie."""
 
     of: Selector
     minus: Selector = {}
@@ -57,21 +66,21 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Between these it is said to lie; infinite where it is not bounded."""
+        """The claimed bounds; infinite where there is none."""
         if self.is_ is not None and self.within is not None:
             return self.is_ - self.within, self.is_ + self.within
         return -math.inf if self.above is None else self.above, math.inf if self.below is None else self.below
 
     @property
-    def said(self) -> str:
-        """What is said, without of what: `90.3 ± 5`, `above 0`."""
+    def claimed(self) -> str:
+        """The bounds as text: `90.3 ± 5`, `above 0`."""
         if self.is_ is not None:
             return f"{self.is_:g} ± {self.within:g}"
         return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One entry of a file."""
+    """A claim: one entry of a file."""
 
     id: str
     claim: str
@@ -81,7 +90,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     where: Selector = {}
     metric: str = "exact_match"
     seeds: int = 0
-    parts: list[dict[str, Any]] = []
+    statements: list[Statement] = []
     grid: str = ""
     run: str = ""
     tested_by: str = ""
@@ -91,104 +100,110 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def command(self) -> str:
-        """What makes the runs, or the measurement, that it needs; empty if there is nothing yet."""
+        """The command that runs its experiments or its measurement; empty if there is none."""
         return f"tfstudy grid {self.grid}" if self.grid else self.run
 
     @property
-    def statements(self) -> list[Statement]:
-        """Its parts, each with what the claim says of all of them."""
-        whole = {"test": "test", "preset": "default", "tag": "", "value": ""} | self.where
-        out = []
-        for part in self.parts:
-            rows = {key: whole | part[key] for key in ("of", "minus") if isinstance(part.get(key), dict)}
-            out.append(msgspec.convert({"metric": self.metric} | part | rows, Statement))
-        return out
-
-    @property
-    def least(self) -> int:
-        """Seeds below which nothing is decided."""
-        return self.seeds or max((least_seeds(str(one.of.get("split"))) for one in self.statements), default=0)
+    def minimum_seeds(self) -> int:
+        """The number of seeds below which nothing is decided."""
+        return self.seeds or max((minimum_seeds(str(one.of.get("split"))) for one in self.statements), default=0)
 
 
-def least_seeds(split: str) -> int:
-    """Seeds below which nothing is decided on this split."""
-    return 5 if split in VARIABLE else 3
+def minimum_seeds(split: str) -> int:
+    """Return the number of seeds below which nothing is decided on this split scheme."""
+    return 5 if split in HIGH_VARIANCE else 3
 
 
-def read(folder: Path | None = None) -> dict[str, Claim]:
-    """Every claim of a folder's files, by default of `configs/claims/`, by id, L1 first; `UserError` if one is bad."""
-    found: list[Claim] = []
+def read_claims(folder: Path | None = None) -> dict[str, Claim]:
+    """Return all claims of a folder (default: `configs/claims/`) by id, L1 first; `UserError` if one is invalid."""
+    claims: list[Claim] = []
     for path in sorted((folder or configs() / "claims").glob("*.yaml")):
         tree = read_yaml(path)
         for key in tree:
-            one_of(f"a key of {path.name}", str(key), ("claims",))
+            one_of("key", str(key), ("claims",), path.name)
         if not isinstance(tree.get("claims"), list):
-            raise UserError(f"{path.name} must hold a list 'claims'")
-        found += [_checked(one, f"{path.name}, entry {number}") for number, one in enumerate(tree["claims"], 1)]
-    if twice := [name for name, count in Counter(claim.id for claim in found).items() if count > 1]:
-        raise UserError(f"every claim must have an id of its own, but {', '.join(twice)} is there twice")
-    return {claim.id: claim for claim in sorted(found, key=lambda claim: (claim.id[0], int(claim.id[1:])))}
+            raise UserError(f"{path.name}: expected a list 'claims'")
+        claims += [parse_claim(one, f"{path.name}, entry {number}") for number, one in enumerate(tree["claims"], 1)]
+    if duplicates := [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]:
+        raise UserError(f"ids of claims must be unique; several claims have the id {', '.join(duplicates)}")
+    return {claim.id: claim for claim in sorted(claims, key=lambda claim: (claim.id[0], int(claim.id[1:])))}
 
 
-def chosen(claims: Mapping[str, Claim], ids: Iterable[str]) -> list[Claim]:
-    """The claims with these ids, all without any; `UserError` for one that is not there."""
+def select_claims(claims: Mapping[str, Claim], ids: Iterable[str]) -> list[Claim]:
+    """Return the claims with these ids, or all if there are none; `UserError` for an unknown id."""
     return [claims[one_of("claim", name, claims)] for name in dict.fromkeys(ids)] or list(claims.values())
 
 
-def _checked(tree: Any, where: str) -> Claim:
+def parse_claim(tree: Any, where: str) -> Claim:
+    """Return the claim of an entry; `UserError`, which begins with `where`, if it is invalid."""
     if not isinstance(tree, dict):
-        raise UserError(f"{where}: a claim must be keys with values, but is '{tree}'")
+        raise UserError(f"{where}: expected keys and values, got '{tree}'")
     where = f"{where} ({tree.get('id', 'without an id')})"
     try:
-        _keys(tree, Claim, where)
-        claim = msgspec.convert(tree, Claim)
-        for number, part in enumerate(claim.parts, 1):
-            _keys(part, Statement, f"{where}, part {number}")
-        statements = claim.statements
+        _check_keys(tree, Claim, where)
+        claim = msgspec.convert(tree | {"statements": _with_defaults(tree, where)}, Claim)
     except msgspec.ValidationError as error:
         raise UserError(f"{where}: {error}") from None
     if not ID.fullmatch(claim.id):
-        raise UserError(f"{where}: an id must be L or P and a number, such as L2")
+        raise UserError(f"{where}: an id must be L or P followed by a number, such as L2")
     if claim.seeds and claim.seeds < 2:
-        raise UserError(f"{where}: seeds must be at least 2, but is {claim.seeds}")
-    for number, statement in enumerate(statements, 1):
-        _sound(statement, f"{where}, part {number}")
-    if statements and not claim.command:
-        raise UserError(f"{where}: what has parts must say what makes its runs: 'grid' or 'run'")
-    if not statements and not (claim.tested_by or claim.needs):
-        raise UserError(f"{where}: it must have parts, or 'tested_by', or what it 'needs'")
+        raise UserError(f"{where}: seeds must be at least 2, got {claim.seeds}")
+    for number, statement in enumerate(claim.statements, 1):
+        _check_statement(statement, f"{where}, statement {number}")
+    if claim.statements and not claim.command:
+        raise UserError(f"{where}: a claim with statements needs 'grid' or 'run', which run its experiments")
+    if not claim.statements and not (claim.tested_by or claim.needs):
+        raise UserError(f"{where}: expected 'statements', 'tested_by' or 'needs'")
     return claim
 
 
-def _keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
+def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
+    """Return the statements of an entry, each completed by what the claim says of all of them."""
+    statements = tree.get("statements", [])
+    if not isinstance(statements, list) or not all(isinstance(one, dict) for one in statements):
+        raise UserError(f"{where}: 'statements' must be a list of keys and values")
+    whole = SELECTOR_DEFAULTS | (tree["where"] if isinstance(tree.get("where"), dict) else {})
+    out = []
+    for number, one in enumerate(statements, 1):
+        _check_keys(one, Statement, f"{where}, statement {number}")
+        selectors = {key: whole | one[key] for key in ("of", "minus") if isinstance(one.get(key), dict)}
+        out.append({"metric": tree.get("metric", "exact_match")} | one | selectors)
+    return out
+
+
+def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
     for key in tree:
-        one_of(f"{where}: a key", str(key), kind.__struct_encode_fields__)
+        one_of("key", str(key), kind.__struct_encode_fields__, where)
 
 
-def _sound(statement: Statement, where: str) -> None:
-    one_of(f"{where}: metric", statement.metric, METRICS)
+def _check_statement(statement: Statement, where: str) -> None:
+    one_of("metric", statement.metric, METRICS, where)
     operators = [name for name in ("is_", "above", "below") if getattr(statement, name) is not None]
     if len(operators) != 1 or (statement.is_ is None) != (statement.within is None):
-        raise UserError(f"{where}: it must say one of 'is' with 'within', 'above', and 'below'")
-    told = (statement.is_, statement.within, statement.above, statement.below)
-    if not all(math.isfinite(figure) for figure in told if figure is not None):
-        raise UserError(f"{where}: what is said must be finite, but is {statement.said}")
+        raise UserError(f"{where}: expected exactly one of 'is' with 'within', 'above', and 'below'")
+    numbers = (statement.is_, statement.within, statement.above, statement.below)
+    if not all(math.isfinite(number) for number in numbers if number is not None):
+        raise UserError(f"{where}: bounds must be finite, got {statement.claimed}")
     if statement.within is not None and statement.within <= 0:
-        raise UserError(f"{where}: 'within' must be above 0, but is {statement.within:g}")
+        raise UserError(f"{where}: 'within' must be above 0, got {statement.within:g}")
     for selector in filter(None, (statement.of, statement.minus)):
-        for key in selector:
-            if key.partition(".")[0] not in SECTIONS or "." not in key:
-                one_of(f"{where}: what rows are told by", key, NAMED)
-        for key in ("task", "split", "arch"):
-            if key not in selector:
-                raise UserError(f"{where}: rows must be told by their {key}")
-        for key, value in selector.items():
-            if not isinstance(value, str if key in NAMED else (str, int, float, bool)):
-                raise UserError(f"{where}: '{key}' must be {'a name' if key in NAMED else 'a value'}, but is '{value}'")
-        _experiment(selector["task"], selector["split"], where)
+        _check_selector(selector, where)
 
 
-def _experiment(task: str, split: str, where: str) -> None:
-    known = tasks.find(one_of(f"{where}: task", task, tasks.names())).experiments()
+def _check_selector(selector: Selector, where: str) -> None:
+    for key, value in selector.items():
+        if key.partition(".")[0] not in SECTIONS or "." not in key:
+            one_of("key of a condition", key, CONDITION_KEYS, where)
+        kind = str if key in CONDITION_KEYS else (str, int, float, bool)
+        if not isinstance(value, kind):
+            raise UserError(f"{where}: '{key}' must be a {'name' if kind is str else 'single value'}, got '{value}'")
+    for key in ("task", "split", "arch"):
+        if key not in selector:
+            raise UserError(f"{where}: a condition needs its {key}")
+    _check_split(selector["task"], selector["split"], where)
+
+
+def _check_split(task: str, split: str, where: str) -> None:
+    known = tasks.find(one_of("task", task, tasks.names(), where)).split_schemes()
     if not any(re.fullmatch(re.sub(r"<\w+>", r"\\d+", name), split) for name in known):
-        one_of(f"{where}: split", split, known)
+        one_of("split scheme", split, known, where)

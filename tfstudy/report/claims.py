@@ -1,162 +1,213 @@
-"""Claims with their verdicts and what they rest on, as Markdown or JSON."""
+"""Claims with their verdicts and the evidence, as Markdown, JSON, and for the report of a study."""
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from tfstudy.analysis.claims import Finding, Judged, Weighed, figures
+from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, Measurement, StatementVerdict, judge_claim, metric_by_seed
+from tfstudy.analysis.collection import Study
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.statements import METRICS, NAMED, Selector
-from tfstudy.report.markup import MINUS, p_value
+from tfstudy.analysis.selection import candidate_conditions
+from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector, read_claims
+from tfstudy.report.markup import json_text, markdown_list, markdown_table, p_equals, with_interval
 
 Notes = Sequence[str]
 PROTOCOL = (
-    "supported: the whole 95 % interval over seeds lies within the claimed bounds; refuted: it lies wholly outside; in "
-    "both cases p < .05 against the bound, two-sided, Holm over the parts of the claim; else undecided. A claim is "
-    "supported if all its parts are, and refuted if one is",
-    "per cent, or BLEU points; intervals are Student's below 10 seeds and the studentised bootstrap's from 10; where "
-    "all seeds have the same figure there is no p, and the interval is Wilson's within a run",
-    "a verdict is on the networks, settings and data that stand beside it; more seeds: a guess from the spread so far",
+    "supported: the whole 95 % interval over seeds lies within the claimed bounds; refuted: the whole interval lies "
+    "outside; both need p < .05 against the deciding bound (two-sided, Holm correction over the statements of the "
+    "claim); otherwise undecided. A claim is supported if all its statements are, and refuted if one is",
+    "percent, or BLEU points; intervals are Student's t for fewer than 10 seeds and the studentised bootstrap "
+    "otherwise; if all seeds have the same result there is no p, and the interval is Wilson's within a run",
+    "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are estimated from "
+    "the present variance",
 )
-FEW = (
-    "the t tests take figures of seeds for normally distributed; with fewer than 6 pairs no test without that "
-    "assumption can go below .05"
+FEW_SEEDS = (
+    "t tests assume normally distributed results over seeds; with fewer than 6 pairs, no test without this assumption "
+    "can reach p < .05"
 )
 
 
-def markdown(judged: Sequence[Judged], notes: Notes = ()) -> str:
-    """A table of all, then the evidence of each claim on which there are runs."""
-    lines = ["| id | verdict | claim | why |", "|---|---|---|---|"]
-    for one in judged:
-        cells = (one.claim.id, one.verdict, one.claim.claim, reason(one))
-        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    for one in judged:
-        if any(found.conditions for found in one.findings) or len(judged) == 1:
-            lines += ["", *_section(one)]
-    return "\n".join([*lines, "", *(f"- {note}" for note in (*PROTOCOL, *_few(judged), *notes))]) + "\n"
+def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
+    """Return a table of all claims, then the evidence on each claim that was run."""
+    rows = [(one.claim.id, one.verdict, one.claim.claim, reason(one)) for one in verdicts]
+    blocks = [markdown_table(("id", "verdict", "claim", "reason"), rows)]
+    for one in verdicts:
+        if any(statement.conditions for statement in one.statements) or len(verdicts) == 1:
+            blocks += _section(one)
+    return "\n\n".join([*blocks, markdown_list([*PROTOCOL, *_seed_note(verdicts), *notes])]) + "\n"
 
 
-def reason(judged: Judged) -> str:
-    """Why this is the verdict, and what would make its runs if there are none."""
-    command = f"`{judged.claim.command}`" if judged.claim.command and judged.verdict == "not run" else ""
-    return ": ".join(filter(None, (judged.why, command)))
+def reason(verdict: ClaimVerdict) -> str:
+    """Return the reason for a verdict, and the command that runs the experiments if there are none."""
+    command = f"`{verdict.claim.command}`" if verdict.claim.command and verdict.verdict == NOT_RUN else ""
+    return ": ".join(filter(None, (verdict.reason, command)))
 
 
-def _section(judged: Judged) -> list[str]:
-    claim = judged.claim
+def _section(verdict: ClaimVerdict) -> list[str]:
+    claim = verdict.claim
     texts = {
         "Source": claim.source,
         "Literature": claim.literature,
         "Note": claim.note,
-        "Not judged": claim.untested,
-        "Runs are made by": f"`{claim.command}`" if claim.command else "",
+        "Not tested": claim.untested,
+        "Command": f"`{claim.command}`" if claim.command else "",
     }
-    told = [f"{name}: {text.removesuffix('.')}." for name, text in texts.items() if text]
-    parts = [f"{number}. {evidence(found)}" for number, found in enumerate(judged.findings, 1)]
-    return [f"## {claim.id}: {judged.verdict}", "", claim.claim, "", *told, *([""] if parts else []), *parts]
+    details = "\n".join(f"{name}: {text.removesuffix('.')}." for name, text in texts.items() if text)
+    statements = "\n".join(f"{number}. {evidence(one)}" for number, one in enumerate(verdict.statements, 1))
+    return list(filter(None, (f"## {claim.id}: {verdict.verdict}", claim.claim, details, statements)))
 
 
-def evidence(found: Finding) -> str:
-    """What was said, what was measured, the verdict, and the folders of the runs."""
-    what = f"{METRICS[found.statement.metric]} of {_subject(found)}, said to be {found.statement.said}"
-    if found.weighed is None:
-        return f"**{found.verdict}**: {what}: {found.why}"
-    unused = f"; rows further from the preset or with fewer seeds: {found.unused}" if found.unused else ""
-    return f"**{found.verdict}**: {what}: {measured(found)}; {found.why}{unused}. Runs: {folders(found.conditions)}"
+def evidence(found: StatementVerdict) -> str:
+    """Return what was claimed, what was measured, the verdict, and the folders of the runs."""
+    claimed = f"{METRICS[found.statement.metric]} of {_subject(found)}, claimed: {found.statement.claimed}"
+    if found.measurement is None:
+        return f"**{found.verdict}**: {claimed}: {found.reason}"
+    unused = f"; not used (further from the preset, or fewer seeds): {found.unused}" if found.unused else ""
+    runs = run_links(found.conditions)
+    return f"**{found.verdict}**: {claimed}; measured: {measured(found)}; {found.reason}{unused}. Runs: {runs}"
 
 
-def measured(found: Finding) -> str:
-    """`41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (paired t)`."""
-    weighed = found.weighed
-    if weighed is None:
+def measured(found: StatementVerdict) -> str:
+    """Return `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (paired t)`."""
+    one = found.measurement
+    if one is None:
         return ""
-    mean, low, high, n, method = weighed.found
+    mean, low, high, n, method = one.interval
     if not n:
         return "nothing measured"
-    ends = "" if math.isnan(low) else f" [{_number(low)}, {_number(high)}]" + " within a run" * (method == "Wilson")
-    p = p_value(found.p)
-    sign = "" if p.startswith("<") else "= "
-    tested = f", p {sign}{p} against {weighed.bound:g} ({weighed.test})" if weighed.test else ""
-    return f"{_number(mean)}{ends} (n = {n}){tested}"
+    within_run = " within a run" * (method == "Wilson")
+    test = f", {p_equals(found.p)} against {one.bound:g} ({one.test})" if one.test else ""
+    return f"{with_interval(mean, low, high)}{within_run} (n = {n}){test}"
 
 
-def folders(rows: Iterable[Condition]) -> str:
-    """The folders of runs as links, those of one parent together."""
-    paths = list(dict.fromkeys(run.path for row in rows for run in (*row.runs, *row.diverged)))
-    told = []
+def run_links(conditions: Iterable[Condition]) -> str:
+    """Return the folders of the runs as links, grouped by parent."""
+    paths = list(dict.fromkeys(run.path for one in conditions for run in (*one.runs, *one.diverged)))
+    texts = []
     for parent, members in groupby(paths, key=lambda path: path.parent):
         links = ", ".join(f"[{path.name.partition('-')[0]}]({path.as_posix()})" for path in members)
-        told.append(f"{parent.as_posix()} {links}")
-    return "; ".join(told) or "none"
+        texts.append(f"{parent.as_posix()} {links}")
+    return "; ".join(texts) or "none"
 
 
-def _subject(found: Finding) -> str:
+def _subject(found: StatementVerdict) -> str:
     selectors = [one for one in (found.statement.of, found.statement.minus) if one]
+    splits = [_split(one) for one in selectors]
     if not found.conditions:
-        return " minus ".join(f"{_network(one)} on {_place(one)}" for one in selectors)
-    labels = [row.label for row in found.conditions]
-    places = [_place(one) for one in selectors]
-    if len(set(places)) == 1:
-        return f"{' minus '.join(labels)} on {places[0]}"
-    return " minus ".join(f"{label} on {place}" for label, place in zip(labels, places, strict=True))
+        return " minus ".join(f"{_network(one)} on {split}" for one, split in zip(selectors, splits, strict=True))
+    labels = [one.label for one in found.conditions]
+    if len(set(splits)) == 1:
+        return f"{' minus '.join(labels)} on {splits[0]}"
+    return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
 
 
-def _place(selector: Selector) -> str:
-    parts = [selector["task"], selector["split"]]
-    parts += [selector["test"]] if selector["test"] != "test" else []
-    return " ".join([*parts, f"{selector['tag']} {selector['value']}"] if selector["tag"] else parts)
+def _split(selector: Selector) -> str:
+    words = [selector["task"], selector["split"]]
+    words += [selector["test"]] if selector["test"] != "test" else []
+    return " ".join([*words, f"{selector['tag']} {selector['value']}"] if selector["tag"] else words)
 
 
 def _network(selector: Selector) -> str:
-    settings = [f"{key}={value}" for key, value in selector.items() if key not in NAMED]
+    settings = [f"{key}={value}" for key, value in selector.items() if key not in CONDITION_KEYS]
     preset = [] if selector["preset"] == "default" else [selector["preset"]]
     return " ".join([selector["arch"], *preset, *settings])
 
 
-def _number(value: float) -> str:
-    return f"{round(value, 1) + 0.0:.1f}".replace("-", MINUS)  # no -0.0
+def _seed_note(verdicts: Sequence[ClaimVerdict]) -> Notes:
+    measurements = [one.measurement for verdict in verdicts for one in verdict.statements if one.measurement]
+    return (FEW_SEEDS,) if any(one.test and one.interval.n < 6 for one in measurements) else ()
 
 
-def _few(judged: Sequence[Judged]) -> Notes:
-    tested = [found.weighed for one in judged for found in one.findings if found.weighed and found.weighed.test]
-    return (FEW,) if any(one.found.n < 6 for one in tested) else ()
+# JSON
 
 
-def as_json(judged: Sequence[Judged], notes: Notes = ()) -> str:
-    """All of it as plain values, with the figure of every seed; null where nothing is known."""
-    tree = {"claims": [_tree(one) for one in judged], "notes": [*PROTOCOL, *_few(judged), *notes]}
-    return json.dumps(tree, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
+    """Return all values, with the result of every seed; null where nothing is known."""
+    all_notes = [*PROTOCOL, *_seed_note(verdicts), *notes]
+    return json_text({"claims": [_claim_tree(one) for one in verdicts], "notes": all_notes})
 
 
-def _tree(judged: Judged) -> dict[str, Any]:
-    claim = judged.claim
-    told = {key: getattr(claim, key) for key in ("id", "claim", "source", "literature", "note", "untested", "command")}
-    parts = [_part(found) for found in judged.findings]
-    return {**told, "verdict": judged.verdict, "why": judged.why, "least_seeds": claim.least, "parts": parts}
+def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
+    claim = verdict.claim
+    keys = ("id", "claim", "source", "literature", "note", "untested", "command")
+    return {key: getattr(claim, key) for key in keys} | {
+        "verdict": verdict.verdict,
+        "reason": verdict.reason,
+        "minimum_seeds": claim.minimum_seeds,
+        "statements": [_statement_tree(one) for one in verdict.statements],
+    }
 
 
-def _part(found: Finding) -> dict[str, Any]:
+def _statement_tree(found: StatementVerdict) -> dict[str, Any]:
     statement = found.statement
     low, high = (bound if math.isfinite(bound) else None for bound in statement.bounds)
-    told: dict[str, Any] = {"verdict": found.verdict, "why": found.why, "of": statement.of, "minus": statement.minus}
-    told |= {"metric": statement.metric, "said": statement.said, "said_low": low, "said_high": high}
-    told |= _weighed(found.weighed, found.p) if found.weighed else {}
-    return told | {"rows": [_row(row, statement.metric) for row in found.conditions], "other_rows": found.unused}
+    return {
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "of": statement.of,
+        "minus": statement.minus,
+        "metric": statement.metric,
+        "claimed": statement.claimed,
+        "claimed_low": low,
+        "claimed_high": high,
+        **(_measurement_tree(found.measurement, found.p) if found.measurement else {}),
+        "conditions": [_condition_tree(one, statement.metric) for one in found.conditions],
+        "other_conditions": found.unused,
+    }
 
 
-def _weighed(weighed: Weighed, p: float) -> dict[str, Any]:
-    mean, low, high, n, method = weighed.found
-    told = {"mean": mean, "low": low, "high": high, "n": n, "interval": method, "against": weighed.bound, "p": p}
-    told |= {"test_of_p": weighed.test or None, "seeds_needed": weighed.needed}
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in told.items()}
+def _measurement_tree(one: Measurement, p: float) -> dict[str, Any]:
+    mean, low, high, n, method = one.interval
+    tree = {"mean": mean, "low": low, "high": high, "n": n, "interval": method, "against": one.bound, "p": p}
+    return tree | {"test_of_p": one.test or None, "seeds_needed": one.seeds_needed}
 
 
-def _row(row: Condition, metric: str) -> dict[str, Any]:
-    each = {str(seed): value for seed, value in figures(row, metric).items()}
-    runs, diverged = ([str(run.path) for run in members] for members in (row.runs, row.diverged))
-    return {"label": row.label, "each_seed": each, "runs": runs, "diverged": diverged}
+def _condition_tree(one: Condition, metric: str) -> dict[str, Any]:
+    each_seed = {str(seed): value for seed, value in metric_by_seed(one, metric).items()}
+    runs, diverged = ([str(run.path) for run in members] for members in (one.runs, one.diverged))
+    return {"label": one.label, "each_seed": each_seed, "runs": runs, "diverged": diverged}
 
 
-FORMATS: dict[str, Callable[[Sequence[Judged], Notes], str]] = {"md": markdown, "json": as_json}
+FORMATS: dict[str, Callable[[Sequence[ClaimVerdict], Notes], str]] = {"md": markdown, "json": as_json}
+
+
+# For the report of a study
+
+
+class ClaimText(NamedTuple):
+    """A claim with its verdict, in words."""
+
+    id: str
+    claim: str
+    verdict: str
+    reason: str
+    evidence: Sequence[str]  # of each statement
+    source: str
+    runs: Sequence[Path]
+
+
+def study_claims(study: Study) -> list[ClaimText]:
+    """Return the claims of which the study measured any statement; `UserError` if a file of claims is invalid."""
+    claims = list(read_claims().values())
+    conditions = candidate_conditions(claims, study.runs)
+    verdicts = (judge_claim(claim, conditions) for claim in claims)
+    return [_claim_text(one) for one in verdicts if any(statement.conditions for statement in one.statements)]
+
+
+def _claim_text(verdict: ClaimVerdict) -> ClaimText:
+    texts = [_statement_text(one) for one in verdict.statements]
+    overall = verdict.reason if len(texts) > 1 else ""  # a single statement has it in its evidence
+    runs = dict.fromkeys(run.path for one in verdict.statements for c in one.conditions for run in c.runs)
+    claim = verdict.claim
+    return ClaimText(claim.id, claim.claim, verdict.verdict, overall, texts, claim.source, list(runs))
+
+
+def _statement_text(found: StatementVerdict) -> str:
+    """Return `lstm minus cnn on length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); the whole ...`."""
+    if not found.conditions:
+        return f"a statement without runs, claimed: {found.statement.claimed}; {found.reason}"
+    labels = " minus ".join(one.label for one in found.conditions)
+    splits = ", ".join(dict.fromkeys(one.split_label for one in found.conditions))
+    return f"{labels} on {splits}, claimed: {found.statement.claimed}; measured: {measured(found)}; {found.reason}"

@@ -1,120 +1,123 @@
-"""The verdicts of a study in words: which of two rows is higher, by how much, and what is not decided."""
+"""The comparisons of a study in words: which of two conditions is higher, by how much, and what is undecided."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfstudy.analysis.comparisons import Verdict
-from tfstudy.analysis.metrics import NAMES
-from tfstudy.analysis.statistics import MOST as LIMIT
-from tfstudy.analysis.statistics import POWER
-from tfstudy.report.markup import p_value, signed
-from tfstudy.report.plots.layout import place
-from tfstudy.report.tables import Table, turned
+from tfstudy.analysis.comparisons import Comparison
+from tfstudy.analysis.conditions import examples_label
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.analysis.power import MAX_SEEDS, POWER
+from tfstudy.report.markup import ends, p_value, plural, signed
+from tfstudy.report.tables import Table
 
-MOST = 300  # comparisons that are told one by one
+MAX_LISTED = 300
 NOTE = (
-    "The difference is of means over seeds, in points of 100, with its 95 % interval; p is corrected for all "
-    "comparisons of the study (Holm 1979), the interval is not: it can leave out 0 where the verdict is undecided. "
-    "Undecided does not mean equal. How many more seeds it needs takes the difference as measured for the true one and "
-    f"asks to find it {100 * POWER:.0f} times in 100 after correction: with few seeds a guess, within a factor of some."
+    "The difference is between means over seeds, in percentage points, with its 95 % interval; p is corrected for all "
+    "comparisons of the study (Holm 1979), the interval is not: it can exclude 0 where the comparison is undecided. "
+    "Undecided does not mean equal. The number of further seeds assumes that the measured difference is the true one "
+    f"and asks for a power of {100 * POWER:.0f} % after correction; with few seeds it is a guess within a factor of a "
+    "few."
 )
 
 
-class Finding(NamedTuple):
-    """A comparison of two rows of the same examples."""
+class ComparisonText(NamedTuple):
+    """A comparison of two conditions on the same examples."""
 
-    place: str  # the examples, and the metric where the study has several
-    says: str  # `lstm is higher than cnn`
+    test_set: str  # and the metric, if the study has several
+    verdict: str  # `lstm is higher than cnn`
     decided: bool
     difference: str
     interval: str
     p: str
     test: str
-    more: str  # what an undecided one needs
+    needed: str  # to decide it
 
 
-class Findings(NamedTuple):
+class ComparisonSummary(NamedTuple):
     """All comparisons of a study."""
 
     summary: str
-    tested: list[Finding]
-    untested: dict[str, list[str]]  # place to the rows that can't be tested there
+    tested: list[ComparisonText]
+    untested: dict[str, list[str]]  # by test set, the conditions without any test
     notes: list[str]
 
 
-def findings(table: Table) -> Findings:
-    """What a table's verdicts say, in the order of its lines and the decided ones first."""
-    places = places_of(table)
-    rank = {where: number for number, where in enumerate(places)}
-    tested = [verdict for verdict in table.verdicts if not math.isnan(verdict.p)]
-    decided = sum(verdict.significant for verdict in tested)
-    shown = sorted(_told(tested), key=lambda v: (rank[v.first.where], not v.significant, v.p))
+def summarize_comparisons(table: Table) -> ComparisonSummary:
+    """Return a table's comparisons in words, in the order of its lines, decided ones first."""
+    names = examples_labels(table)
+    order = {key: number for number, key in enumerate(names)}
+    tested = [one for one in table.comparisons if one.tested]
+    listed = sorted(_clearest(tested), key=lambda one: (order[one.first.examples_key], not one.significant, one.p))
     notes = [NOTE] if tested else []
-    if len(shown) < len(tested):
+    if len(listed) < len(tested):
         notes.append(
-            f"{len(shown):,} of {len(tested):,} comparisons are told here: those of different architectures before "
-            "others, and the smallest p first. The letters in the table tell all of them."
+            f"{len(listed):,} of {len(tested):,} comparisons are listed: those between architectures first, then by p. "
+            "The letters in the table cover all of them."
         )
-    untested = len(table.verdicts) - len(tested)
-    why = f", {untested:,} not tested, for which both need 2 seeds" if untested else ""
-    summary = (
-        f"{len(table.verdicts):,} comparison{'s' * (len(table.verdicts) != 1)} of two rows on the same examples: "
-        f"{decided:,} decided, {len(tested) - decided:,} undecided{why}."
-        if table.verdicts
-        else "No two rows have the same examples, so nothing is compared."
+    untested = _untested(table.comparisons, tested, names)
+    return ComparisonSummary(
+        _summary(table.comparisons, tested), [_text(one, names) for one in listed], untested, notes
     )
-    return Findings(summary, [_finding(v, places) for v in shown], _untested(table.verdicts, tested, places), notes)
 
 
-def places_of(table: Table) -> dict[tuple[str, ...], str]:
-    """What the examples of rows are called, with the metric if lines are judged by several."""
-    rows = [line.row for line in table.lines]
+def _summary(comparisons: Sequence[Comparison], tested: Sequence[Comparison]) -> str:
+    if not comparisons:
+        return "No two conditions were evaluated on the same examples, so nothing is compared."
+    decided = sum(one.significant for one in tested)
+    untested = len(comparisons) - len(tested)
+    more = f", {untested:,} not tested (both conditions need 2 seeds)" if untested else ""
+    count = plural(len(comparisons), "comparison")
+    return f"{count} on the same examples: {decided:,} decided, {len(tested) - decided:,} undecided{more}."
+
+
+def examples_labels(table: Table) -> dict[tuple[str, ...], str]:
+    """Return the names of test sets, with the metric if the table has several."""
+    conditions = [line.condition for line in table.lines]
     several = len({line.metric for line in table.lines}) > 1
     return {
-        line.row.where: place(line.row, rows) + f", {NAMES.get(line.metric, line.metric)}" * several
+        line.condition.examples_key: examples_label(line.condition, conditions)
+        + f", {metric_name(line.metric)}" * several
         for line in table.lines
     }
 
 
-def _told(tested: Sequence[Verdict]) -> list[Verdict]:
-    return sorted(tested, key=lambda verdict: (verdict.first.arch == verdict.second.arch, verdict.p))[:MOST]
+def _clearest(tested: Sequence[Comparison]) -> list[Comparison]:
+    return sorted(tested, key=lambda one: (one.first.arch == one.second.arch, one.p))[:MAX_LISTED]
 
 
-def _finding(verdict: Verdict, places: Mapping[tuple[str, ...], str]) -> Finding:
-    one = turned(verdict) if verdict.found.mean < 0 else verdict
-    names = one.first.label, one.second.label
-    found = one.found
-    values = "pairs" if found.method in ("paired t", "sign permutation") else "values"
-    return Finding(
-        places[one.first.where],
-        f"{names[0]} is higher than {names[1]}" if one.significant else f"{names[0]} or {names[1]}: undecided",
-        one.significant,
-        signed(found.mean),
-        f"[{signed(found.low)}, {signed(found.high)}]",
-        p_value(one.p),
-        f"{found.method}, {found.n} {values}",
-        "" if one.significant else _needs(one),
+def _text(comparison: Comparison, names: Mapping[tuple[str, ...], str]) -> ComparisonText:
+    one = comparison.swapped() if comparison.difference.mean < 0 else comparison
+    higher, lower = one.first.label, one.second.label
+    difference = one.difference
+    return ComparisonText(
+        test_set=names[one.first.examples_key],
+        verdict=f"{higher} is higher than {lower}" if one.significant else f"{higher} or {lower}: undecided",
+        decided=one.significant,
+        difference=signed(difference.mean),
+        interval=ends(difference.low, difference.high, "+"),
+        p=p_value(one.p),
+        test=f"{difference.method}, {difference.n} {'pairs' if difference.paired else 'values'}",
+        needed="" if one.significant else _needed(one),
     )
 
 
-def _needs(verdict: Verdict) -> str:
-    if not verdict.found.mean:
+def _needed(one: Comparison) -> str:
+    if not one.difference.mean:
         return "no difference to find"
-    if more := verdict.more_seeds:
-        return f"needs about {more:,} more seed{'s' * (more != 1)}"
-    return (
-        "needs an unknown number of seeds" if math.isnan(verdict.found.effect) else f"needs more than {LIMIT:,} seeds"
-    )
+    if more := one.more_seeds:
+        return f"about {plural(more, 'more seed')}"
+    unknown = math.isnan(one.difference.effect)
+    return "an unknown number of seeds" if unknown else f"more than {MAX_SEEDS:,} seeds"
 
 
 def _untested(
-    judged: Sequence[Verdict], tested: Sequence[Verdict], places: Mapping[tuple[str, ...], str]
+    comparisons: Sequence[Comparison], tested: Sequence[Comparison], names: Mapping[tuple[str, ...], str]
 ) -> dict[str, list[str]]:
-    known = {id(row) for verdict in tested for row in (verdict.first, verdict.second)}
+    known = {id(condition) for one in tested for condition in (one.first, one.second)}
     out: dict[str, dict[str, None]] = {}
-    for verdict in judged:
-        for row in (verdict.first, verdict.second):
-            if id(row) not in known:
-                out.setdefault(places[row.where], {})[row.label] = None
+    for one in comparisons:
+        for condition in (one.first, one.second):
+            if id(condition) not in known:
+                out.setdefault(names[condition.examples_key], {})[condition.label] = None
     return {name: list(labels) for name, labels in out.items()}

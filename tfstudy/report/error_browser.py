@@ -1,25 +1,25 @@
-"""Wrong predictions to look through: the kinds of each row's, with examples, the first wrong token told apart."""
+"""Errors to browse in a report: the kinds of each condition's predictions, with examples, the first error marked."""
 
 import contextlib
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.error_kinds import KINDS, Anatomy, anatomy, first_error
-from tfstudy.report.plots.layout import place
-from tfstudy.runs.reader import predictions
+from tfstudy.analysis.conditions import Condition, examples_label
+from tfstudy.analysis.error_kinds import CORRECT, KINDS, count_errors, first_error
+from tfstudy.runs.reader import read_predictions
+from tfstudy.runs.schema import Prediction
 
-END = "(end)"  # the token by which a prediction or a target ends
-EXAMPLES = 20  # of a kind and row, at most
-ALL_EXAMPLES = 600  # of all kinds and rows, about
-FILES = 150  # of predictions that are read
-LONGEST = 120  # tokens of a text that are shown
+END = "(end)"  # shown for the end of a prediction or a target
+MAX_EXAMPLES = 20  # of a kind and condition
+ALL_EXAMPLES = 600  # of all kinds and conditions, about
+MAX_FILES = 150  # of predictions that are read
+MAX_TOKENS = 120  # of a text
+MAX_NAMED = 10  # conditions without predictions
 
 
-class Marked(NamedTuple):
-    """A text, with one of its tokens told apart."""
+class MarkedText(NamedTuple):
+    """A text with one of its tokens marked."""
 
     before: str
     token: str
@@ -27,120 +27,121 @@ class Marked(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A wrong prediction, at the first token that is not the target's."""
+    """A wrong prediction, marked at the first wrong token."""
 
     seed: int
     source: str
-    target: Marked
-    prediction: Marked
+    target: MarkedText
+    prediction: MarkedText
 
 
 class Kind(NamedTuple):
-    """Of a row's predictions, those of one kind."""
+    """The predictions of one kind of a condition."""
 
     name: str
     n: int
-    share: float  # per cent of all its predictions that were read
-    first_error: (
-        float | None
-    )  # place of the first wrong token on average, in per cent of the target; None of right ones
+    share: float  # percent of all its predictions that were read
+    first_error: float | None  # mean position of the first wrong token, in percent of the target; None if correct
     examples: list[Example]
 
 
-class Browsed(NamedTuple):
-    """What is wrong in a row."""
+class ConditionErrors(NamedTuple):
+    """The kinds of a condition's predictions."""
 
-    row: Condition
-    place: str  # its experiment and test split
+    condition: Condition
+    test_set: str  # and split scheme
     seeds: list[int]  # whose predictions were read
     n: int
     kinds: list[Kind]
 
 
-class Browser(NamedTuple):
-    """What is wrong in a study, and what is not shown."""
+class ErrorBrowser(NamedTuple):
+    """The errors of a study, and what is not shown."""
 
-    rows: list[Browsed]
+    conditions: list[ConditionErrors]
     kinds: list[str]  # the wrong ones that occur
     notes: list[str]
 
 
-def browse(rows: Sequence[Condition]) -> Browser:
-    """The kinds of these rows' predictions, of so many rows and seeds that the reading stays quick.
+def build_error_browser(conditions: Sequence[Condition]) -> ErrorBrowser:
+    """Return the kinds of these conditions' predictions, reading at most `MAX_FILES` files.
 
-    Examples are taken from all over a test split, evenly; the more rows, the fewer of each kind.
+    Examples are taken evenly from a whole test set; the more conditions, the fewer of each kind.
     """
-    shown = [row for row in rows if row.runs][:FILES]
-    seeds = max(1, FILES // max(1, len(shown)))
-    examples = max(2, min(EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # a row has about 4 kinds
-    found, unread = [], []
-    for row in shown:
-        read = {run.result.seed: rows_of for run in row.runs[:seeds] if (rows_of := _read(run.path, row.test))}
-        if read:
-            found.append(_browsed(row, place(row, rows), read, examples))
+    shown = [one for one in conditions if one.runs][:MAX_FILES]
+    seeds = max(1, MAX_FILES // max(1, len(shown)))
+    examples = max(2, min(MAX_EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # about 4 kinds per condition
+    found, unreadable = [], []
+    for one in shown:
+        if read := _read(one, seeds):
+            found.append(_condition_errors(one, examples_label(one, conditions), read, examples))
         else:
-            unread.append(row)
-    occur = {kind.name for one in found for kind in one.kinds}
-    notes = _notes(rows, shown, unread, seeds, examples)
-    return Browser(found, [name for name in KINDS if name in occur and name != "right"], notes)
+            unreadable.append(one)
+    occurring = {kind.name for one in found for kind in one.kinds}
+    notes = _notes(conditions, shown, unreadable, seeds, examples)
+    return ErrorBrowser(found, [name for name in KINDS if name in occurring and name != CORRECT], notes)
 
 
-def _read(path: Path, split: str) -> list[dict[str, Any]]:
-    with contextlib.suppress(UserError):
-        return predictions(path, split)
-    return []
+def _read(condition: Condition, seeds: int) -> dict[int, list[Prediction]]:
+    """Return the predictions of the first seeds that have any."""
+    out: dict[int, list[Prediction]] = {}
+    for run in condition.runs[:seeds]:
+        with contextlib.suppress(UserError):
+            out[run.result.seed] = read_predictions(run.path, condition.test_set)
+    return out
 
 
-def marked(text: str, at: int | None) -> Marked:
-    """The text with its token at this place told apart, its end if it has no more; long ones are cut around it."""
+def _condition_errors(
+    condition: Condition, test_set: str, read: Mapping[int, list[Prediction]], max_examples: int
+) -> ConditionErrors:
+    seeds = {id(one): seed for seed, members in read.items() for one in members}
+    found = count_errors((one for members in read.values() for one in members), len(seeds))
+    kinds = []
+    for name, n in found.kinds.items():
+        chosen = [_example(seeds[id(one)], one) for one in _evenly(found.examples.get(name, []), max_examples)]
+        first = 100 * found.first_error[name] if name in found.first_error else None
+        kinds.append(Kind(name, n, 100 * n / found.n, first, chosen))
+    return ConditionErrors(condition, test_set, list(read), found.n, kinds)
+
+
+def _evenly(found: Sequence[Prediction], count: int) -> Sequence[Prediction]:
+    return [found[number * len(found) // count] for number in range(count)] if len(found) > count else found
+
+
+def _example(seed: int, one: Prediction) -> Example:
+    position = first_error(one.target.split(), one.prediction.split())
+    return Example(seed, one.source, marked(one.target, position), marked(one.prediction, position))
+
+
+def marked(text: str, position: int | None) -> MarkedText:
+    """Return the text with this token marked, or its end beyond the last one; long texts are cut around it."""
     tokens = text.split()
-    at = len(tokens) if at is None else min(at, len(tokens))
-    first = max(0, min(at - LONGEST // 2, len(tokens) - LONGEST))
-    last = first + LONGEST
+    at = len(tokens) if position is None else min(position, len(tokens))
+    first = max(0, min(at - MAX_TOKENS // 2, len(tokens) - MAX_TOKENS))
+    last = first + MAX_TOKENS
     before = " ".join(["..."] * (first > 0) + tokens[first:at])
     after = " ".join([*tokens[at + 1 : last], *["..."] * (last < len(tokens))])
-    return Marked(before, tokens[at] if at < len(tokens) else END, after)
-
-
-def _browsed(row: Condition, where: str, read: dict[int, list[dict[str, Any]]], most: int) -> Browsed:
-    told = [{**one, "seed": seed} for seed, lines in read.items() for one in lines]
-    found = anatomy(told, len(told))
-    return Browsed(row, where, list(read), found.n, [_kind(name, found, most) for name in found.kinds])
-
-
-def _kind(name: str, found: Anatomy, most: int) -> Kind:
-    there = found.examples.get(name, [])
-    chosen = [there[number * len(there) // most] for number in range(most)] if len(there) > most else there
-    first = 100 * found.first_error[name] if name in found.first_error else None
-    n = found.kinds[name]
-    return Kind(name, n, 100 * n / found.n, first, [_example(one) for one in chosen])
-
-
-def _example(one: Any) -> Example:
-    target, prediction = one["target"], one["prediction"]
-    first = first_error(target.split(), prediction.split())
-    return Example(one["seed"], one["source"], marked(target, first), marked(prediction, first))
+    return MarkedText(before, tokens[at] if at < len(tokens) else END, after)
 
 
 def _notes(
-    rows: Sequence[Condition], shown: Sequence[Condition], unread: Sequence[Condition], seeds: int, examples: int
+    conditions: Sequence[Condition],
+    shown: Sequence[Condition],
+    unreadable: Sequence[Condition],
+    seeds: int,
+    examples: int,
 ) -> list[str]:
-    """What a reader must know of what is not here."""
-    with_runs = sum(bool(row.runs) for row in rows)
-    cut = any(len(row.runs) > seeds for row in shown)
-    names = [f"{row.task} {row.place} {row.label}" for row in unread]
-    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+    with_runs = sum(bool(one.runs) for one in conditions)
+    cut = any(len(one.runs) > seeds for one in shown)
+    which = "all seeds" if not cut else "the first seed" if seeds == 1 else f"up to {seeds} seeds"
     notes = [
-        f"At most {examples} examples of each kind are shown for a row, from all over its predictions; the counts are "
-        f"of all predictions of {'the first seed' if seeds == 1 else f'up to {seeds} seeds'}."
-        if cut
-        else f"At most {examples} examples of each kind are shown for a row, from all over its predictions; the counts "
-        "are of all predictions of all its seeds."
+        f"Up to {examples} examples of each kind are shown per condition, taken evenly from its predictions; counts "
+        f"are over all predictions of {which}."
     ]
     if with_runs > len(shown):
-        notes.append(f"Only the first {len(shown):,} of {with_runs:,} rows are here, so that the file stays small.")
-    if unread:
-        notes.append(
-            f"No predictions that can be read are in the records of {len(names):,} rows: {', '.join(names[:10])}{more}."
-        )
+        notes.append(f"Only the first {len(shown):,} of {with_runs:,} conditions are shown, to keep the page small.")
+    if unreadable:
+        names = [f"{one.task} {one.split_label} {one.label}" for one in unreadable]
+        more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
+        notes.append(f"Conditions without readable predictions: {', '.join(names[:MAX_NAMED])}{more}.")
     return notes

@@ -1,77 +1,82 @@
-"""A study as one page for a browser, that needs no network, beside the same for a forge and its figures."""
+"""The report of a study: one HTML page that needs no network, the same as Markdown, and its figures."""
 
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from pathlib import Path
 
 from tasks.errors import UserError
 from tfstudy.analysis.collection import Study
 from tfstudy.report import markdown_page
-from tfstudy.report.study_page import DRAWN, NONE, TEXTS, Claims, Figure, Page, page, plural
-from tfstudy.runs.files import write_whole
+from tfstudy.report.claims import PROTOCOL, ClaimText
+from tfstudy.report.markup import plural
+from tfstudy.report.study_page import MAX_PLOTTED, TEXT_COLUMNS, FigureFile, Page, build_page
+from tfstudy.runs.files import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
-MARK = '<meta name="generator" content="tfstudy report">'  # by which a report is known as one
+MARK = '<meta name="generator" content="tfstudy report">'  # identifies a file as a report
 
 
-def publish(study: Study, out: Path, claims: Claims = NONE, metric: str = "", baseline: str = "") -> tuple[Path, Page]:
-    """Writes `index.html`, `report.md` and `figures/*.svg` to a folder; returns the page's path and content.
+def publish(
+    study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = ""
+) -> tuple[Path, Page]:
+    """Write `index.html`, `report.md` and `figures/*.svg` to a folder; return the path and the content of the page.
 
-    All is made before anything is written, and each file appears whole, the page last: it holds its figures, so it is
-    never half of one report. Only these files are written; figures of a former report that this one has not are
-    removed. `UserError`, and nothing is written, for names that do not occur, or if a file of these names is no
-    report's.
+    Everything is computed before anything is written. Each file is replaced as a whole, the page last; since it
+    contains its figures, it is never a mixture of two reports. Only these files are written; figures of the previous
+    report that this one does not have are removed. `UserError`, and nothing is written, for unknown names, or if a file
+    with one of these names is not a report.
     """
-    check(out)
-    made = page(study, out, claims, metric, baseline)
-    files = {f"figures/{figure.file}": figure.svg for figure in made.figures}
-    files |= {"report.md": markdown_page.markdown(made), "index.html": hypertext(made)}
+    check_folder(out)
+    page = build_page(study, out, claims, metric, baseline)
+    files = {f"figures/{figure.file}": figure.svg for figure in page.figures}
+    files |= {"report.md": markdown_page.markdown(page), "index.html": render(page)}
     try:
-        former = figures_of(out)
+        previous = _figures_of(out)
         for name, text in files.items():
-            # what is no text, such as a folder's name in another encoding, is written as numbers
-            write_whole(out / name, text.encode(errors="backslashreplace"))
-        for name in former - files.keys():
+            # undecodable characters, such as of a folder's name in another encoding, are written as numbers
+            write_atomically(out / name, text.encode(errors="backslashreplace"))
+        for name in previous - files.keys():
             (out / name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror}") from None
-    return out / "index.html", made
+    return out / "index.html", page
 
 
-def check(out: Path) -> None:
-    """`UserError` if a report can't go to this folder without harm."""
+def check_folder(out: Path) -> None:
+    """Raise `UserError` if writing a report to this folder could overwrite something else."""
     if out.exists() and not out.is_dir():
         raise UserError(f"--out must be a folder, but {out} is a file")
     if (out / "config.yaml").exists():
-        raise UserError(f"--out must not be a run's folder, but {out} is one")
+        raise UserError(f"--out must not be the folder of a run, but {out} is one")
     for name, mark in (("index.html", MARK), ("report.md", markdown_page.MARK)):
         path = out / name
         if path.exists() and mark.encode() not in path.read_bytes()[:2000]:
-            raise UserError(f"{path} is not a report of tfstudy, so it is left as it is; give --out another folder")
+            raise UserError(
+                f"{path} is not a report of tfstudy and would be overwritten; choose another folder as --out"
+            )
 
 
-def figures_of(out: Path) -> set[str]:
-    """The figures of the report that is there, relative to its folder."""
-    there = out / "report.md"
-    text = there.read_text(encoding="utf-8", errors="replace") if there.exists() else ""
+def _figures_of(out: Path) -> set[str]:
+    """Return the figures of the existing report, relative to its folder."""
+    report = out / "report.md"
+    text = report.read_text(encoding="utf-8", errors="replace") if report.exists() else ""
     return set(re.findall(r"\]\((figures/[\w-]+\.svg)\)", text))
 
 
-def hypertext(made: Page) -> str:
-    """The page."""
+def render(page: Page) -> str:
+    """Return the HTML page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters["data"] = data_of
-    return (
-        environment.get_template("report.html").render(page=made, mark=MARK, texts=TEXTS, drawn=DRAWN, plural=plural)
-        + "\n"
-    )
+    environment.filters["data_url"] = _data_url
+    environment.globals |= {"mark": MARK, "text_columns": TEXT_COLUMNS, "max_plotted": MAX_PLOTTED, "plural": plural}
+    return environment.get_template("report.html").render(page=page, claim_notes=PROTOCOL) + "\n"
 
 
-def data_of(figure: Figure) -> str:
-    """The picture as an address, so that the page needs no other file, and ids of pictures do not meet."""
+def _data_url(figure: FigureFile) -> str:
+    """Return the figure as a URL, so that the page needs no other file and ids of figures do not clash."""
     return "data:image/svg+xml;base64," + b64encode(figure.svg.encode()).decode()

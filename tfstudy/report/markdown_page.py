@@ -1,87 +1,90 @@
-"""A report as Markdown, to be read where a repository is kept."""
+"""The report of a study as Markdown, as shown by repository hosts."""
 
 from collections.abc import Iterable, Sequence
 
-from tfstudy.analysis.collection import RunRecord
-from tfstudy.report.markup import markdown as as_markdown
-from tfstudy.report.study_page import Claim, Page, plural
+from tfstudy.report.claims import PROTOCOL, ClaimText
+from tfstudy.report.markup import MARKDOWN, escape_markdown, markdown_list, markdown_table, plural
+from tfstudy.report.study_page import Page, RunLink
+from tfstudy.report.table_formats import markdown as table_markdown
 
-MARK = "<!-- tfstudy report -->"
-SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", "|": r"\|", "*": r"\*", "`": r"\`"})
-VERDICTS = ("examples", "verdict", "difference", "95 % interval", "p, corrected", "test", "to decide it")
+MARK = "<!-- tfstudy report -->"  # identifies a file as a report
+COMPARISON_HEADS = ("test set", "result", "difference", "95 % interval", "p, corrected", "test", "needed to decide")
 
 
 def markdown(page: Page) -> str:
-    """The verdicts, the claims, the table and its notes, the figures, the runs, and what was left out."""
-    notes = [note.translate(SPECIAL) for note in page.notes]
-    parts = [
-        f"{MARK}\n\n# {page.name.translate(SPECIAL)}",
-        f"{page.counts}. Made by tfstudy {page.version}; [index.html](index.html) has the same, examples of errors and "
-        "the protocol of each row.",
-        f"**Not finished: {plural(page.running, 'run')}.** What stands here can change." if page.running else "",
-        "## Verdicts",
-        *_verdicts(page),
-        *_claims(page),
+    """Return the comparisons, the claims, the table and its notes, the figures, the runs, and what is left out."""
+    notes = [note.translate(MARKDOWN) for note in page.notes]
+    runs = [f"{name}: {_runs(page, line.runs)}" for name, line in zip(page.names, page.lines, strict=True)]
+    blocks = [
+        f"{MARK}\n\n# {page.name.translate(MARKDOWN)}",
+        f"{page.counts}. Written by tfstudy {page.version}; [index.html](index.html) has the same, examples of errors, "
+        "and the protocol of each condition.",
+        f"**{plural(page.unfinished, 'run')} not finished.** Results may change." if page.unfinished else "",
+        "## Comparisons",
+        *_comparisons(page),
+        *_claims(page.claims),
         "## Table",
-        as_markdown(page.table._replace(notes=notes)).rstrip("\n"),
+        table_markdown(page.table._replace(notes=notes)).rstrip("\n"),
         *_figures(page),
         "## Runs",
-        _listed(f"{name}: {_runs(page, one.runs)}" for name, one in zip(page.names, page.lines, strict=True)),
+        markdown_list(runs),
         *_left_out(page),
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
-def _verdicts(page: Page) -> list[str]:
-    found = page.findings
-    told = [
-        (f.place, f"**{f.says}**" if f.decided else f.says, f.difference, f.interval, f.p, f.test, f.more)
-        for f in found.tested
+def _comparisons(page: Page) -> list[str]:
+    found = page.comparisons
+    rows = [
+        (one.test_set, _bold_if(one.decided, one.verdict), one.difference, one.interval, one.p, one.test, one.needed)
+        for one in found.tested
     ]
-    untested = [f"not tested on {place}: {', '.join(labels)}" for place, labels in found.untested.items()]
-    return [found.summary, _table(VERDICTS, told), _listed(map(_plain, [*found.notes, *untested]))]
+    untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
+    return [found.summary, _table(COMPARISON_HEADS, rows), markdown_list(map(_escaped, [*found.notes, *untested]))]
 
 
-def _claims(page: Page) -> list[str]:
-    if not page.claims.conditions:
+def _bold_if(decided: bool, text: str) -> str:
+    return f"**{text}**" if decided else text
+
+
+def _claims(claims: Sequence[ClaimText]) -> list[str]:
+    if not claims:
         return []
-    told = [(c.id, c.claim, f"**{c.verdict}**", _evidence(c), c.source) for c in page.claims.conditions]
+    rows = [(one.id, one.claim, f"**{one.verdict}**", _evidence(one), one.source) for one in claims]
     heads = ("id", "claim", "verdict", "evidence", "source")
-    return ["## Claims", _table(heads, told), _listed(map(_plain, page.claims.notes))]
+    return ["## Claims", _table(heads, rows), markdown_list(map(_escaped, PROTOCOL))]
 
 
-def _evidence(claim: Claim) -> str:
-    parts = [f"({number}) {part}" for number, part in enumerate(claim.evidence, 1)]
-    return ": ".join(filter(None, (claim.why, "; ".join(parts))))
+def _evidence(claim: ClaimText) -> str:
+    statements = [f"({number}) {text}" for number, text in enumerate(claim.evidence, 1)]
+    return ": ".join(filter(None, (claim.reason, "; ".join(statements))))
 
 
 def _figures(page: Page) -> list[str]:
-    told = [(_plain(figure.alt).replace("[", "(").replace("]", ")"), figure.file) for figure in page.figures]
-    return ["## Figures", *(f"![{alt}](figures/{file})" for alt, file in told)] if told else []
+    if not page.figures:
+        return []
+    alts = [_escaped(figure.alt).replace("[", "(").replace("]", ")") for figure in page.figures]
+    return ["## Figures", *(f"![{alt}](figures/{one.file})" for alt, one in zip(alts, page.figures, strict=True))]
 
 
 def _left_out(page: Page) -> list[str]:
-    told = [_plain(line) for line in page.left_out]
-    told += [f"[{run.path.name}]({page.link(run.path)}) diverged: {_plain(reason)}" for run, reason in page.diverged]
-    return ["## Left out", _listed(told)] if told else []
+    lines = [_escaped(line) for line in page.left_out]
+    lines += [f"[{run.path.name}]({page.link(run.path)}) diverged: {_escaped(why)}" for run, why in page.diverged]
+    return ["## Left out", markdown_list(lines)] if lines else []
 
 
-def _runs(page: Page, runs: Sequence[tuple[RunRecord, str]]) -> str:
-    """Each run's seed and figure, linked to its folder."""
-    told = (f"[seed {run.result.seed}{': ' * bool(value)}{value}]({page.link(run.path)})" for run, value in runs)
-    return ", ".join(told) or "no finished run"
+def _runs(page: Page, runs: Sequence[RunLink]) -> str:
+    """Return each run's seed and result, linked to its folder."""
+    links = (f"[seed {run.result.seed}{': ' * bool(value)}{value}]({page.link(run.path)})" for run, value in runs)
+    return ", ".join(links) or "no finished run"
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *([_plain(text) for text in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    escaped = [[_escaped(cell) for cell in row] for row in rows]
+    return markdown_table(heads, escaped) if escaped else ""
 
 
-def _listed(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
-
-
-def _plain(text: str) -> str:
-    """Without what Markdown would take for its own, but for bold as a whole."""
-    strong = text.startswith("**") and text.endswith("**") and len(text) > 4
-    return f"**{text[2:-2].translate(SPECIAL)}**" if strong else " ".join(text.split()).translate(SPECIAL)
+def _escaped(text: str) -> str:
+    """Return text without Markdown of its own, except that bold text as a whole stays bold."""
+    bold = text.startswith("**") and text.endswith("**") and len(text) > 4
+    return f"**{escape_markdown(text[2:-2])}**" if bold else escape_markdown(text)

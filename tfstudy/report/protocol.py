@@ -1,78 +1,78 @@
-"""How each row of a table was measured: the protocol, read from the records of its runs."""
+"""The protocol: how each condition was measured, read from the records of its runs."""
 
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
 from tfstudy.analysis.conditions import Condition
-from tfstudy.report.tables import several
-from tfstudy.runs.reader import environments
+from tfstudy.report.markup import several
+from tfstudy.runs.reader import read_environments
 from tfstudy.runs.schema import Environment, Result
 
+PACKAGES = ("python", "torch", "lightning")  # that affect results most
+UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
 
-class Entry(NamedTuple):
-    """A row's protocol: what it says, and the runs behind it."""
 
-    row: Condition
+class ConditionProtocol(NamedTuple):
+    """How a condition was measured."""
+
+    condition: Condition
     facts: dict[str, str]
 
 
-class Ledger(NamedTuple):
-    """The protocol of all rows."""
+class Protocol(NamedTuple):
+    """How all conditions were measured."""
 
-    shared: dict[str, str]  # what is the same in all of several rows
-    entries: list[Entry]  # the rest, row by row
-
-
-VERSIONS = ("python", "torch", "lightning")  # of the packages that decide numbers most
+    shared: dict[str, str]  # the same in all of several conditions
+    entries: list[ConditionProtocol]  # the rest, by condition
 
 
-def ledger(rows: Sequence[Condition]) -> Ledger:
-    """The protocol of these rows; what all have in common is told once."""
-    made = {run.path: environments(run.path) for row in rows for run in row.runs}
-    found = [_facts(row, [one for run in row.runs for one in made[run.path]]) for row in rows]
+def build_protocol(conditions: Sequence[Condition]) -> Protocol:
+    """Return the protocol of these conditions; what they share is listed once."""
+    environments = {run.path: read_environments(run.path) for one in conditions for run in one.runs}
+    found = [_facts(one, [env for run in one.runs for env in environments[run.path]]) for one in conditions]
     same = {name: text for name, text in found[0].items() if all(facts[name] == text for facts in found)}
-    shared = same if len(rows) > 1 else {}
-    left = ({name: text for name, text in facts.items() if name not in shared} for facts in found)
-    return Ledger(shared, [Entry(row, facts) for row, facts in zip(rows, left, strict=True)])
+    shared = same if len(conditions) > 1 else {}
+    rest = ({name: text for name, text in facts.items() if name not in shared} for facts in found)
+    return Protocol(shared, [ConditionProtocol(one, facts) for one, facts in zip(conditions, rest, strict=True)])
 
 
-def _facts(row: Condition, made: Iterable[Environment]) -> dict[str, str]:
-    results = [run.result for run in row.runs]
-    made = list(made)
+def _facts(condition: Condition, environments: Sequence[Environment]) -> dict[str, str]:
+    runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test_set
+    versions = (", ".join(f"{n} {one.versions[n]}" for n in PACKAGES if n in one.versions) for one in environments)
     return {
-        "checkpoint": told(f"{r.checkpoint}, step {r.step:,}" if r.step else r.checkpoint for r in results),
-        "decoding": told(_decoding(r) for r in results),
-        "test examples": told(f"{part.n:,}" for part in row.measured().values()),
-        "test reads": told(run.test_reads().get(row.test, "not noted") for run in row.runs),
-        "overlap with train": told(r.overlap.get(row.test, "not noted") for r in results),
-        "train examples": told(f"{r.train_examples:,}" for r in results if r.train_examples),
-        "parameters": told(f"{r.parameters:,}" for r in results),
-        "seconds of training": _seconds([r.train_seconds for r in results]),
-        "of evaluation": _seconds([r.evaluate_seconds for r in results]),
-        "weights of": told(f"run {r.trained_in[:8]}" if r.trained_in else "its own" for r in results),
-        "device": told(r.device for r in results),
-        "versions": told(", ".join(f"{n} {one.versions[n]}" for n in VERSIONS if n in one.versions) for one in made),
-        "data hash": told(one.data[:12] for one in made),
-        "commit": told((one.commit or "")[:10] for one in made),
+        "checkpoint": _distinct(f"{r.checkpoint}, step {r.step:,}" if r.step else r.checkpoint for r in results),
+        "decoding": _distinct(_decoding(r) for r in results),
+        "test examples": _distinct(f"{scores.n:,}" for scores in condition.results_by_seed().values()),
+        "test evaluations": _distinct(run.test_reads().get(test_set, NOT_RECORDED) for run in runs),
+        "overlap with training": _distinct(r.overlap.get(test_set, NOT_RECORDED) for r in results),
+        "training examples": _distinct(f"{r.train_examples:,}" for r in results if r.train_examples),
+        "parameters": _distinct(f"{r.parameters:,}" for r in results),
+        "training seconds": _seconds([r.train_seconds for r in results]),
+        "evaluation seconds": _seconds([r.evaluate_seconds for r in results]),
+        "weights": _distinct(f"from run {r.reused_from[:8]}" if r.reused_from else "its own" for r in results),
+        "device": _distinct(r.device for r in results),
+        "versions": _distinct(versions),
+        "data hash": _distinct(one.data[:12] for one in environments),
+        "commit": _distinct((one.commit or "")[:10] for one in environments),
     }
 
 
-def told(values: Iterable[object]) -> str:
-    """The different values; `unknown` if there is none."""
-    return several(value for value in values if value not in ("", None)) or "unknown"
+def _distinct(values: Iterable[object]) -> str:
+    """Return the distinct values; `unknown` if there are none."""
+    return several(value for value in values if value not in ("", None)) or UNKNOWN
 
 
 def _decoding(result: Result) -> str:
     decode = result.decode
     if decode.method != "beam":
         return decode.method
-    return f"beam of {decode.beam_size}, length penalty {decode.length_penalty:g}"
+    return f"beam search, beam size {decode.beam_size}, length penalty {decode.length_penalty:g}"
 
 
 def _seconds(values: Sequence[float]) -> str:
-    """The median, of several with the least and the most."""
+    """Return the median, and the range of several values."""
     if not values:
-        return "unknown"
-    ends = f" ({min(values):,.0f} to {max(values):,.0f})" if len(values) > 1 else ""
-    return f"{median(values):,.0f}{ends}"
+        return UNKNOWN
+    span = f" ({min(values):,.0f} to {max(values):,.0f})" if len(values) > 1 else ""
+    return f"{median(values):,.0f}{span}"

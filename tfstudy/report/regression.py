@@ -1,45 +1,38 @@
-"""What became of a study's figures, for people and for CI: Markdown and JUnit XML."""
+"""The comparison of a study with its baseline, for people and for CI: Markdown and JUnit XML."""
 
-import math
 from collections.abc import Collection, Sequence
 from statistics import mean
 from xml.etree import ElementTree
 
-from tfstudy.analysis.regression import MISSING, STATES, UNKNOWN, WORSE, Outcome
-from tfstudy.report.markup import p_value, signed
+from tfstudy.analysis.regression import MISSING, STATES, UNTESTED, WORSE, Outcome
+from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
+
+NOTE = "percent, mean over seeds; change in points with its 95 % interval, paired by seed; p with Holm correction"
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
-    """How many rows are worse, and how many can't be told."""
+    """Return the number of rows in each state."""
     counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
-    told = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"{len(outcomes)} rows, tolerance {tolerance:g} points: {told}"
+    listed = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+    return f"{plural(len(outcomes), 'row')}, tolerance {tolerance:g} points: {listed}"
 
 
 def markdown(outcomes: Sequence[Outcome], tolerance: float) -> str:
-    """The rows, those that are worse first, with what they fell by."""
-    lines = [
-        f"**{headline(outcomes, tolerance)}**",
-        "",
-        "| row | verdict | then | now | change | p |",
-        "|---|---|---|---|---|---|",
-    ]
+    """Return a table of the rows, worse ones first."""
+    rows = []
     for outcome in sorted(outcomes, key=lambda outcome: STATES.index(outcome.state)):
-        verdict = f"**{outcome.state}**" if outcome.state == WORSE else outcome.state
-        cells = (outcome.then.name, f"{verdict}: {outcome.reason}" if outcome.reason else verdict, *_figures(outcome))
-        lines.append(f"| {' | '.join(cells)} |")
-    notes = "per cent, mean of seeds; change in points with its 95 % interval, paired by seed; p corrected (Holm)"
-    return "\n".join([*lines, "", notes]) + "\n"
+        state = f"**{outcome.state}**" if outcome.state == WORSE else outcome.state
+        state += f": {outcome.reason}" * bool(outcome.reason)
+        rows.append((outcome.baseline.name, state, *_numbers(outcome)))
+    table = markdown_table(("row", "result", "baseline", "current", "change", "p"), rows)
+    return f"**{headline(outcomes, tolerance)}**\n\n{table}\n\n{NOTE}\n"
 
 
-def _figures(outcome: Outcome) -> tuple[str, str, str, str]:
-    then = _mean(list(outcome.then.each_seed.values()))
-    now = _mean(list(outcome.now.values()))
-    found = outcome.found
-    if not found:
-        return then, now, "", ""
-    change = f"{signed(found.mean)} [{signed(found.low)}, {signed(found.high)}]"
-    return then, now, change, "" if math.isnan(outcome.p) else p_value(outcome.p)
+def _numbers(outcome: Outcome) -> tuple[str, str, str, str]:
+    baseline, current = (_mean(list(by_seed.values())) for by_seed in (outcome.baseline.each_seed, outcome.current))
+    found = outcome.difference
+    change = with_interval(found.mean, found.low, found.high, "+") if found else ""
+    return baseline, current, change, p_value(outcome.p) if found else ""
 
 
 def _mean(values: Sequence[float]) -> str:
@@ -47,33 +40,32 @@ def _mean(values: Sequence[float]) -> str:
 
 
 def junit(outcomes: Sequence[Outcome], tolerance: float, failing: Collection[str]) -> bytes:
-    """JUnit XML: a case a row, failed if its state is one of `failing`, skipped if nothing can be told of it."""
+    """Return JUnit XML: a test case per row, failed if its state is in `failing`, skipped if it could not be tested."""
     cases = [_case(outcome, tolerance, failing) for outcome in outcomes]
     failed, skipped = (str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "skipped"))
-    suite = ElementTree.Element(
-        "testsuite", name="tfstudy check", tests=str(len(cases)), failures=failed, skipped=skipped, errors="0"
-    )
+    counts = {"tests": str(len(cases)), "failures": failed, "skipped": skipped, "errors": "0"}
+    suite = ElementTree.Element("testsuite", {"name": "tfstudy check", **counts})
     suite.extend(cases)
     ElementTree.indent(suite)
-    written: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
-    return written
+    encoded: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return encoded
 
 
 def _case(outcome: Outcome, tolerance: float, failing: Collection[str]) -> ElementTree.Element:
-    then = outcome.then
-    before, now, change, p = _figures(outcome)
-    told = [
-        f"{before} then, {now or 'nothing'} now",
+    row = outcome.baseline
+    baseline, current, change, p = _numbers(outcome)
+    parts = (
+        f"baseline {baseline}, current {current or 'none'}",
         f"change {change}" * bool(change),
         f"p {p}" * bool(p),
         outcome.reason,
-    ]
-    text = "; ".join(filter(None, told))
-    case = ElementTree.Element("testcase", classname=f"{then.task}.{then.split}", name=then.name)
+    )
+    text = "; ".join(filter(None, parts))
+    case = ElementTree.Element("testcase", classname=f"{row.task}.{row.split}", name=row.name)
     if outcome.state in failing:
-        why = f"fell by more than {tolerance:g} points" if outcome.state == WORSE else outcome.state
-        ElementTree.SubElement(case, "failure", message=why).text = text
-    elif outcome.state in (UNKNOWN, MISSING):
+        message = f"fell by more than {tolerance:g} points" if outcome.state == WORSE else outcome.state
+        ElementTree.SubElement(case, "failure", message=message).text = text
+    elif outcome.state in (UNTESTED, MISSING):
         ElementTree.SubElement(case, "skipped", message=f"{outcome.state}: {outcome.reason}")
     else:
         ElementTree.SubElement(case, "system-out").text = f"{outcome.state}: {text}"

@@ -1,88 +1,85 @@
-"""A paper's figures beside ours, as Markdown or JSON."""
+"""A paper's results beside ours, as Markdown or JSON."""
 
-import json
-import math
 from collections.abc import Callable, Sequence
 from textwrap import shorten
 from typing import Any
 
-from tfstudy.analysis.reproduction import Compared
-from tfstudy.analysis.statistics import Interval
-from tfstudy.report.claims import Notes, folders
-from tfstudy.report.markup import MINUS
+from tfstudy.analysis.intervals import Interval
+from tfstudy.analysis.published import Published, has_deviation
+from tfstudy.analysis.reproduction import Reproduction
+from tfstudy.report.claims import Notes, run_links
+from tfstudy.report.markup import json_text, markdown_list, markdown_table, with_interval
 
 PROTOCOL = (
     "difference: ours minus theirs, with its 95 % interval: Welch's with a published ±, which is taken for a standard "
-    "deviation over the paper's seeds (the list of figures does not say of what kind each is); else of our seeds alone",
-    "agrees: the whole interval lies within {tolerance:g} points; differs: all of it lies outside; "
-    "underpowered: neither, or fewer than 3 seeds (5 on splits of large variance). The best of k seeds has no "
-    "interval: our best of as many is within {tolerance:g} points, or is not",
-    "unlike: ours differ from the paper's network or settings as told beside them, so that it is no replication",
-    "checked: primary figures were read in the paper or its released files, secondary ones in a later paper",
+    "deviation over the paper's seeds (see the paper for its meaning); otherwise that of our seeds only",
+    "agrees: the whole interval lies within {tolerance:g} points; differs: the whole interval lies outside; "
+    "underpowered: neither, or fewer than 3 seeds (5 on split schemes with high variance). The best of k seeds has no "
+    "interval: it agrees if our best of as many seeds is within {tolerance:g} points",
+    "unlike: our network or settings differ from the paper's as described, so this is not a replication",
+    "checked: primary results were read in the paper or its released files, secondary ones in a later paper",
 )
+HEADS = (
+    "split", "network", "setting", "metric", "published", "checked", "ours", "n", "condition", "difference", "verdict",
+    "reason",
+)  # fmt: skip
+SUFFIXES = {"Wilson": " within a run", "best": " (best)"}  # by method of the interval
 
 
-def markdown(found: Sequence[Compared], tolerance: float, command: str, notes: Notes = ()) -> str:
-    """A line a figure, then the folders of our runs."""
-    heads = (
-        "split", "network", "setting", "metric", "published", "checked", "ours", "n", "which", "difference", "verdict",
-        "why",
-    )  # fmt: skip
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in _cells(one))} |" for one in found]
-    runs = dict.fromkeys(folders(one.rows) for one in found if one.rows)
-    told = [line.format(tolerance=tolerance) for line in PROTOCOL]
-    made = [f"the runs beside these figures are made by `{command}`"] if command else []
-    return (
-        "\n".join([*lines, "", *(f"- {note}" for note in (*told, *made, *notes, *(f"runs: {r}" for r in runs)))]) + "\n"
-    )
+def markdown(found: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
+    """Return a table with a row for each published result, then the folders of our runs."""
+    runs = dict.fromkeys(run_links(one.conditions) for one in found if one.conditions)
+    all_notes = [*_notes(tolerance, command), *notes, *(f"runs: {links}" for links in runs)]
+    return f"{markdown_table(HEADS, map(_cells, found))}\n\n{markdown_list(all_notes)}\n"
 
 
-def _cells(one: Compared) -> tuple[str, ...]:
-    figure = one.published
-    which = ", ".join(row.label for row in one.rows)
+def _notes(tolerance: float, command: str = "") -> list[str]:
+    lines = [line.format(tolerance=tolerance) for line in PROTOCOL]
+    return [*lines, f"`{command}` runs the experiments beside these results"] if command else lines
+
+
+def _cells(one: Reproduction) -> tuple[str, ...]:
+    figure, unlike = one.published, one.unlike
+    labels = ", ".join(condition.label for condition in one.conditions)
     return (
         figure["split"], figure["arch"], shorten(figure["setting"], 60, placeholder=" ..."), figure["metric"],
-        _published(figure), figure["checked"], _ended(one.ours), f"{one.ours.n}" if one.ours else "",
-        f"{which} ({one.unlike})" if one.unlike else which, _ended(one.difference, "+"),
-        f"{one.verdict}, unlike" if one.unlike else one.verdict, one.why,
+        _published(figure), figure["checked"],
+        _interval(one.ours) + (SUFFIXES.get(one.ours.method, "") if one.ours else ""),
+        f"{one.ours.n}" if one.ours else "", f"{labels} ({unlike})" if unlike else labels,
+        _interval(one.difference, "+"), f"{one.verdict}, unlike" if unlike else one.verdict, one.reason,
     )  # fmt: skip
 
 
-def _published(figure: dict[str, str]) -> str:
-    plain = figure["spread"].replace(".", "", 1).isdigit()
-    told = [] if plain or not figure["spread"] else [figure["spread"]]
-    told += [f"n = {figure['seeds']}" if figure["seeds"].isdigit() else figure["seeds"]] if figure["seeds"] else []
-    spread = f" ± {figure['spread']}" if plain else ""
-    return f"{figure['value']}{spread}" + (f" ({', '.join(told)})" if told else "")
+def _published(figure: Published) -> str:
+    spread = figure["spread"]
+    details = [spread] if spread and not has_deviation(figure) else []
+    details += [f"n = {figure['seeds']}" if figure["seeds"].isdigit() else figure["seeds"]] if figure["seeds"] else []
+    text = figure["value"] + (f" ± {spread}" if has_deviation(figure) else "")
+    return f"{text} ({', '.join(details)})" if details else text
 
 
-def _ended(found: Interval | None, sign: str = "") -> str:
-    if found is None or math.isnan(found.mean):
-        return ""
-    text = f"{found.mean:{sign}.1f}" + (
-        "" if math.isnan(found.low) else f" [{found.low:{sign}.1f}, {found.high:{sign}.1f}]"
-    )
-    kinds = {"Wilson": " within a run", "best": " the best"}
-    return text.replace("-", MINUS) + (kinds.get(found.method, "") if not sign else "")
+def _interval(found: Interval | None, sign: str = "") -> str:
+    return with_interval(found.mean, found.low, found.high, sign) if found else ""
 
 
-def as_json(found: Sequence[Compared], tolerance: float, command: str, notes: Notes = ()) -> str:
-    """All of it as plain values; null where nothing is known."""
-    told = [line.format(tolerance=tolerance) for line in PROTOCOL]
-    tree = {"tolerance": tolerance, "command": command, "figures": [_tree(one) for one in found]}
-    return json.dumps(tree | {"notes": [*told, *notes]}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+def as_json(found: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
+    """Return all values; null where nothing is known."""
+    results = [_tree(one) for one in found]
+    all_notes = [*_notes(tolerance), *notes]
+    return json_text({"tolerance": tolerance, "command": command, "results": results, "notes": all_notes})
 
 
-def _tree(one: Compared) -> dict[str, Any]:
-    told: dict[str, Any] = {"published": one.published, "verdict": one.verdict, "why": one.why, "unlike": one.unlike}
-    for name, found in (("ours", one.ours), ("difference", one.difference)):
-        values = found._asdict() if found else None
-        told[name] = values and {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in values.items()}
-    return told | {
-        "rows": [row.label for row in one.rows],
-        "runs": [str(run.path) for row in one.rows for run in (*row.runs, *row.diverged)],
+def _tree(one: Reproduction) -> dict[str, Any]:
+    return {
+        "published": one.published,
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "unlike": one.unlike,
+        "ours": one.ours._asdict() if one.ours else None,
+        "difference": one.difference._asdict() if one.difference else None,
+        "conditions": [condition.label for condition in one.conditions],
+        "runs": [str(run.path) for condition in one.conditions for run in (*condition.runs, *condition.diverged)],
     }
 
 
-FORMATS: dict[str, Callable[[Sequence[Compared], float, str, Notes], str]] = {"md": markdown, "json": as_json}
+FORMATS: dict[str, Callable[[Sequence[Reproduction], float, str, Notes], str]] = {"md": markdown, "json": as_json}

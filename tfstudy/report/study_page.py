@@ -1,4 +1,4 @@
-"""What a report of a study holds, before it is written in some language."""
+"""The content of a study's report, before it is written as HTML or Markdown."""
 
 import os
 import re
@@ -10,137 +10,106 @@ from urllib.parse import quote
 from tfstudy import __version__
 from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.metrics import NAMES
-from tfstudy.report.comparisons import Findings, findings, places_of
-from tfstudy.report.error_browser import Browser, browse
-from tfstudy.report.markup import columns, figure
-from tfstudy.report.plots import figures, svg
-from tfstudy.report.protocol import Ledger, ledger
-from tfstudy.report.tables import Line, Table, of_rows
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.report.claims import ClaimText
+from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons
+from tfstudy.report.error_browser import ErrorBrowser, build_error_browser
+from tfstudy.report.markup import count_range, number, plural
+from tfstudy.report.plots import all_plots
+from tfstudy.report.protocol import Protocol, build_protocol
+from tfstudy.report.table_formats import Cells, columns, mean_text
+from tfstudy.report.tables import Line, Table, build_table
 
-TELL = 20  # runs that are left out for a reason, by name
-DRAWN = 200  # rows that can be drawn
-EMBEDDED = 4_000_000  # letters of figures that the page holds itself
-TEXTS = {"task", "split", "architecture", "preset", "metric", "group"}  # columns that are no measured numbers
-Link = Callable[[Path], str]  # of a run's folder, relative to the report
-
-
-class Claim(NamedTuple):
-    """A claim that was judged, in words."""
-
-    id: str
-    claim: str
-    verdict: str  # supported, refuted, undecided
-    why: str
-    evidence: Sequence[str]  # of each of its parts
-    source: str
-    runs: Sequence[Path]
+MAX_NAMED = 20  # runs that are left out for the same reason
+MAX_PLOTTED = 200  # conditions
+MAX_EMBEDDED = 4_000_000  # characters of figures within the page
+TEXT_COLUMNS = {"task", "split", "architecture", "preset", "metric", "group"}
+RunLink = tuple[RunRecord, str]  # a run and its result, or the reason why it diverged
 
 
-class Claims(NamedTuple):
-    """The claims that a study has runs for, and how they were judged."""
-
-    conditions: Sequence[Claim] = ()
-    notes: Sequence[str] = ()
-
-
-NONE = Claims()
-
-
-class Figure(NamedTuple):
-    """A picture of the study."""
+class FigureFile(NamedTuple):
+    """A figure of the study."""
 
     name: str
     alt: str
     svg: str
-    embedded: bool  # in the page; else it is a file beside it
+    embedded: bool  # in the page; else the page links to the file
 
     @property
     def file(self) -> str:
-        """Its name as a file."""
+        """The name of its file."""
         return re.sub(r"\W+", "-", self.name) + ".svg"
 
 
-class Cells(NamedTuple):
-    """A line of the table as text, and the runs that it comes from with what each measured."""
+class PageLine(NamedTuple):
+    """A line of the table as text, and its runs, each with its result."""
 
-    cells: dict[str, str]
-    main: str  # the column with the figure that the row is judged by
-    top: bool
-    runs: list[tuple[RunRecord, str]]
+    cells: Cells
+    main: str  # the column with the result
+    best: bool
+    runs: list[RunLink]
 
 
 class Page(NamedTuple):
-    """A whole report."""
+    """The content of a report."""
 
     name: str
     version: str
     counts: str
-    running: int  # runs that are not finished
-    findings: Findings
-    claims: Claims
+    unfinished: int
+    comparisons: ComparisonSummary
+    claims: Sequence[ClaimText]
     table: Table
-    lines: list[Cells]
+    lines: list[PageLine]
     notes: list[str]
-    figures: list[Figure]
-    browser: Browser
-    ledger: Ledger
-    names: list[str]  # of the rows
+    figures: list[FigureFile]
+    errors: ErrorBrowser
+    protocol: Protocol
+    names: list[str]  # of the lines
     left_out: list[str]
-    diverged: list[tuple[RunRecord, str]]
-    link: Link
+    diverged: list[RunLink]
+    link: Callable[[Path], str]  # to a run's folder, relative to the report
 
 
-def page(study: Study, out: Path, claims: Claims = NONE, metric: str = "", baseline: str = "") -> Page:
-    """The report on a study with a finished run, to be written to `out`; `UserError` for names that do not occur."""
+def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
+    """Return the report on a study, to be written to `out`; `UserError` for unknown names."""
     found = conditions(study.runs)
-    table = of_rows(study, found, metric, baseline)
-    places = places_of(table)
-    told = study.told()
-    least, most = (pick(len(row.runs) for row in found) for pick in (min, max))
-    seeds = f"{least} to {plural(most, 'seed')}" if least < most else plural(most, "seed")
+    table = build_table(study, found, metric, baseline)
+    labels = examples_labels(table)
+    left_out_notes = study.left_out_notes()
+    seeds = count_range([len(one.runs) for one in found], "seed")
     return Page(
         name=study.root.resolve().name,
         version=__version__,
-        counts=f"{plural(len(study.runs), 'run')} in {plural(len(found), 'row')}, {seeds} a row",
-        running=sum(reason == UNFINISHED for _, reason in study.left_out),
-        findings=findings(table),
+        counts=f"{plural(len(study.runs), 'run')}, {plural(len(found), 'condition')}, {seeds} per condition",
+        unfinished=sum(reason == UNFINISHED for _, reason in study.left_out),
+        comparisons=summarize_comparisons(table),
         claims=claims,
         table=table,
-        lines=[_cells(*pair) for pair in zip(table.lines, columns(table), strict=True)],
-        notes=[note for note in table.notes if note not in told],
-        figures=_figures(study) if len(found) <= DRAWN else [],
-        browser=browse(found),
-        ledger=ledger(found),
-        names=[f"{places[row.where]}, {row.label}" for row in found],
-        left_out=study.told(TELL),
-        diverged=_diverged(study),
+        lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
+        notes=[note for note in table.notes if note not in left_out_notes],
+        figures=_figures(study) if len(found) <= MAX_PLOTTED else [],
+        errors=build_error_browser(found),
+        protocol=build_protocol(found),
+        names=[f"{labels[one.examples_key]}, {one.label}" for one in found],
+        left_out=study.left_out_notes(MAX_NAMED),
+        diverged=[(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished],
         link=lambda path: quote(os.fsencode(os.path.relpath(path, out))) + "/",
     )
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
-def _figures(study: Study) -> list[Figure]:
-    out: list[Figure] = []
-    room = EMBEDDED
-    for one in figures(study):
-        drawn = svg(one)
-        out.append(Figure(one.name, one.alt, drawn, len(drawn) <= room))
-        room -= len(drawn) * out[-1].embedded
+def _figures(study: Study) -> list[FigureFile]:
+    out: list[FigureFile] = []
+    room = MAX_EMBEDDED
+    for plot in all_plots(study):
+        svg = plot.svg()
+        out.append(FigureFile(plot.name, plot.alt, svg, len(svg) <= room))
+        room -= len(svg) * out[-1].embedded
     return out
 
 
-def _cells(line: Line, cells: dict[str, str]) -> Cells:
-    name = NAMES.get(line.metric, line.metric.replace("_", " "))
-    values = line.row.by_seed(line.metric)
-    runs = [(run, f"{values[seed]:.1f}" if (seed := run.result.seed) in values else "") for run in line.row.runs]
-    main = "value" if "value" in cells else name
-    return Cells(cells, main, line.top and bool(figure(line)), runs)
-
-
-def _diverged(study: Study) -> list[tuple[RunRecord, str]]:
-    return [(run, run.result.reason or "no reason noted") for run in study.runs if not run.finished]
+def _page_line(line: Line, cells: Cells) -> PageLine:
+    values = line.condition.by_seed(line.metric)
+    runs = [(run, number(values[seed]) if (seed := run.result.seed) in values else "") for run in line.condition.runs]
+    main = "value" if "value" in cells else metric_name(line.metric)
+    return PageLine(cells, main, line.best and bool(mean_text(line)), runs)

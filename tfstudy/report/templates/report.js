@@ -1,10 +1,10 @@
 "use strict";
 document.documentElement.classList.add("js");
 
-// What a cell says: of one that opens, only what is always to be seen.
-const said = (cell) => (cell.querySelector("summary") ?? cell).textContent.trim();
+// The text of a cell; of one with details, only its summary.
+const textOf = (cell) => (cell.querySelector("summary") ?? cell).textContent.trim();
 
-// The number that a text begins with, such as 41.2 of "41.2 [35.0, 47.1]"; NaN of words.
+// The number at the start of a text, such as 41.2 in "41.2 [35.0, 47.1]"; NaN if there is none.
 function number(text) {
   const found = text.replace(/\u2212/g, "-").match(/^([<>~≥]?=?)\s*([+-]?[\d,]*\.?\d+)/);
   if (!found) return NaN;
@@ -16,12 +16,12 @@ function sort(table, head) {
   const order = { none: "ascending", ascending: "descending", descending: "none" }[head.ariaSort];
   for (const other of head.parentElement.cells) other.ariaSort = "none";
   head.ariaSort = order;
-  const rows = [...table.tBodies[0].rows].map((row) => ({ row, text: said(row.cells[column]) }));
+  const rows = [...table.tBodies[0].rows].map((row) => ({ row, text: textOf(row.cells[column]) }));
   const numeric = rows.every(({ text }) => !text || text === "none" || !isNaN(number(text)));
   const sign = order === "descending" ? -1 : 1;
   const compare = (a, b) => {
     if (order === "none") return a.row.dataset.order - b.row.dataset.order;
-    if (!a.text || !b.text) return !a.text - !b.text; // what is empty comes last, either way
+    if (!a.text || !b.text) return !a.text - !b.text; // empty cells come last in both directions
     if (!numeric) return sign * a.text.localeCompare(b.text, "en", { numeric: true });
     const value = ({ text }) => (text === "none" ? -Infinity : number(text));
     return value(a) === value(b) ? 0 : sign * (value(a) - value(b));
@@ -38,7 +38,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 for (const input of document.querySelectorAll("input[data-filter]")) {
   const rows = [...document.getElementById(input.dataset.filter).tBodies[0].rows];
-  const texts = new Map(rows.map((row) => [row, [...row.cells].map(said).join(" ").toLowerCase()]));
+  const texts = new Map(rows.map((row) => [row, [...row.cells].map(textOf).join(" ").toLowerCase()]));
   input.addEventListener("input", () => {
     const words = input.value.toLowerCase().split(/\s+/);
     for (const row of rows) row.hidden = !words.every((word) => texts.get(row).includes(word));
@@ -51,15 +51,15 @@ for (const control of document.querySelectorAll("[data-browse]")) {
   const articles = [...document.querySelectorAll("article[data-arch]")];
   const chosen = (name) => control.querySelector(`[data-choose=${name}]`).value;
   control.addEventListener("change", () => {
-    const [arch, place, kind] = ["arch", "place", "kind"].map(chosen);
+    const [arch, testSet, kind] = ["arch", "test-set", "kind"].map(chosen);
     let shown = 0;
     for (const article of articles) {
       const kinds = [...article.querySelectorAll("details[data-kind]")];
       for (const one of kinds) one.hidden = kind !== "" && one.dataset.kind !== kind;
-      const fits = (!arch || article.dataset.arch === arch) && (!place || article.dataset.place === place);
+      const fits = (!arch || article.dataset.arch === arch) && (!testSet || article.dataset.testSet === testSet);
       article.hidden = !fits || (kind !== "" && kinds.every((one) => one.hidden));
       shown += !article.hidden;
     }
-    control.querySelector("output").textContent = `${shown} of ${articles.length} rows`;
+    control.querySelector("output").textContent = `${shown} of ${articles.length} conditions`;
   });
 }

@@ -1,0 +1,113 @@
+"""Select the conditions that a statement of a claim is about: by name and settings, never by their results."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from tasks.errors import UserError
+from tfstudy.analysis.collection import RunRecord
+from tfstudy.analysis.conditions import NOT_SETTINGS, Condition, conditions
+from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement
+from tfstudy.config.trees import flatten, merge
+
+Item = TypeVar("Item")
+
+
+def candidate_conditions(claims: Iterable[Claim], runs: Sequence[RunRecord]) -> list[Condition]:
+    """Return the conditions that claims may be about: on whole test sets, and by the tags that a statement names."""
+    by_tag: dict[str, set[tuple[str, str]]] = {}  # the tasks and split schemes that a statement names with each tag
+    for statement in (statement for claim in claims for statement in claim.statements):
+        for selector in filter(None, (statement.of, statement.minus)):
+            by_tag.setdefault(selector.get("tag", ""), set()).add((selector["task"], selector["split"]))
+    return [
+        condition
+        for tag, splits in sorted(by_tag.items())
+        for condition in conditions([run for run in runs if (run.result.task, run.result.split) in splits], tag)
+    ]
+
+
+def select_conditions(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
+    """Return the condition that a statement selects, or the two, and the number of others that it selects too.
+
+    Of several it is the one that is closest to its preset, then the one with most seeds. Two conditions must share all
+    data, decoding and evaluation, and if they have the same preset all settings, except those that the statement names.
+    """
+    firsts = [condition for condition in known if matches(condition, statement.of)]
+    if not statement.minus:
+        best = (closest(firsts, lambda one: preset_distance(one, statement.of)),) if firsts else ()
+        return best, max(0, len(firsts) - 1)
+    seconds = [condition for condition in known if matches(condition, statement.minus)]
+    buckets: dict[Hashable, tuple[list[Condition], list[Condition]]] = {}
+    for side, members in enumerate((firsts, seconds)):
+        for condition in members:
+            buckets.setdefault(_shared_settings(condition, statement), ([], []))[side].append(condition)
+    pairs = [bucket for bucket in buckets.values() if all(bucket)]
+    if not pairs:
+        return (), len(firsts) + len(seconds) if firsts and seconds else 0
+    pair = _closest_pair(pairs, statement)
+    others = {id(one) for bucket in pairs for side in bucket for one in side} - {id(one) for one in pair}
+    return pair, len(others)
+
+
+def _closest_pair(
+    buckets: Sequence[tuple[list[Condition], list[Condition]]], statement: Statement
+) -> tuple[Condition, Condition]:
+    def distance(side: int) -> Callable[[Condition], tuple[Any, ...]]:
+        return lambda condition: preset_distance(condition, (statement.of, statement.minus)[side])
+
+    def joint_distance(pair: tuple[Condition, Condition]) -> tuple[Any, ...]:
+        both = [distance(side)(condition) for side, condition in enumerate(pair)]
+        return sum(one[0] for one in both), max(one[1] for one in both), [one[2:] for one in both]
+
+    return closest([(closest(a, distance(0)), closest(b, distance(1))) for a, b in buckets], joint_distance)
+
+
+def matches(condition: Condition, selector: Selector) -> bool:
+    """Whether a condition has these names and settings."""
+    return all(
+        (getattr(condition, CONDITION_KEYS[key]) if key in CONDITION_KEYS else condition.config.get(key)) == value
+        for key, value in selector.items()
+    )
+
+
+def closest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> Item:
+    """Return the item with the smallest key, which is not computed for a single item."""
+    return items[0] if len(items) == 1 else min(items, key=key)
+
+
+def preset_distance(condition: Condition, selector: Selector) -> tuple[Any, ...]:
+    """Return a key that is smallest for the condition closest to its preset, then for the one with most seeds."""
+    c = condition
+    expected = {k: v for k, v in preset_settings(c.task, c.split, c.arch, c.preset) if k not in selector}
+    differing = sum(c.config.get(key) != value for key, value in expected.items() if key not in NOT_SETTINGS)
+    return differing, -len(c.runs) - len(c.diverged), c.label
+
+
+@cache
+def preset_settings(task: str, split: str, arch: str, name: str) -> tuple[tuple[str, Any], ...]:
+    """Return every setting of a run with this preset; empty if the preset no longer exists."""
+    from tfstudy.config.presets import preset  # imports torch, so only where there is a choice
+    from tfstudy.config.resolve import resolve
+
+    try:
+        config = resolve(merge(preset(task, arch, name), {"task": task, "arch": arch, "data": {"split": split}}))
+    except UserError:
+        return ()
+    return tuple((key, value) for key, value in flatten(config.model_dump(mode="json")).items() if "." in key)
+
+
+def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
+    """Return what two conditions must share to be compared.
+
+    All data, decoding and evaluation settings, except those that the statement names; for the same architecture and
+    preset, all settings.
+    """
+    one, other = statement.of, statement.minus
+    same_preset = one["arch"] == other["arch"] and one["preset"] == other["preset"]
+    free = {*one, *other, *NOT_SETTINGS, "data.split", "data.hub"}  # the split scheme is selected by name
+    if one["preset"] != other["preset"]:  # the share of training data held out for validation is part of a preset
+        free.add("data.validation")
+    sections = ("",) if same_preset else ("data.", "decode.", "eval.")
+    return frozenset(
+        (key, str(v)) for key, v in condition.config.items() if key.startswith(sections) and key not in free
+    )

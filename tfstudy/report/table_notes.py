@@ -1,0 +1,123 @@
+"""The notes under a table: what its numbers are, how they were tested, and how the runs were made."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from tfstudy.analysis.collection import RunRecord, Study
+from tfstudy.analysis.comparisons import Comparison
+from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.report.markup import count_range, plural, several
+from tfstudy.runs.reader import read_environments
+
+TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
+MAX_LISTED = 5  # differences of size
+
+
+def table_notes(
+    study: Study,
+    found: Sequence[Condition],
+    metrics: Mapping[str, str],
+    comparisons: Sequence[Comparison],
+    quoted: bool,
+) -> list[str]:
+    """Return the notes under a table; `quoted` if published results stand in it."""
+    runs = list({id(run): run for one in found for run in (*one.runs, *one.diverged)}.values())
+    diverged = sum(not run.finished for run in runs)
+    thresholds = any(run.result.lengths for run in runs)
+    names = several(metric_name(metric) for metric in metrics.values())
+    return [
+        f"{names} on test sets, in percent: mean over seeds with 95 % confidence interval (Student's t for fewer than "
+        "10 seeds, studentised bootstrap otherwise; for a single seed, or seeds with equal results, the Wilson "
+        "interval over test examples)",
+        *_test_notes(comparisons),
+        *_size_note(found),
+        *(["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"] * thresholds),
+        *(["published: same metric and kind of network; see the paper for the meaning of ±"] * quoted),
+        *_run_notes(runs, found),
+        *([f"{plural(diverged, 'run')} diverged, without results"] * bool(diverged)),
+        *_outdated_notes(runs),
+        *study.left_out_notes(),
+    ]
+
+
+def _test_notes(comparisons: Sequence[Comparison]) -> list[str]:
+    tested = [one for one in comparisons if one.tested]
+    if not tested:
+        return ["no test: no two rows on the same examples have 2 finished seeds each"] if comparisons else []
+    methods = several(one.difference.method for one in tested)
+    lines = [
+        f"group: rows on the same examples that share a letter do not differ significantly ({methods}, two-sided, "
+        f"Holm correction for {plural(len(tested), 'comparison')}, p < .05); bold: best group, where there are several"
+    ]
+    limited = [one for one in tested if one.difference.note]
+    if limited:
+        lines.append(
+            f"{len(limited)} of {plural(len(tested), 'test')} assume normally distributed results: with so few seeds "
+            "and so many comparisons, no test without this assumption could find a difference"
+        )
+    return lines
+
+
+def _size_note(found: Sequence[Condition]) -> list[str]:
+    """Return a warning if conditions on the same examples differ in parameters by more than 5 %."""
+    sizes: dict[tuple[str, ...], dict[str, int]] = {}
+    for one in found:
+        if one.runs and (parameters := one.runs[0].result.parameters):
+            sizes.setdefault(one.examples_key, {})[one.label] = parameters
+    places: dict[str, dict[str, None]] = {}  # the difference, and the split schemes that it is on
+    for (task, split, *_), by_label in sizes.items():
+        small, large = min(by_label, key=lambda name: by_label[name]), max(by_label, key=lambda name: by_label[name])
+        excess = by_label[large] / by_label[small] - 1
+        if excess > TOLERANCE:
+            text = f"{large} {by_label[large]:,}, {small} {by_label[small]:,} (+{100 * excess:.0f} %)"
+            places.setdefault(text, {})[f"{task} {split}"] = None
+    if not places:
+        return []
+    listed = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
+    more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return [f"compared rows differ in parameters by more than 5 %: {'; '.join(listed[:MAX_LISTED])}{more}"]
+
+
+def _run_notes(runs: Sequence[RunRecord], found: Sequence[Condition]) -> list[str]:
+    results = [run.result for run in runs]
+    finished = [run for run in runs if run.finished]
+    reads = [count for run in finished for count in run.test_reads().values()]
+    tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
+    overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
+    hours = sum(r.train_seconds * (not r.reused_from) + r.evaluate_seconds for r in results) / 3600
+    signatures = {name: signature for r in results for name, signature in r.signatures.items()}
+    return [
+        f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
+        f"{several(r.decode.method for r in results)}, free-running until EOS; {_read_note(reads)}",
+        f"held-out examples whose source occurs in training: {overlaps:,} (in {plural(tests, 'evaluated test set')})",
+        f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in found], 'seed')} per row; "
+        f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; {versions(runs)}",
+        *(f"{name}: {signature}" for name, signature in signatures.items()),
+    ]
+
+
+def _outdated_notes(runs: Sequence[RunRecord]) -> list[str]:
+    """Return a line for each reason why runs are outdated. Outdated and current runs are never in the same row."""
+    reasons = Counter("; ".join(run.outdated()) for run in runs)
+    return [
+        f"{count} of {plural(len(runs), 'run')} outdated: {reason} (details: `tfstudy why RUN`)"
+        for reason, count in reasons.items()
+        if reason
+    ]
+
+
+def _read_note(reads: Collection[int]) -> str:
+    if not reads:
+        return "number of test evaluations unknown"
+    if max(reads) == 1:
+        return "each test set was evaluated once per run"
+    repeated = sum(count > 1 for count in reads)
+    return f"{repeated} of {len(reads)} test sets were evaluated up to {max(reads)} times (after a stop or on request)"
+
+
+def versions(runs: Iterable[RunRecord]) -> str:
+    """Return the versions of torch and lightning that the runs used."""
+    used = (one.versions for run in runs for one in read_environments(run.path))
+    found = {f"{name} {packages[name]}" for packages in used for name in ("torch", "lightning") if name in packages}
+    return ", ".join(sorted(found, reverse=True)) or "versions unknown"
