@@ -1,7 +1,7 @@
-"""What a translation into the embedded target language gets right: lemmas, forms, order, agreement, ...
+"""Scores of translations into the embedded target language: lemmas, forms, word order, agreement and more.
 
-A target is analysed by its words alone: no word begins another, so that every form has one analysis. Baselines that
-know no grammar stand at the end.
+Each target word is analysed by itself: no stem is a prefix of another word, so each form has one analysis. Baselines
+without knowledge of the grammar are at the end.
 """
 
 import re
@@ -34,18 +34,18 @@ from tasks.translation.lexicon import (
 
 
 class Analysis(NamedTuple):
-    """What a target word shows: its lemma, what its marks say (by the name of their score), whether they harmonise.
+    """The analysis of a target word: its lemma, the values of its marks by score name, and whether they harmonise.
 
-    A word without a known stem is its own lemma. A word whose ending is no suffix, in either harmony, has no marks.
+    A word without a known stem is its own lemma. A word whose ending is not a suffix has no marks.
     """
 
     lemma: str
     marks: Mapping[str, Hashable] = {}
-    harmonic: bool | None = None  # None if there is no suffix with a vowel
+    harmonic: bool | None = None  # None if no suffix has a vowel
 
 
 def _stems() -> dict[str, tuple[str, str]]:
-    """For each stem its lemma, which is the stem of the citation form, and its kind."""
+    """Return the lemma (the stem of the citation form) and the kind of each stem."""
     stems = {word: (word, "function") for word in TARGET_FUNCTION_WORDS}
     for noun in [*NOUNS, *(noun.possessed for noun in NOUNS if noun.possessed), *NAMES, *PRONOUNS]:
         stems[noun.stem.text] = (noun.stem.text, "noun")
@@ -56,7 +56,7 @@ def _stems() -> dict[str, tuple[str, str]]:
 
 
 def _read(forms: Mapping[str, Mapping[tuple[Any, ...], str]]) -> dict[str, tuple[Any, ...]]:
-    """The keys of a table of suffixes by suffix, whatever its harmony."""
+    """Return the inverse of a table of suffixes, ignoring harmony."""
     return {suffix.translate(UNHARMONISED): keys for keys, suffix in forms["back"].items()}
 
 
@@ -68,7 +68,7 @@ PREFIXES = re.compile(r"\A((?:oz)?)((?:[aeiu][lbr])?)(.*)", re.DOTALL)  # negati
 
 
 def _marks(kind: str, negative: bool, agreement: Hashable, suffix: str) -> Mapping[str, Hashable]:
-    """The marks of a word of that kind, by its prefixes and its suffix without harmony; none if it is no suffix."""
+    """Return the marks of a word from its prefixes and its suffix without harmony; empty for an unknown suffix."""
     if kind == "noun" and suffix in READ_NOUN:
         return dict(zip(("number", "case"), READ_NOUN[suffix], strict=True))
     if kind == "plural" and suffix in READ_NOUN and READ_NOUN[suffix][0] == "singular":  # the stem is the mark
@@ -84,7 +84,7 @@ def _marks(kind: str, negative: bool, agreement: Hashable, suffix: str) -> Mappi
 
 @lru_cache(maxsize=2**16)
 def analyse(word: str) -> Analysis:
-    """The analysis of any string as a word of the target."""
+    """Analyse any string as a word of the target language."""
     negative, object_prefix, rest = PREFIXES.findall(word)[0]
     stem = next((rest[:n] for n in range(1, len(rest) + 1) if rest[:n] in STEMS), "")
     lemma, kind = STEMS.get(stem, (word, "unknown"))
@@ -96,8 +96,8 @@ def analyse(word: str) -> Analysis:
     return Analysis(lemma, marks, {harmony_of(v) for v in vowels} == {harmony_of(stem)} if marks and vowels else None)
 
 
-def matched(prediction: Sequence[str], gold: Sequence[str]) -> dict[int, int]:
-    """Positions of gold words to those of predicted words: equal forms first, then equal lemmas, each the nearest."""
+def align(prediction: Sequence[str], gold: Sequence[str]) -> dict[int, int]:
+    """Align positions of target words with predicted words: equal forms first, then equal lemmas, nearest first."""
     pairs: dict[int, int] = {}
     for same in (str, lambda word: analyse(word).lemma):
         free: dict[str, list[int]] = {}
@@ -112,9 +112,9 @@ def matched(prediction: Sequence[str], gold: Sequence[str]) -> dict[int, int]:
     return pairs
 
 
-def _judged(prediction: Sequence[str], gold: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """One judgement after another, by the name of its score."""
-    pairs = matched(prediction, gold)
+def _judgements(prediction: Sequence[str], gold: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Yield pairs of a score name and whether one word, or pair of words, is correct."""
+    pairs = align(prediction, gold)
     for position, word in enumerate(gold):
         yield "lemma_recall", position in pairs
         yield "form_recall", position in pairs and prediction[pairs[position]] == word
@@ -130,31 +130,31 @@ def _judged(prediction: Sequence[str], gold: Sequence[str]) -> Iterator[tuple[st
 
 
 SCORES = {
-    "lemma_recall": "gold words whose lemma is there",
-    "form_recall": "gold words that are there",
-    "order": "pairs of gold words whose lemmas are there that are in order (as Kendall 1938 counts)",
+    "lemma_recall": "target words whose lemma is predicted",
+    "form_recall": "target words that are predicted",
+    "order": "pairs of predicted target lemmas in the right order (as in Kendall 1938)",
     "verb_agreement": "verbs with the right marks of subject and object",
     "adjective_agreement": "adjectives with the right class and number",
     "case": "nouns in the right case",
     "number": "nouns in the right number",
     "tense": "verbs in the right tense",
-    "negation": "verbs with both parts of the negation, or neither, as in gold",
-    "mood": "verbs with the mark of a relative clause or a condition, or neither, as in gold",
+    "negation": "verbs with both parts of the negation or neither, as in the target",
+    "mood": "verbs with the right mark of a relative clause, a condition or neither",
     "harmony": "predicted words whose suffixes agree with their stem",
 }
 
 
 def phenomena(predictions: Sequence[Sequence[str]], golds: Sequence[Sequence[str]]) -> dict[str, float]:
-    """`SCORES` as shares over all sentences: of verbs, adjectives and nouns, of those whose lemma is there.
+    """Return `SCORES` as fractions over all sentences; verbs, adjectives and nouns count if their lemma is predicted.
 
-    A score is 0 where there is nothing to count, as in predictions without any known word.
+    A score without cases is 0, as in predictions without any known word.
     """
-    right, total = Counter[str](), Counter[str]()
+    correct, total = Counter[str](), Counter[str]()
     for prediction, gold in zip(predictions, golds, strict=True):
-        for name, holds in _judged(prediction, gold):
-            right[name] += holds
+        for name, holds in _judgements(prediction, gold):
+            correct[name] += holds
             total[name] += 1
-    return {name: right[name] / max(total[name], 1) for name in SCORES}
+    return {name: correct[name] / max(total[name], 1) for name in SCORES}
 
 
 CITATION = {
@@ -168,15 +168,15 @@ UNTRANSLATED = {*TENSES.values(), *NUMBERS.values(), *SOURCE.values()} - CITATIO
 
 
 def copying(source: Tokens) -> Tokens:
-    """The source's words."""
+    """Return the source words."""
     return source
 
 
 def dictionary(source: Tokens) -> Tokens:
-    """The citation form of each word in the source's order; words that the target has as affixes are left out."""
+    """Return the citation form of each word in source order, without words that are affixes in the target."""
     return tuple(CITATION.get(word, word) for word in source if word not in UNTRANSLATED)
 
 
 def shuffled(target: Tokens, random: Random) -> Tokens:
-    """The right words in random order."""
+    """Return the target words in random order."""
     return tuple(random.sample(target, len(target)))

@@ -1,10 +1,10 @@
-"""Text as subwords, by byte-level BPE, and back (Sennrich et al. 2016, arXiv 1508.07909; bytes: Wang et al. 2020).
+"""Convert text to subwords with byte-level BPE, and back (Sennrich et al. 2016, arXiv 1508.07909; Wang et al. 2020).
 
     a furry dog  ->  Ġa Ġfur ry Ġdog  ->  a furry dog
 
-A blank belongs to the word after it, as `Ġ`, and the first word has one too, so that a word is the same subwords
-wherever it stands. Every byte is a subword: whatever the text, it comes back as it was. Of the ways to learn subwords
-this one gives the same for the same text in any order and on any number of threads.
+A blank is part of the following word, written `Ġ`. The first word also has one, so a word has the same subwords at all
+positions. Every byte is a subword, so decoding restores any text. Training gives the same subwords for the same text in
+any order and with any number of threads.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,30 +16,30 @@ from tasks.translation.corpus import Sentences
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-BYTES = 256  # the least size: no merges at all
-SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000))  # up to so many pairs, so many subwords
-LARGEST = 8_000
+BYTES = 256  # the smallest vocabulary: no merges
+SIZES = ((1_500, 1_000), (7_500, 2_000), (15_000, 4_000))  # maximum number of pairs, number of subwords
+MAX_SIZE = 8_000
 
 
 def size_for(pairs: int) -> int:
-    """The number of subwords for so many pairs: few pairs need few, or most would be seen too rarely."""
-    return next((size for most, size in SIZES if pairs <= most), LARGEST)
+    """Return the number of subwords for a number of pairs: with few pairs, most of many subwords would be rare."""
+    return next((size for limit, size in SIZES if pairs <= limit), MAX_SIZE)
 
 
 class Coder(Protocol):
-    """Text to tokens without blanks, and back."""
+    """A conversion from text to tokens without blanks, and back."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]: ...
 
     def decode(self, tokens: Sequence[str]) -> str: ...
 
     def vocabulary(self) -> set[str] | None:
-        """All tokens that there are; None if they are not limited."""
+        """Return all tokens; None if their number is not limited."""
         ...
 
 
 class Words:
-    """The words between white space; decoding puts one blank between them."""
+    """Words separated by white space; decoding joins them with single blanks."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         return [tuple(text.split()) for text in texts]
@@ -52,7 +52,7 @@ class Words:
 
 
 class Subwords:
-    """Byte-level BPE. Decoding is lossless; bytes that make no character decode to U+FFFD."""
+    """Byte-level BPE. Decoding is lossless; bytes that form no character decode to U+FFFD."""
 
     def __init__(self, tokenizer: "Tokenizer") -> None:
         self._tokenizer = tokenizer
@@ -60,8 +60,8 @@ class Subwords:
         self._pieces = sorted(ids, key=ids.__getitem__)
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        """Of each text its subwords; none of an empty one."""
-        pieces = self._pieces  # the tokenizer would make new strings of them all
+        """Return the subwords of each text; none for an empty text."""
+        pieces = self._pieces  # the tokenizer itself would create a new string for each token
         return [tuple(pieces[i] for i in encoding.ids) for encoding in self._tokenizer.encode_batch_fast(list(texts))]
 
     def decode(self, tokens: Sequence[str]) -> str:
@@ -71,16 +71,16 @@ class Subwords:
         return set(self._pieces)
 
     def json(self) -> str:
-        """All that `tokenizers.Tokenizer.from_str` needs to encode and decode the same."""
+        """Return the tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
         return str(self._tokenizer.to_str())
 
 
 def learn(texts: Iterable[str], size: int) -> Subwords:
-    """At most `size` subwords: the bytes, and merges of neighbours that occur at least twice."""
+    """Learn at most `size` subwords: the bytes, and merges of neighbours that occur at least twice."""
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
-    # The library's own `add_prefix_space` spares texts that begin with a blank, which then lose it in decoding.
+    # `add_prefix_space` of the library skips texts that begin with a blank, which decoding would then lose.
     tokenizer.normalizer = normalizers.Prepend(" ")
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
@@ -91,7 +91,7 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
 
 
 def coders(pairs: Sequence[Sentences], size: int, shared: bool) -> tuple[Coder, Coder]:
-    """Of sources and of targets, learnt from `pairs`; one coder if `shared`. Size -1 is by `size_for`, 0 is words."""
+    """Return coders of sources and targets, the same if `shared`; size -1 means `size_for`, 0 means whole words."""
     if size == 0:
         return Words(), Words()
     size = size_for(len(pairs)) if size < 0 else size

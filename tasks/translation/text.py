@@ -1,0 +1,82 @@
+"""The text of a config's train and held-out splits, before it is split into tokens."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from tasks.errors import UserError
+from tasks.translation import synthetic
+from tasks.translation.config import TranslationConfig
+from tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled
+from tasks.translation.filtering import Row, TrainFilter, overlaps, row_of, split_by_length
+from tasks.translation.folder import from_folder
+from tasks.translation.hub import from_hub
+
+TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
+EVAL_PAIRS = {"validation": 500, "test": 1_000}
+CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
+
+
+class Text(NamedTuple):
+    """The pairs of all splits as text."""
+
+    train: list[Row]  # all candidates; prefixes are nested subsets
+    held_out: dict[str, list[Row]]
+    notes: dict[str, Any]
+
+
+def embedded(config: TranslationConfig) -> Text:
+    """Draw pairs of the embedded languages."""
+
+    def rows(split: str, numbers: Iterable[int]) -> Iterator[Row]:
+        for pair in (synthetic.pair(split, number, config.seed) for number in numbers):
+            yield row_of(Sentences(" ".join(pair.source), " ".join(pair.target)), pair.tags)
+
+    number, limit = max(config.train_pairs or TRAIN_PAIRS, config.subword_pairs), config.max_train_length
+    sizes = EVAL_PAIRS | dict.fromkeys(synthetic.TESTS, CONSTRUCTION_PAIRS)
+    held_out = {name: list(rows(name, range(size))) for name, size in sizes.items()}
+    train_filter = TrainFilter(held_out if config.drop_overlap else {}, limit)
+    train = list(islice(train_filter.keep(rows("train", range(20 * number))), number))
+    if len(train) < number:
+        raise UserError(f"data.max_train_length={limit} leaves {len(train):,} of {number:,} train pairs")
+    longer = rows("test", range(EVAL_PAIRS["test"], 6 * EVAL_PAIRS["test"])) if limit else ()
+    return Text(train, split_by_length(held_out, limit, longer, train), {"left_out": train_filter.left_out})
+
+
+def from_corpus(config: TranslationConfig) -> Text:
+    """Read a corpus from a folder or from the hub."""
+    corpus = _read(config)
+    corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
+    if config.lowercase:  # after shuffling, so that the subset is the same
+        corpus = lowercased(corpus)
+    held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
+    train_filter = TrainFilter(held_out if config.drop_overlap else {}, config.max_train_length)
+    candidates = [row_of(pair) for pair in corpus.splits["train"]]
+    train = list(train_filter.keep(candidates))
+    _check_size(config, len(train), len(candidates), train_filter.left_out)
+    notes = {
+        "commit": corpus.commit,
+        "left_out": train_filter.left_out,
+        "overlap_of_corpus": overlaps(candidates, held_out),
+    }
+    return Text(train, split_by_length(held_out, config.max_train_length, train_filter.longer, train), notes)
+
+
+def _read(config: TranslationConfig) -> Corpus:
+    languages = Languages(config.source_language, config.target_language)
+    if config.root:
+        return from_folder(config.root, languages, config.reverse)
+    return from_hub(config.hub, config.hub_config, config.revision, languages)
+
+
+def _check_size(config: TranslationConfig, kept: int, total: int, left_out: Mapping[str, int]) -> None:
+    """Raise `UserError` if the corpus has fewer train pairs than the config asks for."""
+    reasons = ", ".join(f"{number:,} for {reason}" for reason, number in left_out.items())
+    if not kept:
+        raise UserError(f"no train pair is left of {total:,} (left out: {reasons})")
+    for key in ("train_pairs", "subword_pairs"):
+        if kept < getattr(config, key):
+            raise UserError(
+                f"data.{key} must be at most {kept:,}, the number of train pairs (left out: {reasons}), "
+                f"but is {getattr(config, key):,}"
+            )
