@@ -1,4 +1,4 @@
-"""Small models for all tests; the shapes written in tfstudy.models and tfstudy.decoding are checked while tests run."""
+"""Small models of all architectures for all tests. The shapes in signatures are checked while tests run."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,41 +14,25 @@ torch.set_num_threads(1)
 settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")
 
-SMALL: dict[str, dict[str, Any]] = {
-    "transformer": {"dim": 16, "heads": 2, "feedforward": 24, "max_positions": 64},
-    "lstm": {"dim": 16, "hidden": 20},
-    "cnn": {"dim": 16, "channels": 20, "layers": 2, "max_positions": 64},
-}
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "transformer": ("transformer", {}),
-    "transformer-postnorm": ("transformer", {"norm": "post"}),
-    "transformer-relative": ("transformer", {"positions": "relative"}),
-    "transformer-learned": ("transformer", {"positions": "learned"}),
-    "transformer-none": ("transformer", {"positions": "none"}),
-    "transformer-share_layers": ("transformer", {"share_layers": True, "decoder_layers": 3}),
-    "transformer-tie_output": ("transformer", {"tie_output": True}),
-    "transformer-share_embeddings": ("transformer", {"share_embeddings": True, "tie_output": True}),
-    "lstm": ("lstm", {}),
-    "lstm-deep-forwards": ("lstm", {"layers": 2, "bidirectional": False}),
-    "lstm-deep-both-ways": ("lstm", {"layers": 2}),
-    "lstm-general": ("lstm", {"attention": "general"}),
-    "lstm-additive": ("lstm", {"attention": "additive"}),
-    "lstm-none": ("lstm", {"attention": "none"}),
-    "lstm-input_feeding": ("lstm", {"input_feeding": True, "layers": 2}),
-    "cnn": ("cnn", {}),
-    "cnn-kernel4": ("cnn", {"kernel": 4}),
-    "cnn-kernel1": ("cnn", {"kernel": 1}),
-    "cnn-bag": ("cnn", {"kernel": 1, "positions": "none"}),
-    "cnn-plain-weights": ("cnn", {"weight_norm": False}),
-    "cnn-sinusoidal": ("cnn", {"positions": "sinusoidal"}),
-}
-BAGS = {"transformer-none", "cnn-bag"}  # what sees its source as a bag of tokens, by theory
+
+def variants() -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return every variant of every architecture: its name such as `cnn-bag`, its architecture and its small config."""
+    from tfstudy import models
+
+    return {
+        f"{arch}-{name}" if name else arch: (arch, {**cls.small, **changes})
+        for arch, cls in ((arch, models.find(arch)) for arch in models.names())
+        for name, changes in {"": {}, **cls.variants}.items()
+    }
+
+
+VARIANTS = variants()
 SOURCE_VOCAB, TARGET_VOCAB = 11, 9
 
 
 @pytest.fixture
 def build() -> Callable[..., Any]:
-    """`build(variant, vocabs, **config)`: a small model as its initialisation leaves it, in training mode."""
+    """`build(variant, vocabs, **config)`: a small model with its initial weights, in training mode."""
     from tfstudy import models
 
     def build(variant: str, vocabs: tuple[int, int] = (SOURCE_VOCAB, TARGET_VOCAB), **changes: Any) -> Any:
@@ -56,13 +40,13 @@ def build() -> Callable[..., Any]:
         torch.manual_seed(0)
         cls = models.find(arch)
         source = vocabs[1] if config.get("share_embeddings") else vocabs[0]
-        return cls(cls.Config(**SMALL[arch] | config | changes), source, vocabs[1])
+        return cls(cls.Config(**config | changes), source, vocabs[1])
 
     return build
 
 
-def shaken(model: Any) -> Any:
-    """In eval mode, with noise on every parameter: zeros of the initialisation must not hide a mistake."""
+def perturbed(model: Any) -> Any:
+    """The model in eval mode with noise on every parameter, so that initial zeros do not hide an error."""
     torch.manual_seed(1)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -79,25 +63,25 @@ def variant(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def model(variant: str, build: Callable[..., Any]) -> Any:
     """Every architecture and variant."""
-    return shaken(build(variant))
+    return perturbed(build(variant))
 
 
 @pytest.fixture
 def transformer(build: Callable[..., Any]) -> Any:
     """A pre-norm Transformer with sinusoids."""
-    return shaken(build("transformer"))
+    return perturbed(build("transformer"))
 
 
 @pytest.fixture
 def lstm(build: Callable[..., Any]) -> Any:
     """A bidirectional LSTM with multiplicative attention."""
-    return shaken(build("lstm"))
+    return perturbed(build("lstm"))
 
 
 @pytest.fixture
 def cnn(build: Callable[..., Any]) -> Any:
     """A convolutional network with learned positions."""
-    return shaken(build("cnn"))
+    return perturbed(build("cnn"))
 
 
 @pytest.fixture

@@ -1,0 +1,109 @@
+"""The data module, in a plain trainer and without one."""
+
+from collections import Counter
+
+import lightning
+import pytest
+import torch
+
+from tasks.base import Example, TaskConfig
+from tests.data.generated_data import Reverse, Unvalidated, pairs
+from tfstudy.data.module import TaskData
+from tfstudy.data.vocabulary import EOS, UNK
+
+
+@pytest.fixture
+def task():
+    return Reverse(TaskConfig(split="all"))
+
+
+class Watcher(lightning.LightningModule):
+    """Learns nothing, but records the rows of every batch."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(()))
+        self.trained, self.validated = [], []
+
+    def training_step(self, batch, batch_idx):
+        self.trained.append(pairs(batch.micro_batches))
+        return self.weight * batch.tokens
+
+    def validation_step(self, batch, batch_idx):
+        self.validated.append(pairs(batch.micro_batches))
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), 0.1)
+
+
+def trainer(folder, **options):
+    quiet = {"enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
+    return lightning.Trainer(
+        accelerator="cpu", logger=False, default_root_dir=folder, num_sanity_val_steps=0, **quiet, **options
+    )
+
+
+def split(data, name):
+    return pairs([[data.encoded[name].rows(torch.arange(len(data.encoded[name])))]])
+
+
+@pytest.mark.parametrize("micro_batches", [0, 1, 5])
+def test_a_plain_trainer_sees_every_row_once_an_epoch(task, tmp_path, micro_batches):
+    module, data = Watcher(), TaskData(task, batch_size=8, micro_batches=micro_batches)
+    trainer(tmp_path, max_epochs=2).fit(module, data)
+    assert len(module.trained) == 2 * len(data.batches) == 2 * 5
+    for number in (0, 1):
+        assert sum(module.trained[5 * number : 5 * number + 5], Counter()) == split(data, "train")
+    assert sum(module.validated, Counter()) == split(data, "validation") + split(data, "validation")
+
+
+def test_a_trainer_gets_the_batches_of_the_steps_in_order(task, tmp_path):
+    module, data = Watcher(), TaskData(task, batch_size=8, seed=3)
+    trainer(tmp_path, max_epochs=4).fit(module, data.with_epochs_of(3))
+    assert module.trained == [pairs([[data.encoded["train"].rows(data.batches.index(step))]]) for step in range(12)]
+
+
+@pytest.mark.filterwarnings("ignore:Total length of `list` across ranks is zero")
+def test_a_task_without_validation_trains(tmp_path):
+    module, data = Watcher(), TaskData(Unvalidated(TaskConfig(split="all")), batch_size=8)
+    trainer(tmp_path, max_epochs=1).fit(module, data)
+    assert sum(module.trained, Counter()) == split(data, "train")
+    assert module.validated == []
+
+
+def test_vocabularies_come_from_the_train_split_alone(task, monkeypatch):
+    real = Reverse.examples
+    odd = [Example(("q",), ("q",), {})]
+    monkeypatch.setattr(Reverse, "examples", lambda self, split: real(self, split) + (split != "train") * odd)
+    data = TaskData(task)
+    assert "q" not in data.source_vocab
+    assert data.encoded["validation"].source[-1].tolist()[:2] == [UNK, EOS]
+
+
+def test_loaders_work_without_a_trainer(task):
+    data = TaskData(task, batch_size=8)
+    loader = data.train_dataloader()
+    assert len(loader) == len(list(loader)) == len(data.batches)
+    assert sum((pairs(batch.micro_batches) for batch in data.val_dataloader()), Counter()) == split(data, "validation")
+
+
+def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
+    from tfstudy.config.schema import TrainConfig
+    from tfstudy.training.module import Seq2Seq
+
+    data, losses = TaskData(task, batch_size=8), []
+    for epochs in (1, 6):
+        model = build("lstm", dropout=0.0, vocabs=(len(data.source_vocab), len(data.target_vocab)))
+        module = Seq2Seq(
+            model, len(data.target_vocab), TrainConfig(learning_rate=0.02, warmup_steps=0, schedule="constant")
+        )
+        plain = trainer(tmp_path, max_epochs=epochs)
+        plain.fit(module, data)
+        losses.append(float(plain.callback_metrics["validation_loss"]))
+    assert losses[1] < losses[0] < 3
+
+
+def test_other_epochs_leave_the_data_as_they_are(task):
+    data = TaskData(task, batch_size=8)
+    assert len(data.with_epochs_of(3).train_dataloader()) == 3
+    assert len(data.train_dataloader()) == len(data.batches) == 5
