@@ -19,7 +19,7 @@ from tfstudy.cli import grids
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training import loggers
+from tfstudy.training import logger_names, loggers
 
 METHODS = ("log_hyperparams", "log_metrics", "save", "finalize")
 
@@ -62,8 +62,9 @@ def _fake(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(loggers.MAKERS, "fake", Fake)
     monkeypatch.setattr(Fake, "made", [])
-    installed = loggers.installed
-    monkeypatch.setattr(loggers, "installed", lambda name: name == "fake" or installed(name))
+    monkeypatch.setattr(logger_names, "LOGGERS", [*logger_names.LOGGERS, "fake"])
+    installed = logger_names.installed
+    monkeypatch.setattr(logger_names, "installed", lambda name: name == "fake" or installed(name))
     with added(tasks, "reverse", TASK, tmp_path / "more"):
         yield
 

@@ -1,0 +1,48 @@
+"""Training of small models on a small task, for the tests of this folder."""
+
+from pathlib import Path
+
+import torch
+
+import tasks
+from tfstudy import models
+from tfstudy.config.schema import TrainConfig
+from tfstudy.data.module import TaskData
+from tfstudy.training.fit import fit
+from tfstudy.training.module import Seq2Seq
+
+ARCHITECTURES = models.names()
+
+
+def small_training(arch: str = "lstm", dropout: float = 0.0, seed: int = 0, **train) -> tuple[Seq2Seq, TaskData]:
+    """A module and its data. The task `reverse` must be added: see the fixtures."""
+    config = TrainConfig(
+        **{"steps": 4, "batch_size": 16, "log_interval": 1, "validation_interval": 2, "warmup_steps": 0} | train
+    )
+    task = tasks.find("reverse")(tasks.find("reverse").Config(split="short"))
+    data = TaskData(task, config.batch_size, config.batch_tokens, config.batching, seed, config.micro_batches)
+    torch.manual_seed(seed)
+    cls = models.find(arch)
+    model = cls(cls.Config(**{**cls.small, "dropout": dropout}), len(data.source_vocab), len(data.target_vocab))
+    return Seq2Seq(model, len(data.target_vocab), config, seed), data
+
+
+def trained(*args, callbacks=(), **settings) -> Seq2Seq:
+    """A module after training."""
+    module, data = small_training(*args, **settings)
+    fit(module, data, accelerator="cpu", callbacks=callbacks)
+    return module
+
+
+def same(one: torch.nn.Module, other: torch.nn.Module, **close) -> bool:
+    """Whether two modules have the same weights, bit by bit unless tolerances are given."""
+    pairs = list(zip(one.parameters(), other.parameters(), strict=True))
+    return all(torch.allclose(a, b, **close) if close else torch.equal(a, b) for a, b in pairs)
+
+
+def metrics(path: Path) -> dict[tuple[str, str], float]:
+    """The values in `metrics.csv` by step and name."""
+    rows = [line.split(",") for line in (path / "metrics.csv").read_text().splitlines()[1:]]
+    out = {(step, name): float(value) for step, name, value in rows}
+    assert len(out) == len(rows), "a row was written twice"
+    return out

@@ -1,0 +1,136 @@
+"""The loss, its gradient and scheduled sampling."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, log_softmax
+from torch.testing import assert_close
+
+from tests.commands import tfstudy
+from tests.interrupted_runs import command, folder
+from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
+from tfstudy.config.presets import preset
+from tfstudy.config.resolve import overrides, resolve
+from tfstudy.config.trees import merge
+from tfstudy.data.vocabulary import BOS, PAD
+from tfstudy.evaluation.decoding import greedy
+from tfstudy.experiment import prepare
+from tfstudy.training import module as training
+from tfstudy.training.checkpoints import model_weights
+from tfstudy.training.fit import fit
+from tfstudy.training.loss import predicted_inputs, ragged_group, summed_loss, target_tokens
+
+
+def test_accumulating_two_batches_equals_one_batch_of_both():
+    """Equal weight for each batch: with as many targets in both, the mean of both gradients is the whole's."""
+    size = 8
+    settings = {
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+        "gradient_clip_norm": 0,
+        "weight_decay": 0,
+        "schedule": "constant",
+    }
+    one, data = small_training(batch_size=size, accumulate_grad_batches=2, steps=1, **settings)
+    fit(one, data, accelerator="cpu")
+    other, _ = small_training(batch_size=size)
+    other.model.load_state_dict(small_training(batch_size=size)[0].model.state_dict())
+    loss = torch.zeros(())
+    for number in range(2):
+        batch = data.encoded["train"].batch(data.batches.index(number))
+        [[rows]] = batch.micro_batches
+        logits = other.model(rows.source, rows.source != PAD, rows.target[:, :-1]).flatten(0, 1)
+        loss = loss + summed_loss(logits, rows.target[:, 1:].flatten()) / batch.tokens / 2
+    loss.backward()
+    with torch.no_grad():
+        for parameter in other.model.parameters():
+            parameter -= 0.1 * (1 + 0.9) * parameter.grad  # the first step of Nesterov's momentum
+    assert same(one.model, other.model, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [(2, 1), (1, 4), (2, 3), (5, 2)], ids=str)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_how_it_is_divided(arch, count, monkeypatch):
+    monkeypatch.setattr("tfstudy.data.ragged.GROUP_OVERHEAD", 0)
+    module, data = small_training(arch)
+    encoded, index = data.encoded["train"], torch.arange(40)
+
+    def computed(batch):
+        module.zero_grad()
+        losses = [
+            summed_loss(module.model.forward_groups([ragged_group(r) for r in p]), target_tokens(p))
+            for p in batch.micro_batches
+        ]
+        loss = torch.stack(losses).sum() / batch.tokens
+        loss.backward()
+        return loss.detach(), [p.grad.clone() for p in module.parameters() if p.grad is not None]
+
+    whole, divided = encoded.batch(index), encoded.batch(index, *count)
+    assert whole.tokens == divided.tokens == float((encoded.target[index][:, 1:] != PAD).sum())
+    assert sum(len(rows.source) for part in divided.micro_batches for rows in part) == 40
+    assert len(divided.micro_batches) == count[0]
+    assert (max(map(len, divided.micro_batches)) > 1) == (count[1] > 1)
+    (loss, gradient), (loss_divided, gradient_divided) = computed(whole), computed(divided)
+    assert_close(loss, loss_divided, atol=1e-5, rtol=0)
+    for a, b in zip(gradient, gradient_divided, strict=True):
+        assert_close(a, b, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+def test_label_smoothing_spreads_probability_over_all_tokens(smoothing):
+    torch.manual_seed(0)
+    logits, target = torch.randn(2, 4, 7), torch.tensor([[BOS, 4, 5, 2, PAD], [BOS, 6, 2, PAD, PAD]])
+    targets = target[:, 1:]
+    spread = torch.full((2, 4, 7), smoothing / 7).scatter_add(
+        2, targets[..., None], torch.full((2, 4, 1), 1 - smoothing)
+    )
+    expected = -(spread * log_softmax(logits, -1)).sum(-1)[targets != PAD].sum()
+    assert_close(summed_loss(logits.flatten(0, 1), targets.flatten(), smoothing), expected)
+    plain = cross_entropy(logits[targets != PAD], targets[targets != PAD], reduction="sum", label_smoothing=smoothing)
+    assert_close(summed_loss(logits.flatten(0, 1), targets.flatten(), smoothing), plain)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_inputs_of_scheduled_sampling_are_what_greedy_decoding_predicts(arch):
+    module, data = small_training(arch)
+    model = module.model.eval()
+    source = data.encoded["train"].rows(torch.arange(20)).source
+    length = 6
+    inputs = predicted_inputs(model, source, source != PAD, length)
+    assert inputs.shape == (20, length)
+    assert (inputs[:, 0] == BOS).all()
+    greedy_ids = greedy(model, source, source != PAD, 0, lengths=torch.full((20,), length - 1))
+    for mine, theirs in zip(inputs[:, 1:].tolist(), greedy_ids, strict=True):
+        upto = mine.index(2) if 2 in mine else len(mine)  # oracle decoding never says EOS: compare up to one
+        assert mine[:upto] == theirs[:upto]
+
+
+def test_without_teacher_forcing_the_model_gets_its_own_predictions(monkeypatch):
+    fed = []
+    monkeypatch.setattr(training, "predicted_inputs", lambda *args: fed.append(1) or predicted_inputs(*args))
+    trained(teacher_forcing=0.0, micro_batches=1)
+    assert len(fed) == 4
+    fed.clear()
+    trained(teacher_forcing=1.0, micro_batches=1)
+    assert not fed
+    trained(teacher_forcing=0.5, micro_batches=1, steps=20)
+    assert 3 < len(fed) < 17
+
+
+def test_the_validation_loss_is_that_of_all_target_tokens():
+    """Every target token counts the same, in whatever batch it is."""
+    words = ["run", "scan", *command("lstm", "--set", "train.steps=10")[2:]]
+    assert tfstudy(*words) == 0
+    assignments = overrides([word for word in words if "=" in word])
+    prepared = prepare.prepare(resolve({"task": "scan", "arch": "lstm"} | merge(preset("scan", "lstm"), assignments)))
+    checkpoint = torch.load(folder() / "checkpoints/last.ckpt", weights_only=True)
+    prepared.model.load_state_dict(model_weights(checkpoint))
+    encoded = prepared.data.encoded["validation"]
+    rows = encoded.rows(torch.arange(len(encoded)))
+    with torch.no_grad():
+        logits = prepared.model.eval()(rows.source, rows.source != PAD, rows.target[:, :-1])
+    gold = rows.target[:, 1:]
+    loss = float(cross_entropy(logits[gold != PAD], gold[gold != PAD]))
+    accuracy = float((logits.argmax(-1) == gold)[gold != PAD].float().mean())
+    kept = metrics(folder())
+    assert kept["10", "validation_loss"] == pytest.approx(loss, abs=1e-5)
+    assert kept["10", "validation_accuracy"] == pytest.approx(accuracy, abs=1e-6)
