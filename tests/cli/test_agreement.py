@@ -1,0 +1,118 @@
+"""`grid --dry-run`, `status`, `why` and `table` agree on which runs are finished and which are outdated."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tasks.base import fingerprint
+from tests.commands import tfstudy
+
+SETTINGS = {
+    "data.train_examples": 60,
+    "data.eval_examples": 10,
+    "model.dim": 8,
+    "model.hidden": 8,
+    "train.steps": 2,
+    "train.warmup_steps": 1,
+}
+COMMAND = ["--arch", "lstm", "--accelerator", "cpu", *(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}"))]
+REASON = "training version 1, now 2"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """The results of a study with two seeds."""
+    results = tmp_path_factory.mktemp("study") / "results"
+    for seed in "01":
+        assert tfstudy("run", "copying", *COMMAND, "--seed", seed, "--study", "mine", "--results", results) == 0
+    return results
+
+
+@pytest.fixture(autouse=True)
+def _here(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(study, "results")
+
+
+@pytest.fixture
+def show(capsys):
+    """The output of a command."""
+
+    def show(*words) -> str:
+        capsys.readouterr()
+        assert tfstudy(*words) == 0
+        return capsys.readouterr().out
+
+    return show
+
+
+def dry_run(show, seeds: str = "0-1") -> str:
+    return show("grid", "--task", "copying", *COMMAND, "--seed", seeds, "--study", "mine", "--dry-run")
+
+
+def runs() -> list[Path]:
+    return sorted(Path("results").glob("mine/*/*/s*"))
+
+
+def rows(show) -> dict[str, dict]:
+    """The rows of the table on the test set `test`, by preset and distinguishing settings."""
+    table = json.loads(show("table", "mine", "--format", "json"))
+    return {f"{row['preset']} {row['settings']}".strip(): row for row in table["rows"] if row["test_set"] == "test"}
+
+
+def test_all_four_agree_on_a_study_of_this_code(show):
+    assert "2 runs, 2 finished" in dry_run(show)
+    assert "outdated" not in dry_run(show)
+    assert "2 of 2 runs finished" in show("status", "mine")
+    assert "outdated" not in show("status", "mine") + show("table", "mine")
+    for path in runs():
+        assert "up to date" in show("why", path)
+    assert [row["n"] for row in rows(show).values()] == [2]
+
+
+def test_all_four_report_runs_made_before_a_version_was_raised(show, monkeypatch):
+    monkeypatch.setattr("tfstudy.training.version.VERSION", 2)
+    planned = dry_run(show)
+    assert "2 runs, 0 finished" in planned
+    assert f"2 finished runs are outdated: {REASON}" in planned
+    assert f"2 of 2 finished runs are outdated: {REASON}" in show("status", "mine")
+    assert REASON in show("table", "mine")
+    for path in runs():
+        text = show("why", path)
+        assert "outdated:" in text
+        assert REASON in text
+
+
+def test_runs_of_two_versions_are_never_in_one_row(show, monkeypatch):
+    monkeypatch.setattr("tfstudy.training.version.VERSION", 2)
+    show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
+    planned = dry_run(show)
+    assert "2 runs, 1 finished" in planned
+    assert f"2 finished runs are outdated: {REASON}" in planned
+    assert f"2 of 3 finished runs are outdated: {REASON}" in show("status", "mine")
+    assert f"2 of 3 runs outdated: {REASON}" in show("table", "mine")
+    assert {name: row["n"] for name, row in rows(show).items()} == {"default": 1, "default outdated": 2}
+
+
+def test_runs_on_other_data_are_in_a_row_of_their_own(show, monkeypatch):
+    for module in ("tfstudy.experiment.prepare", "tfstudy.grids.plan", "tfstudy.report.outdated"):
+        monkeypatch.setattr(f"{module}.fingerprint", lambda task: fingerprint(task)[::-1])
+    planned = dry_run(show)
+    assert "2 finished runs are outdated: data " in planned
+    assert "outdated:\n  data " in show("why", runs()[0])
+    show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
+    labels = rows(show)
+    assert sorted(row["n"] for row in labels.values()) == [1, 2]
+    assert all("data=" in label for label in labels)
+
+
+def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
+    monkeypatch.setattr("tfstudy.runs.environment.code_digest", lambda module: "other code")
+    assert "3 runs, 2 finished" in dry_run(show, "0-2")
+    show("run", "copying", *COMMAND, "--seed", "2", "--study", "mine")
+    assert "3 of 3 runs finished" in show("status", "mine")
+    assert "outdated" not in show("status", "mine") + show("table", "mine")
+    [row] = rows(show).values()
+    assert row["n"] == 3
