@@ -1,45 +1,47 @@
-"""The command by which CI catches a drop."""
+"""The command by which continuous integration notices a drop."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app, folder, reason
+from tfstudy.cli.options import RESULTS, Results, StudyName, app, file_error, study_folder
 
 
 @app.command()
 def check(
-    against: Annotated[Path, typer.Option(help="A kept table: `tfstudy table STUDY --format json > FILE`.")],
+    against: Annotated[Path, typer.Option(help="Baseline: tfstudy table STUDY --format json > FILE.")],
     study: StudyName = "",
-    tolerance: Annotated[float, typer.Option(min=0, help="Points that a figure may fall by.")] = 1.0,
+    tolerance: Annotated[float, typer.Option(min=0, help="Allowed drop in percentage points.")] = 1.0,
     junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")] = None,
-    summary: Annotated[Path | None, typer.Option(help="Also add the Markdown to this file.")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="A row that is missing is no failure.")] = False,
+    summary: Annotated[Path | None, typer.Option(help="Also append the Markdown to this file.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions.")] = False,
     results: Results = RESULTS,
 ) -> None:
-    """Exit with 1 if a figure of a study fell, significantly and by more than the tolerance, or is gone."""
+    """Fail if a metric dropped below a baseline.
+
+    The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing.
+    """
     from tasks.errors import UserError
     from tfstudy.analysis import regression
-    from tfstudy.analysis.collection import read
+    from tfstudy.analysis.collection import read_study
     from tfstudy.analysis.conditions import conditions
     from tfstudy.report import regression as report
-    from tfstudy.runs.files import write_whole
+    from tfstudy.runs.files import write_atomically
 
     baseline = regression.read_baseline(against)
-    found = read(folder(results, study))
-    outcomes = regression.judge(
-        baseline, conditions(found.runs, baseline[0].tag), tolerance
-    )  # a table has one tag for all
-    text = "\n".join([report.markdown(outcomes, tolerance), *(f"- {line}" for line in found.told())])
+    found = read_study(study_folder(results, study))
+    known = conditions(found.runs, baseline[0].tag)  # a table has one tag for all conditions
+    outcomes = regression.compare_with_baseline(baseline, known, tolerance)
+    text = "\n".join([report.markdown(outcomes, tolerance), *(f"- {line}" for line in found.left_out_notes())])
     failing = (regression.WORSE,) if partial else (regression.WORSE, regression.MISSING)
     print(text)
     try:
         if junit:
-            write_whole(junit, report.junit(outcomes, tolerance, failing))
+            write_atomically(junit, report.junit(outcomes, tolerance, failing))
         if summary:
             with summary.open("a", encoding="utf-8") as file:
                 file.write(text + "\n")
-    except OSError as error:  # exit code 1 would mean that a figure fell
-        raise UserError(f"can't write {reason(error)}") from None
+    except OSError as error:  # exit code 1 would mean that a metric dropped
+        raise UserError(f"can't write {file_error(error)}") from None
     raise typer.Exit(any(outcome.state in failing for outcome in outcomes))

@@ -1,6 +1,5 @@
-"""The commands that list and export what there is."""
+"""The commands that list what is available, and export data."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,37 +10,39 @@ from tfstudy.cli.options import RESULTS, Results, Set, Split, TaskName, app
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="tasks, splits, architectures, presets or runs.")] = "tasks",
-    task: Annotated[str, typer.Argument(metavar="[TASK]", help="For splits and presets: of which task.")] = "scan",
+    what: Annotated[str, typer.Argument(help="tasks, splits, architectures, presets, grids or runs.")] = "tasks",
+    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Task, for splits and presets.")] = "scan",
     results: Results = RESULTS,
 ) -> None:
-    """List what there is."""
-    from tasks import errors
+    """List tasks, splits, presets, architectures, grids or runs."""
+    from tasks.errors import one_of
 
-    errors.one_of("what to list", what, LISTS)
-    for line in LISTS[what](task, results):
+    lines = LISTS[one_of("kind of list", what, LISTS)]
+    for line in lines(task, results):
         print(line)
 
 
 def _tasks(_: str, __: Path) -> list[str]:
     import inspect
+    import sys
     import textwrap
 
     import tasks
 
     lines = []
     for name in tasks.names():
-        text = (inspect.getdoc(sys.modules[tasks.find(name).__module__]) or "").split("\n\n")
-        example = textwrap.dedent("".join(text[1:2])).splitlines()
-        lines += [f"{name:14}{text[0]}", *(f"{'':14}{line}" for line in example)]
-        lines.append(f"{'':14}splits: {', '.join(tasks.find(name).experiments())}")
+        kind = tasks.find(name)
+        paragraphs = (inspect.getdoc(sys.modules[kind.__module__]) or "").split("\n\n")
+        example = textwrap.dedent("".join(paragraphs[1:2])).splitlines()
+        lines += [f"{name:14}{paragraphs[0]}", *(f"{'':14}{line}" for line in example)]
+        lines.append(f"{'':14}splits: {', '.join(kind.split_schemes())}")
     return lines
 
 
 def _splits(task: str, _: Path) -> list[str]:
     import tasks
 
-    return [f"{name:42}{text}" for name, text in tasks.find(task).experiments().items()]
+    return [f"{name:42}{text}" for name, text in tasks.find(task).split_schemes().items()]
 
 
 def _architectures(_: str, __: Path) -> list[str]:
@@ -62,27 +63,44 @@ def _presets(task: str, _: Path) -> list[str]:
     ]
 
 
+def _grids(_: str, __: Path) -> list[str]:
+    from tfstudy.grids.spec import grid_names, read_grid
+
+    return [f"{name:24}{read_grid(name).get('about', '')}" for name in grid_names()]
+
+
 def _runs(_: str, results: Path) -> list[str]:
-    from tfstudy.runs.reader import describe_run, find_runs
+    from tfstudy.runs.describe import describe_run
+    from tfstudy.runs.find import find_runs
 
     return [describe_run(path) for path in find_runs(results)]
 
 
-LISTS = {"tasks": _tasks, "splits": _splits, "architectures": _architectures, "presets": _presets, "runs": _runs}
+LISTS = {
+    "tasks": _tasks,
+    "splits": _splits,
+    "architectures": _architectures,
+    "presets": _presets,
+    "grids": _grids,
+    "runs": _runs,
+}
 
 
 @app.command()
 def export(
     task: TaskName,
-    out: Annotated[Path, typer.Option(help="A folder that is not there yet.")],
+    out: Annotated[Path, typer.Option(help="New folder for the files.")],
     split: Split = None,
     set_: Set = None,
-    form: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
+    format_: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
 ) -> None:
-    """Write a task's splits as files that `datasets.load_dataset` reads."""
+    """Write the examples of a task as JSON lines or Parquet.
+
+    `datasets.load_dataset` reads these files.
+    """
     from tasks.base import write_datasets
     from tfstudy.config.resolve import overrides, resolve_data
 
-    chosen = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
-    for path in write_datasets(resolve_data(task, chosen), out, form):
+    settings = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
+    for path in write_datasets(resolve_data(task, settings), out, format_):
         print(path)

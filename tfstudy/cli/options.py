@@ -1,14 +1,41 @@
-"""What the commands share: the app, their options, and how a user's words become a config."""
+"""What the commands share: the app, its exit codes, and the options that several commands have."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 if TYPE_CHECKING:
     from tfstudy.config.schema import RunConfig
 
+RESUMABLE = ("run", "grid", "retry", "tune", "reproduce")  # commands that continue an interrupted one
+RESULTS = Path("results")
+
+
+class Commands(TyperGroup):
+    """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        from tasks.errors import UserError
+
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        except OSError as error:
+            code, text = 1, f"error: {file_error(error)}"
+        except KeyboardInterrupt:
+            code, text = 130, "interrupted"
+        resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
+        print(f"{text}{resume}", file=sys.stderr)
+        raise typer.Exit(code) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     help="Experiments on inductive bias and generalisation in sequence models.",
     no_args_is_help=True,
     add_completion=False,
@@ -16,70 +43,83 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task, such as scan.")]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="A run's folder, or the start of its hash.")]
-Arch = Annotated[str | None, typer.Option(help="The architecture: transformer (default), lstm, cnn, ...")]
-Split = Annotated[str | None, typer.Option(help="What is held out: data.split.")]
-Preset = Annotated[str, typer.Option(help="Settings by name: default, a paper's, or FILE:NAME.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="A YAML file with sections of the config.")]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One value, e.g. model.dim=128.")]
-Seed = Annotated[int | None, typer.Option(help="Decides initialisation, dropout and order.")]
-Smoke = Annotated[bool, typer.Option("--smoke", help="Every part in seconds; kept out of the results.")]
+# What to run
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.")]
+Arch = Annotated[str | None, typer.Option(help="Architecture: transformer (default), lstm, cnn, ...")]
+Split = Annotated[str | None, typer.Option(help="Split scheme of the task (data.split).")]
+Preset = Annotated[str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with sections of the config.")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of weights, dropout and order of examples.")]
+Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, kept out of the results.")]
+
+# How to run it
+Devices = Annotated[int, typer.Option(min=1, help="Devices for each run (more than 1: DDP).")]
+Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
+Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
+FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop when a run fails twice.")]
 LoggerNames = Annotated[
-    str, typer.Option("--logger", metavar="NAME,...", help="Beside metrics.csv: tensorboard, wandb, mlflow.")
+    str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
 ]
-Results = Annotated[Path, typer.Option(help="The folder of all results.")]
-StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="A study, a folder within the results.")]
-RESULTS = Path("results")
+
+# Results
+Results = Annotated[Path, typer.Option(help="Folder of all results.")]
+StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="Study: a folder within the results.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Run: a folder, hash prefix or STUDY/ARCH/SEED.")]
+Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
+Baseline = Annotated[str, typer.Option(help="Architecture or condition to compare the others with.")]
 
 
 def config_of(
-    task: str, arch: str | None, preset: str, file: Path | None, assignments: list[str] | None, flags: dict[str, Any]
+    task: str,
+    arch: str | None,
+    preset: str,
+    file: Path | None,
+    assignments: list[str] | None,
+    split: str | None,
+    seed: int | None,
+    smoke: bool,
 ) -> "RunConfig":
-    """Defaults < preset < file < --set < named flags; `flags` holds `split`, `seed` and `smoke`."""
-    import tasks
-    from tfstudy import models
+    """Return the config of the options: defaults < preset < file < --set < the other options."""
     from tfstudy.config.files import read_yaml
-    from tfstudy.config.presets import preset as preset_of
-    from tfstudy.config.resolve import SMOKE, merge, overrides, resolve
+    from tfstudy.config.resolve import overrides
+    from tfstudy.config.trees import merge
+    from tfstudy.experiment.api import compose_config
 
     given = merge(read_yaml(file) if file else {}, overrides(assignments or []))
-    arch = arch or str(given.get("arch", "transformer"))
-    tasks.find(task), models.find(arch)
-    named: dict[str, Any] = {"task": task, "arch": arch}
-    if flags["split"] is not None:
-        named["data"] = {"split": flags["split"]}
-    if flags["seed"] is not None:
-        named["seed"] = flags["seed"]
-    return resolve(merge(preset_of(task, arch, preset), SMOKE if flags["smoke"] else {}, given, named))
+    return compose_config(task, arch, preset, given, split, seed, smoke)
 
 
-def plain(study: str) -> str:
-    """A study's name, which is one folder within the results; `UserError` if it is not."""
+def study_name(study: str) -> str:
+    """Return the name of a study; `UserError` unless it is the name of one folder."""
     from tasks.errors import UserError
 
     if not study or study.startswith(".") or "/" in study or "\\" in study:
-        raise UserError(f"--study must be one folder's name within the results, such as scan, but is '{study}'")
+        raise UserError(f"--study must be the name of a folder within the results, such as scan, but is '{study}'")
     return study
 
 
-def root_of(results: Path, smoke: bool) -> Path:
-    """The folder of all results; smoke runs have one of their own beside it."""
-    return beside(results, "smoke") if smoke else results
+def results_of(results: Path, smoke: bool) -> Path:
+    """Return the folder of all results; smoke runs have one of their own beside it."""
+    from tfstudy.runs.find import results_folder
+
+    return results_folder(results, "smoke") if smoke else results
 
 
-def folder(results: Path, study: str) -> Path:
-    """A study's folder, or that of all without a name; `UserError` if there is none of that name."""
-    from tfstudy.runs.progress import find_study
+def study_folder(results: Path, study: str) -> Path:
+    """Return the folder of a study, without a name that of all results; `UserError` for an unknown study."""
+    from tfstudy.runs.find import find_study
 
     return find_study(results, study) if study else results
 
 
-def beside(results: Path, kind: str) -> Path:
-    """The folder of runs of this kind: `results-smoke` beside `results`."""
-    return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-{kind}")
+def announce(text: str) -> None:
+    """Print a line on a terminal before imports that take seconds."""
+    if sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
 
 
-def reason(error: OSError) -> str:
-    """What went wrong, and with which file."""
+def file_error(error: OSError) -> str:
+    """Return what went wrong, and with which file."""
     return (error.strerror or str(error)) + (f": {error.filename}" if error.filename else "")

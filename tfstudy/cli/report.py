@@ -1,33 +1,34 @@
-"""The command that writes a study's report."""
+"""The command that writes the report of a study."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app, folder
+from tfstudy.cli.options import RESULTS, Baseline, Metric, Results, StudyName, app, study_folder
 
 
 @app.command()
 def report(
-    out: Annotated[Path, typer.Option(help="The folder of the report: index.html, report.md and figures/*.svg.")],
+    out: Annotated[Path, typer.Option(help="Folder for index.html, report.md and figures/*.svg.")],
     study: StudyName = "",
-    metric: Annotated[str, typer.Option(help="exact_match, or what else was measured; BLEU for translation.")] = "",
-    baseline: Annotated[str, typer.Option(help="An architecture, or a row's, to set the others against.")] = "",
+    metric: Metric = "",
+    baseline: Baseline = "",
     results: Results = RESULTS,
 ) -> None:
-    """Write a study as a page for a browser: verdicts, table, figures, errors and protocol. All without STUDY.
+    """Write the report of a study as HTML and Markdown.
 
-    The page needs no other file and no network. Other files of the folder are left alone; one that has an index.html
-    or report.md of something else is refused.
+    It has verdicts, a table, figures, errors and the protocol; without STUDY it covers all studies. The page needs no
+    other file and no network. Other files in the folder stay as they are; a folder with an index.html or report.md
+    from something else is refused.
     """
-    from tfstudy.analysis.collection import read_finished
-    from tfstudy.report.html_page import check, publish
-    from tfstudy.report.study_claims import claims_of
+    from tfstudy.analysis.collection import read_finished_runs
+    from tfstudy.report.claims import study_claims
+    from tfstudy.report.html_page import check_folder, publish
 
-    check(out)
-    found = read_finished(folder(results, study))
-    path, made = publish(found, out, claims_of(found), metric, baseline)
-    print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {made.counts}")
-    for line in made.left_out:
+    check_folder(out)
+    found = read_finished_runs(study_folder(results, study))
+    path, page = publish(found, out, study_claims(found), metric, baseline)
+    print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
+    for line in page.left_out:
         print(line)

@@ -1,14 +1,15 @@
-"""The commands about one run."""
+"""The commands for one run: train it, and use it when it is finished."""
 
-import sys
 from typing import Annotated
 
 import typer
 
 from tfstudy.cli.options import (
     RESULTS,
+    Accelerator,
     Arch,
     ConfigFile,
+    Devices,
     LoggerNames,
     Preset,
     Results,
@@ -18,14 +19,12 @@ from tfstudy.cli.options import (
     Smoke,
     Split,
     TaskName,
+    announce,
     app,
     config_of,
-    plain,
-    reason,
-    root_of,
+    results_of,
+    study_name,
 )
-
-By = Annotated[str, typer.Option(help="Also slice by this tag, e.g. length.")]
 
 
 @app.command()
@@ -39,40 +38,35 @@ def run(
     seed: Seed = None,
     smoke: Smoke = False,
     restart: Annotated[bool, typer.Option("--restart", help="Archive the existing run and restart.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume an unfinished run; fail if there is none.")
-    ] = False,
-    devices: Annotated[int, typer.Option(min=1, help="Processors to train on (DDP if more than one).")] = 1,
-    accelerator: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Only resume; fail if there is no unfinished run.")] = False,
+    devices: Devices = 1,
+    accelerator: Accelerator = "auto",
     logger: LoggerNames = "",
-    study: Annotated[str, typer.Option(help="The folder within the results.")] = "runs",
+    study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",
     results: Results = RESULTS,
 ) -> None:
-    """Train and evaluate one model. Goes on where it was stopped; does nothing if it is done."""
+    """Train and evaluate one model.
+
+    The same command resumes an interrupted run; a finished run is not run again.
+    """
     from tfstudy.experiment.options import RunOptions, process_rank
-    from tfstudy.experiment.run import run as run_experiment
-    from tfstudy.report.run_summary import show
     from tfstudy.training.logger_names import parse_loggers
 
-    resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
-    root, study = root_of(results, resolved.smoke), plain(study)
-    options = RunOptions(preset, restart, resume, devices, accelerator, loggers=parse_loggers(logger))
-    try:
-        outcome = run_experiment(resolved, root, study, options, rank=process_rank())
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
-        raise typer.Exit(130) from None
-    except OSError as error:
-        print(f"error: {reason(error)}; the same command goes on from the last checkpoint", file=sys.stderr)
-        raise typer.Exit(1) from None
-    if outcome:
+    resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
+    folder, study = results_of(results, resolved.smoke), study_name(study)
+    options = RunOptions(preset, restart, resume, devices, accelerator, parse_loggers(logger))
+    announce(f"{resolved.task} {resolved.data.split}, {resolved.arch}: loading PyTorch Lightning ...")
+    from tfstudy.experiment.run import run as run_experiment
+    from tfstudy.report.run_summary import show
+
+    if outcome := run_experiment(resolved, folder, study, options, rank=process_rank()):
         show(outcome.result)
         print(outcome.path)
         raise typer.Exit(int(outcome.result.status != "finished"))
 
 
-@app.command()
-def show(
+@app.command("config")
+def config_(
     task: TaskName,
     arch: Arch = None,
     split: Split = None,
@@ -82,22 +76,25 @@ def show(
     seed: Seed = None,
     smoke: Smoke = False,
 ) -> None:
-    """Print the resolved config, every key with its type, default and meaning."""
+    """Show the resolved config, with every key explained."""
     import tasks
     from tfstudy.config.display import annotated
 
-    resolved = config_of(task, arch, preset, config, set_, {"split": split, "seed": seed, "smoke": smoke})
-    tasks.find(task)(resolved.data)  # refuses what no config could
+    resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
+    tasks.find(task)(resolved.data)  # checks the data section
     print(annotated(resolved), end="")
 
 
 @app.command()
 def result(
     run: Run,
-    by: By = "",
+    by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
     results: Results = RESULTS,
 ) -> None:
-    """Print a finished run's numbers from its record, sliced by a tag if wanted."""
+    """Show the results of a finished run.
+
+    These are the metrics of each test set and the published results.
+    """
     from tfstudy.report.run_summary import show
     from tfstudy.runs.find import find_run
     from tfstudy.runs.reader import read_result
@@ -108,33 +105,42 @@ def result(
 @app.command()
 def predict(
     run: Run,
-    source: Annotated[str, typer.Argument(help="A source, tokens set apart by blanks.")],
+    source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
     results: Results = RESULTS,
 ) -> None:
-    """Decode one source with a finished run."""
+    """Print the output of a finished run for one source."""
+    from tfstudy.runs.find import find_run
+
+    path = find_run(results, run)
+    announce(f"{path}: loading PyTorch ...")
     from tfstudy.experiment.finished import load
 
-    print(load(run, results).predict(source))
+    print(load(path).predict(source))
 
 
 @app.command()
 def evaluate(
     run: Run,
-    split: Annotated[list[str] | None, typer.Option(help="Only this split; may be given again.")] = None,
-    extend: Annotated[
-        bool, typer.Option("--extend", help="Fresh, ever longer examples until none is right, or --most.")
-    ] = False,
-    most: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: the longest length to try.")] = 500,
+    test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
+    extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new, longer and longer examples.")] = False,
+    most: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
     results: Results = RESULTS,
 ) -> None:
-    """Decode and score a finished run's splits again; a test split's reading is counted."""
+    """Decode and score a finished run again.
+
+    Each evaluation of a test set is counted.
+    """
+    from tasks.errors import UserError
+    from tfstudy.runs.find import find_run
+
+    if extend and test_set:
+        raise UserError("--extend generates new examples, so it can't be combined with --test-set")
+    path = find_run(results, run)
+    announce(f"{path}: loading PyTorch ...")
     from tfstudy.experiment.finished import load
     from tfstudy.report.run_summary import length_lines, show
 
-    if extend and split:
-        raise typer.BadParameter("--extend draws fresh examples, so no --split goes with it")
     if extend:
-        for line in length_lines(load(run, results).evaluate_longer(most)):
-            print(line)
-        return
-    show(load(run, results).evaluate(split or []))
+        print("\n".join(length_lines(load(path).evaluate_longer(most))))
+    else:
+        show(load(path).evaluate(test_set or []))

@@ -1,21 +1,32 @@
-"""The commands by which runs are watched, explained, compared and made again."""
+"""The commands that watch, retry, check and compare runs."""
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, Run, StudyName, app
+from tfstudy.cli.options import (
+    RESULTS,
+    Accelerator,
+    Devices,
+    FailFast,
+    PerDevice,
+    Results,
+    Run,
+    StudyName,
+    Timeout,
+    announce,
+    app,
+)
 
 
 @app.command()
 def status(
     study: StudyName = "",
-    watch: Annotated[bool, typer.Option("--watch", help="Every 2 seconds anew, until Ctrl-C; on a terminal.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds until Ctrl-C.")] = False,
     results: Results = RESULTS,
 ) -> None:
-    """Tell how far a study's runs are; without STUDY a line on each study."""
+    """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
 
     if watch and sys.stdout.isatty():
@@ -28,14 +39,16 @@ def status(
 @app.command()
 def logs(
     run: Run,
-    lines: Annotated[int, typer.Option(min=1, help="How many of its last lines.")] = 20,
-    follow: Annotated[bool, typer.Option("--follow", help="What comes, too, until the run's process ends.")] = False,
+    lines: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 20,
+    follow: Annotated[bool, typer.Option("--follow", help="Continue until the process of the run ends.")] = False,
     results: Results = RESULTS,
 ) -> None:
-    """Print the end of a run's log, and why it was given up if it was."""
-    from tfstudy.runs.progress import failure
-    from tfstudy.runs.reader import find_run
-    from tfstudy.runs.train_log import followed, last_lines
+    """Print the end of the log of a run."""
+    from tfstudy.runs.find import find_run
+    from tfstudy.runs.progress import failure_reason
+    from tfstudy.runs.reader import has_result
+    from tfstudy.runs.train_log import follow as follow_log
+    from tfstudy.runs.train_log import last_lines
 
     path = find_run(results, run)
     log = path / "train.log"
@@ -45,58 +58,48 @@ def logs(
     for line in last_lines(path, lines):
         print(line)
     try:
-        for text in followed(path, size) if follow else ():
+        for text in follow_log(path, size) if follow else ():
             print(text, end="", flush=True)
     except KeyboardInterrupt:
         return
-    if not (path / "result.json").exists() and (reason := failure(path)):
-        print(f"given up: {reason}")
+    if not has_result(path) and (reason := failure_reason(path)):
+        print(f"failed: {reason}")
 
 
 @app.command()
 def retry(
     study: StudyName = "runs",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be made again.")] = False,
-    fail_fast: Annotated[bool, typer.Option("--fail-fast", help="End all when a run has failed for good.")] = False,
-    per_device: Annotated[str, typer.Option(help="Runs at once on a device, or auto.")] = "auto",
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which a run counts as hung; 0: none.")] = 0.0,
-    devices: Annotated[int, typer.Option(min=1, help="Processors that one run trains on.")] = 1,
-    accelerator: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs; run nothing.")] = False,
+    fail_fast: FailFast = False,
+    per_device: PerDevice = "auto",
+    timeout: Timeout = 0.0,
+    devices: Devices = 1,
+    accelerator: Accelerator = "auto",
     results: Results = RESULTS,
 ) -> None:
-    """Make a study's failed and interrupted runs again, on this machine, by the configs in their folders."""
-    from tfstudy.runs.progress import FAILED, INTERRUPTED, find_study, runs_of
+    """Retry the failed and interrupted runs of a study.
 
+    They run on this machine, with the configs in their folders.
+    """
+    from tfstudy.experiment.options import RunOptions
+    from tfstudy.launchers import ExecutorSettings
+    from tfstudy.runs.find import find_study
+
+    settings = ExecutorSettings(per_device, timeout, options=RunOptions(devices=devices, accelerator=accelerator))
     folder = find_study(results, study)
-    broken = [run for run in runs_of(folder) if run.state in (FAILED, INTERRUPTED)]
-    if not broken:
-        print(f"{folder}: no run has failed or was interrupted")
-        return
-    from tfstudy.cli.grids import ended, make
-    from tfstudy.launchers import ExecutorSettings, executor, job_list
-    from tfstudy.launchers.job import Job
-    from tfstudy.launchers.retry import again
+    announce(f"{folder}: preparing the runs ...")
+    from tfstudy.report.batches import retry_study
 
-    jobs, skipped = again(broken, results, folder.name, Job("", {}, "", "", devices=devices, accelerator=accelerator))
-    for name, reason in skipped.items():
-        print(f"skipped: {name}: {reason}")
-    for run in broken:
-        if run.path in {Path(job.path) for job in jobs}:
-            print(f"again:   {run.name}: {run.reason or f'interrupted after step {run.step} of {run.steps}'}")
-    if dry_run or not jobs:
-        raise typer.Exit(bool(skipped))
-    machine, threads = executor("local", ExecutorSettings(per_device, devices, accelerator, timeout))
-    with ended(machine):
-        jobs = [job._replace(threads=threads) for job in jobs]
-        seconds = job_list.estimates(jobs, results)
-        code = make(job_list.longest_first(jobs, seconds), [], seconds, machine, fail_fast)
-    raise typer.Exit(code or bool(skipped))
+    raise typer.Exit(retry_study(folder, settings, dry_run, fail_fast))
 
 
 @app.command()
 def why(run: Run, results: Results = RESULTS) -> None:
-    """Tell whether a run is what its command would give now, and if not, what has changed."""
-    from tfstudy.runs.reader import find_run
+    """Show whether a run is up to date, and what changed.
+
+    Config, data and code are compared with the record of the run.
+    """
+    from tfstudy.runs.find import find_run
 
     path = find_run(results, run)
     from tfstudy.report.outdated import explain
@@ -107,13 +110,16 @@ def why(run: Run, results: Results = RESULTS) -> None:
 
 @app.command()
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A run's folder, or the start of its hash.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="Run: a folder or hash prefix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],
     results: Results = RESULTS,
 ) -> None:
-    """Tell what two runs differ in, and set their metrics side by side."""
+    """Show the differences between two runs.
+
+    These are settings, data, versions and metrics.
+    """
     from tfstudy.report.run_diff import compare
-    from tfstudy.runs.reader import find_run
+    from tfstudy.runs.find import find_run
 
     for line in compare(find_run(results, a), find_run(results, b)):
         print(line)

@@ -1,6 +1,6 @@
-"""Ways to make many runs: processes of this machine (`local`), a Ray cluster (`ray`), Slurm (`slurm`).
+"""Executors run the jobs of a study: processes of this machine (`local`), a Ray cluster (`ray`) or Slurm (`slurm`).
 
-Run folders are the truth: whatever an engine began, any other, or `tfstudy run`, goes on with.
+The run folders hold all state: what one executor started, any other executor or `tfstudy run` can resume.
 """
 
 from abc import ABC, abstractmethod
@@ -8,78 +8,77 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tasks.errors import one_of
+from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
 
-__all__ = ["End", "Executor", "Job", "Request", "ExecutorSettings", "executor"]
+__all__ = ["Executor", "ExecutorSettings", "Job", "JobExit", "SlurmRequest", "executor"]
 
 LAUNCHERS = ("local", "ray", "slurm")
 
 
-class Request(NamedTuple):
-    """What a job asks of Slurm; empty or 0 is the cluster's default."""
+class SlurmRequest(NamedTuple):
+    """The resources that a job requests from Slurm; empty or 0 is the default of the cluster."""
 
     partition: str = ""
     minutes: int = 240
     gres: str = ""  # such as gpu:1, or shard:1 for a share of a GPU
     cpus: int = 0
-    at_once: int = 50  # jobs
+    max_parallel: int = 50  # jobs
 
 
 class ExecutorSettings(NamedTuple):
-    """How devices are shared: this machine's, or a cluster's."""
+    """How runs share the devices of this machine or of a cluster."""
 
-    per_device: str = "auto"
-    devices: int = 1  # of one run
-    accelerator: str = "auto"
-    timeout: float = 0.0  # seconds; 0 is none
-    ray_address: str = ""  # of a Ray cluster; empty is one that is started here
-    slurm: Request = Request()
+    per_device: str = "auto"  # runs in parallel on each device: a number or auto
+    timeout: float = 0.0  # seconds for one run; 0: none
+    ray_address: str = ""  # of a Ray cluster; empty: start one on this machine
+    slurm: SlurmRequest = SlurmRequest()
+    options: RunOptions = DEFAULTS  # of every run
 
 
-class End(NamedTuple):
-    """How a job's process ended."""
+class JobExit(NamedTuple):
+    """How the process of a job ended."""
 
     job: Job
-    code: int  # of `job.perform`, or minus the signal that ended the process
-    reason: str = ""  # what the engine knows beside the code
+    code: int  # an exit code of `job.perform`, or minus the signal that ended the process
+    reason: str = ""  # known to the executor in addition to the code
 
 
 class Executor(ABC):
-    """Where jobs run. `supervisor.supervise` decides what runs next and what is tried again."""
+    """Runs jobs. `supervisor.supervise` decides which job starts next and which is retried."""
+
+    threads: int = 1  # CPU threads of a run, for each of its devices
 
     @property
     @abstractmethod
-    def at_once(self) -> int:
-        """The most jobs that run at the same time."""
+    def max_parallel(self) -> int:
+        """How many jobs can run at the same time."""
 
     @abstractmethod
-    def room(self, job: Job, alone: bool) -> bool:
-        """Whether the job can start now; `alone` asks for a device that does nothing else."""
+    def has_room(self, job: Job, exclusive: bool) -> bool:
+        """Whether the job can start now; `exclusive` requires a device without any other run."""
 
     @abstractmethod
-    def start(self, job: Job, alone: bool) -> None:
-        """Starts a job that there is room for; returns at once."""
+    def start(self, job: Job, exclusive: bool) -> None:
+        """Start a job for which there is room, without waiting for it."""
 
     @abstractmethod
-    def wait(self, seconds: float) -> Sequence[End]:
-        """The jobs that ended since the last call; after at most so many seconds if none did."""
+    def wait(self, seconds: float) -> Sequence[JobExit]:
+        """Return the jobs that ended since the last call; wait at most this long if none did."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Ends every job within seconds and gives back what the engine holds; does nothing the second time.
-
-        The runs can be resumed.
-        """
+        """End all jobs within seconds and free all resources; a second call does nothing. Runs can be resumed."""
 
     def describe(self) -> str:
-        """One line on the devices and how they are shared."""
+        """Return the devices and how runs share them, in one line."""
         return type(self).__name__.lower()
 
 
-def executor(name: str, settings: ExecutorSettings) -> tuple[Executor, int]:
-    """The engine of that name, and the threads that a process of a run has.
+def executor(name: str, settings: ExecutorSettings) -> Executor:
+    """Return the executor of this name.
 
-    `UserError` if there is none of that name, if what it needs is not installed, or if it has no device for a run.
+    `UserError` for an unknown name, a package that is not installed, or without a device for a run.
     """
     one_of("launcher", name, LAUNCHERS)
     if name == "ray":

@@ -1,11 +1,10 @@
-"""`python -m tfstudy.launchers JOB`: one run, told as JSON, in a program of its own. Ends with the launcher's pipe."""
+"""`python -m tfstudy.launchers JOB`: execute one job, given as JSON. The process is killed when its launcher ends."""
 
-import json
 import os
 import sys
 
-from tfstudy.launchers.job import ALIVE, Job, end_with, perform
+from tfstudy.launchers.job import LAUNCHER_PIPE, Job, kill_with, perform
 
-if launcher := os.environ.pop(ALIVE, ""):
-    end_with(lambda: os.read(int(launcher), 1))
-sys.exit(perform(Job(**json.loads(sys.argv[1]))))
+if pipe := os.environ.pop(LAUNCHER_PIPE, ""):
+    kill_with(lambda: os.read(int(pipe), 1))
+sys.exit(perform(Job.from_json(sys.argv[1])))

@@ -1,4 +1,7 @@
-"""GPU sharing."""
+"""How many runs share a GPU: the number is raised while memory allows it and the throughput grows.
+
+Also the load of all devices for display. `nvidia-smi` is called here and nowhere else.
+"""
 
 import os
 import shutil
@@ -9,125 +12,154 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tfstudy.runs.progress import last_step
+from tfstudy.runs.reader import read_progress
 
-LOOK = 15.0  # seconds
-MOST = 16  # runs at once on a device
-GAIN = 1.05  # what one more run must multiply the work done a second by
-SPARE = 1.1  # memory kept for a run, over the most seen
+MEASURE_SECONDS = 15.0  # between two measurements
+MAX_RUNS = 16  # in parallel on a device
+MIN_GAIN = 1.05  # by which one more run must raise the throughput
+MEMORY_MARGIN = 1.1  # times the largest memory seen for a run
+QUERY_SECONDS = 5.0  # between two calls of nvidia-smi for display; a call takes some tenths of a second
+QUERY_TIMEOUT = 30.0  # seconds after which a call is abandoned
+QUERY = (
+    "nvidia-smi",
+    "--query-gpu=index,utilization.gpu,memory.used,memory.total",
+    "--format=csv,noheader,nounits",
+)
 
 
-class Memory(NamedTuple):
-    """Of one device, in MiB."""
+class Gpu(NamedTuple):
+    """The state of a GPU; None is what the driver does not report."""
 
-    used: float
-    total: float
+    number: str
+    utilization: float | None  # percent
+    used: float | None  # MiB
+    total: float | None  # MiB
+
+    def __str__(self) -> str:
+        if self.utilization is None or self.used is None or self.total is None:
+            return f"cuda {self.number}: no measurement"
+        return (
+            f"cuda {self.number}: {self.utilization:.0f} % busy, {self.used / 1024:.1f} of {self.total / 1024:.0f} GiB"
+        )
 
 
-def memory() -> dict[str, Memory]:
-    """Of every device, by its number; empty if there is no `nvidia-smi`, or it can't tell."""
-    words = ["nvidia-smi", "--query-gpu=index,memory.used,memory.total", "--format=csv,noheader,nounits"]
+def parse_gpus(text: str) -> list[Gpu]:
+    """Return the GPUs of an answer to `QUERY`."""
+
+    def number(part: str) -> float | None:
+        return float(part) if part.replace(".", "", 1).isdigit() else None
+
+    rows = [[part.strip() for part in line.split(",")] for line in text.splitlines()]
+    return [Gpu(row[0], *map(number, row[1:])) for row in rows if len(row) == 4]
+
+
+def gpus() -> list[Gpu]:
+    """Return all GPUs; empty without a working `nvidia-smi`."""
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=10, check=True)
-        rows = [line.split(",") for line in done.stdout.splitlines() if line.strip()]
-        return {index.strip(): Memory(float(used), float(total)) for index, used, total in rows}
+        process = subprocess.run(QUERY, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, ValueError, subprocess.SubprocessError):
-        return {}
+        return []
+    return parse_gpus(process.stdout)
 
 
-class Packer:
-    """How many runs one device makes at once: one more as long as it fits and all together get more done.
+class Limit:
+    """The number of runs in parallel on one device, raised by one as long as another run fits and raises throughput.
 
-    The pace is measured in runs a second, of whatever runs there, so a change of the mix between two looks is noise:
-    the search goes up one by one and ends where a step gains less than 5 %.
+    Throughput is measured in runs per second, over whatever runs are active, so a change of the mix between two
+    measurements is noise: the search goes up one by one and ends where a step gains less than 5 %.
     """
 
     def __init__(self, total: float, idle: float = 0.0) -> None:
-        self.limit = 1
-        self._total, self._idle, self._each = total, idle, 0.0
-        self._paces: dict[int, float] = {}
-        self._ended = False
+        self.runs = 1
+        self._total, self._idle, self._per_run = total, idle, 0.0  # MiB
+        self._throughput: dict[int, float] = {}  # by the number of runs
+        self._final = False
 
-    def look(self, running: int, used: float, pace: float) -> None:
-        """Takes in what the device did since the last look with `running` runs; memory in MiB, runs a second."""
+    def measure(self, running: int, used: float, throughput: float) -> None:
+        """Take in a measurement with `running` runs: memory in MiB, throughput in runs per second."""
         if not running:
             return
-        self._each = max(self._each, (used - self._idle) / running)
-        if running < self.limit or self._ended:
+        self._per_run = max(self._per_run, (used - self._idle) / running)
+        if running < self.runs or self._final:
             return
-        self._paces[running] = pace
-        if running > 1 and pace < GAIN * self._paces.get(running - 1, 0.0):
-            self.limit, self._ended = running - 1, True
-        elif running < MOST and self._idle + (running + 1) * self._each * SPARE <= self._total:
-            self.limit = running + 1
+        self._throughput[running] = throughput
+        fits = self._idle + (running + 1) * self._per_run * MEMORY_MARGIN <= self._total
+        if running > 1 and throughput < MIN_GAIN * self._throughput.get(running - 1, 0.0):
+            self.runs, self._final = running - 1, True
+        elif running < MAX_RUNS and fits:
+            self.runs = running + 1
         else:
-            self._ended = True
+            self._final = True
 
-    def overfull(self) -> None:
-        """A run had too little memory: one less from now on."""
-        self.limit, self._ended = max(1, self.limit - 1), True
+    def out_of_memory(self) -> None:
+        """Lower the limit for good: a run had too little memory."""
+        self.runs, self._final = max(1, self.runs - 1), True
 
 
 class Sharing:
-    """The packers of some devices, and what is remembered between two looks at the runs there."""
+    """The limits of several devices."""
 
     def __init__(self, devices: Sequence[str]) -> None:
-        self._packers = {name: Packer(seen.total, seen.used) for name, seen in memory().items() if name in devices}
-        self._steps: dict[Path, tuple[float, float]] = {}  # when a run was looked at, and the share that it had done
-        self._looked = time.monotonic()
+        visible = [gpu for gpu in gpus() if gpu.number in devices]
+        self._limits = {gpu.number: Limit(gpu.total, gpu.used) for gpu in visible if gpu.total and gpu.used is not None}
+        self._progress: dict[Path, tuple[float, float]] = {}  # of a run: time of its last report, share trained by then
+        self._measured = time.monotonic()
 
     def limit(self, device: str) -> int:
-        """The most runs at once there: 1 on a device whose memory can't be seen."""
-        return self._packers[device].limit if device in self._packers else 1
+        """How many runs may share the device: 1 if its memory is unknown."""
+        return self._limits[device].runs if device in self._limits else 1
 
-    def overfull(self, device: str) -> None:
-        """A run there had too little memory."""
-        if device in self._packers:
-            self._packers[device].overfull()
+    def out_of_memory(self, device: str) -> None:
+        """Lower the limit of a device on which a run had too little memory."""
+        if device in self._limits:
+            self._limits[device].out_of_memory()
 
-    def look(self, running: Mapping[str, Mapping[Path, int]]) -> None:
-        """Measures the devices every 15 s; `running` tells of each the run folders there, with their steps in all."""
-        if time.monotonic() - self._looked < LOOK:
+    def measure(self, running: Mapping[str, Mapping[Path, int]]) -> None:
+        """Measure every 15 s; `running` maps each device to the folders of its runs with their number of steps."""
+        if time.monotonic() - self._measured < MEASURE_SECONDS:
             return
-        self._looked, seen = time.monotonic(), memory()
-        for device in self._packers.keys() & seen.keys():
-            paces = [self._pace(path, steps) for path, steps in running.get(device, {}).items()]
-            if all(pace is not None for pace in paces):  # a run that has just begun would be counted as slow
-                self._packers[device].look(len(paces), seen[device].used, sum(filter(None, paces)))
+        self._measured = time.monotonic()
+        for gpu in gpus():
+            rates = [self._rate(path, steps) for path, steps in running.get(gpu.number, {}).items()]
+            known = [rate for rate in rates if rate is not None]
+            if gpu.number in self._limits and gpu.used is not None and len(known) == len(rates):
+                self._limits[gpu.number].measure(len(rates), gpu.used, sum(known))
 
-    def _pace(self, path: Path, steps: int) -> float | None:
-        """The share of a run that was done in a second since the last look; None if it wasn't training then."""
-        before, now = self._steps.get(path), (time.monotonic(), last_step(path) / steps)
-        self._steps[path] = now
+    def _rate(self, path: Path, steps: int) -> float | None:
+        """The share of a run's steps trained per second between its reports; None if it was not yet training then."""
+        report = read_progress(path)
+        before, now = self._progress.get(path), (report.updated, report.step / steps) if report else (0.0, 0.0)
+        self._progress[path] = now
         if before is None or not before[1]:
             return None
-        return (now[1] - before[1]) / (now[0] - before[0])
+        seconds = now[0] - before[0]
+        return (now[1] - before[1]) / seconds if seconds > 0 else 0.0
 
 
-class Service:
-    """NVIDIA's multi-process service, if this machine has it, for the time of a grid: kernels of several runs overlap.
+class MultiProcessService:
+    """NVIDIA's multi-process service (MPS), while a grid runs: kernels of several runs overlap.
 
-    `environment` is what a run needs to use it: empty if there is none.
+    `environment` holds the variables by which a run uses it; empty if it is not running.
     """
 
     def __init__(self) -> None:
-        self.there = bool(shutil.which("nvidia-cuda-mps-control"))
+        self.available = bool(shutil.which("nvidia-cuda-mps-control"))
         self._folder = ""
         self.environment: dict[str, str] = {}
 
     def start(self) -> None:
-        """Starts it, once; without it if it is not there or does not start."""
-        if not self.there or self._folder:
+        """Start the service once; continue without it if it does not start."""
+        if not self.available or self._folder:
             return
         self._folder = tempfile.mkdtemp(prefix="tfstudy-mps-")
-        given = {"CUDA_MPS_PIPE_DIRECTORY": self._folder, "CUDA_MPS_LOG_DIRECTORY": self._folder}
-        self.there = self._control(["-d"], given)
-        self.environment = given if self.there else {}
-        if not self.there:
+        environment = {"CUDA_MPS_PIPE_DIRECTORY": self._folder, "CUDA_MPS_LOG_DIRECTORY": self._folder}
+        self.available = self._control(["-d"], environment)
+        self.environment = environment if self.available else {}
+        if not self.available:
             self.stop()
 
     def stop(self) -> None:
-        """Ends the service and removes its folder."""
+        """Stop the service and remove its folder."""
         if self.environment:
             self._control([], self.environment, "quit\n")
         if self._folder:
@@ -135,65 +167,46 @@ class Service:
         self._folder, self.environment = "", {}
 
     @staticmethod
-    def _control(words: list[str], environment: dict[str, str], told: str = "") -> bool:
-        command = ["nvidia-cuda-mps-control", *words]
+    def _control(words: list[str], environment: dict[str, str], text: str = "") -> bool:
+        command, variables = ["nvidia-cuda-mps-control", *words], os.environ | environment
         try:
-            done = subprocess.run(command, input=told, env=os.environ | environment, text=True, timeout=20, check=False)
+            process = subprocess.run(command, input=text, env=variables, text=True, timeout=20, check=False)
         except (OSError, subprocess.SubprocessError):
             return False
-        return done.returncode == 0
+        return process.returncode == 0
 
 
-EVERY = 5.0  # seconds between two questions to nvidia-smi, which takes some tenths of a second
-PATIENCE = 30.0  # seconds after which an answer is no longer waited for
-QUESTION = ("--query-gpu=index,utilization.gpu,memory.used,memory.total", "--format=csv,noheader,nounits")
-
-
-class Devices:
-    """The load of the CPU, and of NVIDIA's GPUs if `nvidia-smi` is there."""
+class DeviceLoad:
+    """The load of the CPU and of the GPUs, for display; GPUs are queried in the background."""
 
     def __init__(self) -> None:
-        self._program = shutil.which("nvidia-smi")
-        self._asked: subprocess.Popen[str] | None = None
-        self._when = float("-inf")
-        self._gpus: list[str] = []
+        self._query: subprocess.Popen[str] | None = None
+        self._queried = float("-inf")
+        self._gpus: list[Gpu] = []
 
     def line(self) -> str:
-        """In one line, as of the last answer."""
-        self._ask()
-        processors = f"cpu: load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
-        return "; ".join([processors, *self._gpus])
+        """Return the load in one line, as of the last answer."""
+        self._update()
+        cpu = f"cpu: load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores"
+        return "; ".join([cpu, *map(str, self._gpus)])
 
     def stop(self) -> None:
-        """Leaves no process behind."""
-        if self._asked:
-            self._asked.kill()
-            self._asked.communicate()
-            self._asked = None
+        """End the query that is running."""
+        if self._query:
+            self._query.kill()
+            self._query.communicate()
+            self._query = None
 
-    def _ask(self) -> None:
-        late = time.monotonic() - self._when
-        if self._asked and self._asked.poll() is not None:
-            answer, _ = self._asked.communicate()
-            self._gpus = [gpu(line) for line in answer.splitlines()] if self._asked.returncode == 0 else []
-            self._asked = None
-        elif self._asked and late > PATIENCE:
+    def _update(self) -> None:
+        waited = time.monotonic() - self._queried
+        if self._query and self._query.poll() is not None:
+            answer, _ = self._query.communicate()
+            self._gpus = parse_gpus(answer) if self._query.returncode == 0 else []
+            self._query = None
+        elif self._query and waited > QUERY_TIMEOUT:
             self.stop()
-        elif self._program and not self._asked and late > EVERY:
-            self._when = time.monotonic()
-            self._asked = subprocess.Popen(
-                [self._program, *QUESTION],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
+        elif not self._query and waited > QUERY_SECONDS and shutil.which(QUERY[0]):
+            self._queried = time.monotonic()
+            self._query = subprocess.Popen(
+                QUERY, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
             )
-
-
-def gpu(line: str) -> str:
-    """`0, 87, 1024, 81559` as words: index, use in per cent, memory in MiB of all."""
-    parts = [part.strip() for part in line.split(",")]
-    if len(parts) != 4 or not all(part.isdigit() for part in parts):
-        return f"cuda {parts[0]}: no figures"
-    index, use, taken, memory = parts
-    return f"cuda {index}: {use} % busy, {int(taken) / 1024:.1f} of {int(memory) / 1024:.0f} GiB"

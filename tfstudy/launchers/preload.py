@@ -1,4 +1,4 @@
-"""What the server does once, so that no process forked from it has to: imports, and reading what code it has."""
+"""Imported once by the server of processes, so that the processes forked from it start with everything loaded."""
 
 import contextlib
 import gc
@@ -15,9 +15,9 @@ __all__ = ["lightning", "run", "torch"]
 
 for find, names in ((tasks.find, tasks.names()), (models.find, models.names())):
     for name in names:
-        with contextlib.suppress(Exception):  # a broken file is told by the runs that need it, and stops no other
+        with contextlib.suppress(Exception):  # the runs that need a broken file report it; others do not need it
             find(name)
 code_digests()
 commit()
 gc.collect()
-gc.freeze()  # else the first collection of every process would copy the memory that it shares with the server
+gc.freeze()  # otherwise the first collection of every process would copy the memory that it shares with the server

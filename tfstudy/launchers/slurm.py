@@ -1,8 +1,8 @@
-"""Slurm, by way of submitit: jobs are submitted as arrays, and go on although this process ends.
+"""The executor of a Slurm cluster, through submitit: jobs are submitted as arrays and survive the launcher.
 
-What Slurm takes from a node (pre-emption, a lost node, `scontrol requeue`) it runs again, and the run goes on from its
-last checkpoint. Ctrl-C cancels the jobs. If the launcher is killed, they go on, and a second launcher waits for those
-that are at work. All nodes must see the same folders; a study's `.slurm` holds what submitit leaves.
+Slurm requeues what a node loses (pre-emption, a failed node, `scontrol requeue`); such a run resumes from its last
+checkpoint. Ctrl-C cancels the jobs. If the launcher is killed, its jobs continue, and a second launcher waits for those
+that are running. All nodes must see the same folders; `.slurm` in a study's folder holds the files of submitit.
 """
 
 import contextlib
@@ -16,215 +16,226 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import UserError, one_of
-from tfstudy.launchers import End, Executor, ExecutorSettings
-from tfstudy.launchers.job import DONE, FAILED, MEMORY, Job
-from tfstudy.launchers.subprocess_job import make
+from tfstudy.experiment.options import ACCELERATORS
+from tfstudy.launchers import Executor, ExecutorSettings, JobExit
+from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
+from tfstudy.launchers.subprocess_job import execute
 
-ARRAY = 1000  # jobs of one array: Slurm's own limit, unless a cluster sets another
-LIMITS = 10  # times that a run may come to its time limit and go on
-LOSSES = 10  # times that a job is submitted again since the cluster ended it, before that counts as its failure
-LOOK, ASK = 1.0, 5.0  # seconds between two looks at the folder, and at Slurm's queue
-MISSED = 3  # times that Slurm is asked, after which a job that it doesn't know and that left nothing is gone
-TAKEN = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED")  # states of jobs that end by no fault of theirs
-ENDED = (*TAKEN, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY")
-STOPPED = (-signal.SIGTERM, -signal.SIGUSR2)  # by which Slurm ends all that is in a job
-LATE = 2.0  # seconds that a signal may come later to one process of a job than to another
-PATIENCE = 600.0  # seconds that Slurm gets to end a job that it has told to end
+MAX_ARRAY = 1000  # jobs of an array: the default limit of Slurm
+MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed
+MAX_LOSSES = 10  # how often a job that the cluster ended is submitted again, before it counts as failed
+POLL_SECONDS = 1.0  # between two looks at the folder of submitit
+QUEUE_SECONDS = 5.0  # between two calls of squeue
+MAX_MISSED = 3  # calls of squeue without a job that left no result, after which the job is lost
+PREEMPTED = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED")  # states of jobs that did not fail by themselves
+ENDED = (*PREEMPTED, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY")
+STOP_SIGNALS = (-signal.SIGTERM, -signal.SIGUSR2)  # by which Slurm ends all processes of a job
+SIGNAL_DELAY = 2.0  # seconds by which a signal may reach one process of a job after another
+END_SECONDS = 600.0  # that Slurm may take to end a job after its signal
 
 
 class Work(NamedTuple):
-    """What submitit runs on a node. It is tried again there if Slurm says that time is up."""
+    """What submitit runs on a node, and runs again there when the time limit is reached."""
 
     job: Job
     folder: str
     timeout: float
 
     def __call__(self) -> tuple[int, str]:
-        told: list[int] = []
-        signal.signal(signal.SIGTERM, lambda number, _: told.append(number))
-        code, reason = make(*self)
-        if code != DONE:
-            time.sleep(LATE)  # submitit answers another signal that says that time is up, and this goes no further
-        if told or code in STOPPED:
-            time.sleep(PATIENCE)  # Slurm runs it again, or not; a result would count as the run's failure
+        signals: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
+        code, reason = execute(*self)
+        if code != SUCCEEDED:
+            time.sleep(SIGNAL_DELAY)  # when the time limit is reached, submitit takes over here
+        if signals or code in STOP_SIGNALS:
+            time.sleep(END_SECONDS)  # Slurm may requeue the job; a returned result would count as a failure
             os._exit(128 + signal.SIGTERM)
         return code, reason
 
     def checkpoint(self) -> Any:
-        """The same again: a run goes on from what is in its folder."""
+        """Submit the same work again, which resumes from the run's folder."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
 
 
-class Flight(NamedTuple):
-    """A job that Slurm has; `handle` is submitit's."""
+class Submitted(NamedTuple):
+    """A job that was submitted; `handle` is submitit's."""
 
     job: Job
     handle: Any
-    missed: int = 0
+    missed: int = 0  # calls of squeue since Slurm last listed it as alive
 
 
-def slurm(settings: ExecutorSettings) -> tuple["Slurm", int]:
-    """The cluster's engine, and the threads that a process of a run has; `UserError` where Slurm or submitit is not."""
-    one_of("accelerator", settings.accelerator, ("auto", "cpu", "cuda"))
+def slurm(settings: ExecutorSettings) -> "Slurm":
+    """Return the executor of a Slurm cluster; `UserError` without Slurm or submitit."""
+    one_of("accelerator", settings.options.accelerator, ACCELERATORS)
     if settings.per_device != "auto":
-        raise UserError(
-            "--per-device is not for Slurm: runs share a GPU by --slurm.gres shard:1, if the cluster has it"
-        )
+        raise UserError("--per-device does not apply to Slurm; to share a GPU, use --slurm.gres shard:1 if available")
     try:
         import submitit as library
     except ImportError:
         raise UserError(
             "--launcher slurm needs submitit, which is not installed: pip install 'tfstudy[slurm]'"
         ) from None
-    if absent := [name for name in ("sbatch", "srun", "squeue", "scancel") if not shutil.which(name)]:
-        raise UserError(f"--launcher slurm: there is no {absent[0]} here; start it where jobs are submitted")
-    asked = settings.slurm
-    if 0 < asked.cpus < settings.devices and settings.accelerator == "cpu":
-        raise UserError(f"--slurm.cpus must be at least --devices ({settings.devices}), but is {asked.cpus}")
-    return Slurm(library, settings), max(1, asked.cpus // settings.devices)
+    if missing := [name for name in ("sbatch", "srun", "squeue", "scancel") if not shutil.which(name)]:
+        raise UserError(f"--launcher slurm: {missing[0]} not found; run this command where jobs are submitted")
+    cpus, options = settings.slurm.cpus, settings.options
+    if 0 < cpus < options.devices and options.accelerator == "cpu":
+        raise UserError(f"--slurm.cpus must be at least --devices ({options.devices}), but is {cpus}")
+    return Slurm(library, settings)
 
 
 def parameters(settings: ExecutorSettings) -> dict[str, Any]:
-    """What submitit is to ask of Slurm for each job."""
-    asked, more = settings.slurm, {"requeue": True}
-    gres = asked.gres or (f"gpu:{settings.devices}" if settings.accelerator == "cuda" else "")
+    """Return the resources of each job as parameters of submitit."""
+    request, options = settings.slurm, settings.options
+    gres = request.gres or (f"gpu:{options.devices}" if options.accelerator == "cuda" else "")
     return {
         "name": "tfstudy",
-        "timeout_min": asked.minutes,
-        "cpus_per_task": asked.cpus or settings.devices,
-        "slurm_array_parallelism": asked.at_once,
-        "slurm_additional_parameters": more,
-        **({"slurm_partition": asked.partition} if asked.partition else {}),
+        "timeout_min": request.minutes,
+        "cpus_per_task": request.cpus or options.devices,
+        "slurm_array_parallelism": request.max_parallel,
+        "slurm_additional_parameters": {"requeue": True},
+        **({"slurm_partition": request.partition} if request.partition else {}),
         **({"slurm_gres": gres} if gres else {}),
     }
 
 
 class Slurm(Executor):
-    """Jobs in Slurm's queue. Judged by what they leave and by `squeue`: without accounting submitit knows no states."""
+    """Jobs in the queue of Slurm, judged by their result files and `squeue`.
+
+    Without Slurm's accounting, submitit knows no states.
+    """
 
     def __init__(self, library: Any, settings: ExecutorSettings) -> None:
+        self.threads = max(1, settings.slurm.cpus // settings.options.devices)
         self._library, self._settings = library, settings
-        self._collected: list[Job] = []
-        self._flights: dict[str, Flight] = {}  # by Slurm's number
+        self._pending: list[Job] = []
+        self._submitted: dict[str, Submitted] = {}  # by Slurm's job id
         self._losses: dict[str, int] = {}
         self._executor: Any = None
-        self._looked = self._asked = self._refused = float("-inf")
+        self._polled = self._queried = self._refused = float("-inf")
 
     @property
-    def at_once(self) -> int:
-        return self._settings.slurm.at_once
+    def max_parallel(self) -> int:
+        return self._settings.slurm.max_parallel
 
     def describe(self) -> str:
-        where = self._settings.slurm.partition
-        return f"Slurm{f', partition {where}' if where else ''}, {self.at_once} runs at once"
+        partition = f", partition {self._settings.slurm.partition}" if self._settings.slurm.partition else ""
+        return f"Slurm{partition}, {self.max_parallel} runs in parallel"
 
-    def room(self, job: Job, alone: bool) -> bool:
-        """All at first, since an array limits itself; then as many as may run at once."""
-        count = len(self._collected) + len(self._flights)
-        return count < (self.at_once if self._flights else ARRAY)
+    def has_room(self, job: Job, exclusive: bool) -> bool:
+        """At first for a whole array, which Slurm limits; then for as many jobs as may run in parallel."""
+        limit = self.max_parallel if self._submitted else MAX_ARRAY
+        return len(self._pending) + len(self._submitted) < limit
 
-    def start(self, job: Job, alone: bool) -> None:
-        self._collected.append(job)
+    def start(self, job: Job, exclusive: bool) -> None:
+        self._pending.append(job)
 
-    def wait(self, seconds: float) -> Sequence[End]:
-        if self._collected and time.monotonic() - self._refused > ASK:
+    def wait(self, seconds: float) -> Sequence[JobExit]:
+        if self._pending and time.monotonic() - self._refused > QUEUE_SECONDS:
             self._submit()
         time.sleep(seconds)
-        if not self._flights or time.monotonic() - self._looked < LOOK:
+        if not self._submitted or time.monotonic() - self._polled < POLL_SECONDS:
             return []
-        self._looked = time.monotonic()
+        self._polled = time.monotonic()
         return self._ended()
 
     def stop(self) -> None:
-        if self._flights:
-            subprocess.run(["scancel", *self._flights], check=False, capture_output=True)
-        self._flights.clear()
+        if self._submitted:
+            subprocess.run(["scancel", *self._submitted], check=False, capture_output=True)
+        self._submitted.clear()
 
     def _submit(self) -> None:
-        """Submits all that is collected as one array."""
-        first, jobs = self._executor is None, self._collected
+        """Submit all pending jobs as one array."""
+        first, jobs = self._executor is None, self._pending
         try:
-            executor = self._executor or self._open(Path(jobs[0].root) / jobs[0].study / ".slurm")
+            executor = self._executor or self._open(jobs[0].study / ".slurm")
             work = [Work(job, os.getcwd(), self._settings.timeout) for job in jobs]
             with executor.batch():
                 handles = [executor.submit(one) for one in work]
         except (self._library.core.utils.FailedJobError, self._library.core.utils.FailedSubmissionError) as error:
             if first:
                 raise UserError(f"--launcher slurm: {_last_line(error)}") from None
-            self._refused = time.monotonic()  # Slurm may be away for a while; what it has goes on meanwhile
+            self._refused = time.monotonic()  # Slurm may be unavailable for a while; submitted jobs continue
             return
-        self._executor, self._collected = executor, []
-        self._flights |= {handle.job_id: Flight(job, handle) for job, handle in zip(jobs, handles, strict=True)}
-        self._asked = time.monotonic()
+        self._executor, self._pending = executor, []
+        self._submitted |= {handle.job_id: Submitted(job, handle) for job, handle in zip(jobs, handles, strict=True)}
+        self._queried = time.monotonic()
 
     def _open(self, folder: Path) -> Any:
-        folder = folder.resolve()
-        executor = self._library.AutoExecutor(folder=folder, cluster="slurm", slurm_max_num_timeout=LIMITS)
+        executor = self._library.AutoExecutor(
+            folder=folder.resolve(), cluster="slurm", slurm_max_num_timeout=MAX_TIMEOUTS
+        )
         executor.update_parameters(**parameters(self._settings))
         return executor
 
-    def _ended(self) -> list[End]:
-        folder = next(iter(self._flights.values())).handle.paths.folder
-        there = {path.name for path in folder.glob("*_result.pkl")}
-        left = {n: flight for n, flight in self._flights.items() if flight.handle.paths.result_pickle.name in there}
-        ends: dict[str, End | None] = {number: _told(flight) for number, flight in left.items()}
+    def _ended(self) -> list[JobExit]:
+        folder = next(iter(self._submitted.values())).handle.paths.folder
+        results = {path.name for path in folder.glob("*_result.pkl")}
+        exits: dict[str, JobExit | None] = {
+            number: _exit_of(submitted)
+            for number, submitted in self._submitted.items()
+            if submitted.handle.paths.result_pickle.name in results
+        }
         states = self._states()
-        for number, flight, state in self._gone(states) if states is not None else []:
-            ends.setdefault(number, self._judged(flight, state))
-        for number, end in ends.items():
-            flight = self._flights.pop(number)
-            _tidy(flight, end)
-            if end is None:
-                self._collected.append(flight.job)
-        return [end for end in ends.values() if end]
+        for number, submitted, state in self._lost(states) if states is not None else []:
+            exits.setdefault(number, self._exit_of_lost(submitted, state))
+        for number, job_exit in exits.items():
+            submitted = self._submitted.pop(number)
+            _remove_files(submitted, job_exit)
+            if job_exit is None:
+                self._pending.append(submitted.job)
+        return [job_exit for job_exit in exits.values() if job_exit]
 
-    def _gone(self, states: Mapping[str, str]) -> list[tuple[str, Flight, str]]:
-        """The jobs that Slurm has not counted among the living for some time; what they leave may come late."""
-        for number, flight in self._flights.items():
+    def _lost(self, states: Mapping[str, str]) -> list[tuple[str, Submitted, str]]:
+        """The jobs that Slurm has not listed as alive for some time; their result files may appear late."""
+        for number, submitted in self._submitted.items():
             state = states.get(number, "")
-            self._flights[number] = flight._replace(missed=flight.missed + 1 if not state or state in ENDED else 0)
-        gone = [(number, flight) for number, flight in self._flights.items() if flight.missed >= MISSED]
-        return [(number, flight, states.get(number, "")) for number, flight in gone]
+            missed = submitted.missed + 1 if not state or state in ENDED else 0
+            self._submitted[number] = submitted._replace(missed=missed)
+        lost = [(number, submitted) for number, submitted in self._submitted.items() if submitted.missed >= MAX_MISSED]
+        return [(number, submitted, states.get(number, "")) for number, submitted in lost]
 
-    def _judged(self, flight: Flight, state: str) -> End | None:
-        """The end of a job that left nothing; None if it is to be submitted again."""
-        job = flight.job
-        if (Path(job.path) / "result.json").exists():
-            return End(job, DONE)
+    def _exit_of_lost(self, submitted: Submitted, state: str) -> JobExit | None:
+        """How a job ended that left no result file; None if it is to be submitted again."""
+        job = submitted.job
+        if job.finished:
+            return JobExit(job, SUCCEEDED)
         if state == "OUT_OF_MEMORY":
-            return End(job, MEMORY)
+            return JobExit(job, OUT_OF_MEMORY)
         self._losses[job.path] = self._losses.get(job.path, 0) + 1
-        if state in TAKEN and self._losses[job.path] <= LOSSES:
+        if state in PREEMPTED and self._losses[job.path] <= MAX_LOSSES:
             return None
-        return End(job, FAILED, f"Slurm: {state or 'no longer in the queue'}; see {flight.handle.paths.stderr}")
+        reason = f"Slurm: {state or 'no longer in the queue'}; see {submitted.handle.paths.stderr}"
+        return JobExit(job, FAILED, reason)
 
     def _states(self) -> dict[str, str] | None:
-        """Slurm's word for each job that it knows; None if it was asked just now, or doesn't answer."""
-        if time.monotonic() - self._asked < ASK:
+        """Slurm's state of each job in its queue; None if it was queried just now or does not answer."""
+        if time.monotonic() - self._queried < QUEUE_SECONDS:
             return None
-        self._asked = time.monotonic()
-        arrays = ",".join(dict.fromkeys(number.split("_")[0] for number in self._flights))
+        self._queried = time.monotonic()
+        arrays = ",".join(dict.fromkeys(number.split("_")[0] for number in self._submitted))
         words = ["squeue", "--noheader", "--array", "--states=all", "--format=%i %T", f"--jobs={arrays}"]
-        done = subprocess.run(words, check=False, capture_output=True, text=True)
-        if done.returncode and "Invalid job id" not in done.stderr:
+        process = subprocess.run(words, check=False, capture_output=True, text=True)
+        if process.returncode and "Invalid job id" not in process.stderr:
             return None
-        return dict(line.split() for line in done.stdout.splitlines() if len(line.split()) == 2)
+        return dict(line.split() for line in process.stdout.splitlines() if len(line.split()) == 2)
 
 
-def _told(flight: Flight) -> End:
-    """The end that a job left itself."""
-    error = flight.handle.exception()
+def _exit_of(submitted: Submitted) -> JobExit:
+    """How a job ended that left its result file."""
+    error = submitted.handle.exception()
     if error:
-        return End(flight.job, FAILED, f"submitit: {_last_line(error)}; see {flight.handle.paths.stderr}")
-    return End(flight.job, *flight.handle.result())
+        reason = f"submitit: {_last_line(error)}; see {submitted.handle.paths.stderr}"
+        return JobExit(submitted.job, FAILED, reason)
+    return JobExit(submitted.job, *submitted.handle.result())
 
 
-def _tidy(flight: Flight, end: End | None) -> None:
-    """Removes what submitit keeps for a job; the log of one that failed stays."""
-    paths = flight.handle.paths
-    logs = [paths.stdout, paths.stderr] if end and end.code == DONE else []
+def _remove_files(submitted: Submitted, job_exit: JobExit | None) -> None:
+    """Remove the files of submitit; the log of a failed job stays."""
+    paths = submitted.handle.paths
+    logs = [paths.stdout, paths.stderr] if job_exit and job_exit.code == SUCCEEDED else []
     for path in [paths.submitted_pickle, paths.result_pickle, *logs]:
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)

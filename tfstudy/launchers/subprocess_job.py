@@ -1,7 +1,6 @@
-"""A job as a program of its own, begun by whatever process a cluster gives to it."""
+"""A job as a separate Python process, for the workers of a cluster and for runs on several devices."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -12,19 +11,21 @@ from pathlib import Path
 from typing import IO, Any
 
 import tfstudy
-from tfstudy.launchers.job import ALIVE, DONE, FAILED, Job
+from tfstudy.launchers.job import FAILED, LAUNCHER_PIPE, SUCCEEDED, Job
+from tfstudy.launchers.process_control import kill_group
 
-LEAKED = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
-FOREIGN = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # what Lightning takes for its own launcher
+DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
+CLUSTER_PREFIXES = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # by which Lightning detects one
 
 
-def make(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
-    """Makes the job from this working folder: its exit code, or minus the signal that ended it, and what is known of
-    why. After `timeout` seconds it is ended, 0 being none; it never outlives this process, however that ends.
+def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
+    """Run the job in this working folder; return its exit code (or minus the signal that ended it) and the reason.
+
+    The job is killed after `timeout` seconds (0: never). It never outlives this process.
     """
-    with tempfile.TemporaryFile() as said, _alive() as alive:  # what is said before the run's log is open
+    with tempfile.TemporaryFile() as output, _pipe() as pipe:  # output before the run's log is open
         try:
-            process = begin(job, alive, cwd=folder, stdout=said, stderr=said)
+            process = start(job, pipe, cwd=folder, stdout=output, stderr=output)
         except OSError as error:
             return FAILED, f"can't be started on {os.uname().nodename}: {error}"
         reason = ""
@@ -33,32 +34,33 @@ def make(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
         except subprocess.TimeoutExpired:
             code, reason = -signal.SIGKILL, f"took longer than the timeout of {timeout:g} s"
         finally:
-            _end(process)
-        return code, reason or (_last_line(said) if code != DONE else "")
+            kill_group(process.pid, signal.SIGKILL)
+            process.wait()
+        return code, reason or (_last_line(output) if code != SUCCEEDED else "")
 
 
-def cleaned(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what makes Lightning believe that a cluster starts its processes.
+def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables that make Lightning expect a cluster to start its processes.
 
-    In a Slurm job of one task a run on two devices would else train on half of the data, and not say so.
+    Otherwise a run on two devices within a Slurm job of one task would silently train on half of the data.
     """
-    return {
-        key: value for key, value in environment.items() if key not in LEAKED and not key.startswith((*FOREIGN, ALIVE))
-    }
+    removed = (*CLUSTER_PREFIXES, LAUNCHER_PIPE)
+    return {k: v for k, v in environment.items() if k not in DDP_VARIABLES and not k.startswith(removed)}
 
 
 def own_code(folder: str) -> dict[str, str]:
-    """Keeps a Python that starts in this folder from taking another copy of this package that lies there."""
-    here = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
-    return {} if here else {"PYTHONSAFEPATH": "1"}
+    """Return variables that keep Python from importing another copy of this package from its working folder."""
+    in_folder = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
+    return {} if in_folder else {"PYTHONSAFEPATH": "1"}
 
 
-def begin(job: Job, alive: int, environment: Mapping[str, str] = {}, **streams: Any) -> "subprocess.Popen[bytes]":
-    """The program, which ends once nothing can be read from `alive` any more; `OSError` if it can't be started."""
+def start(job: Job, pipe: int, environment: Mapping[str, str] = {}, **streams: Any) -> "subprocess.Popen[bytes]":
+    """Start the process, which is killed when the other end of `pipe` closes; `OSError` if it can't be started."""
+    code = own_code(streams.get("cwd") or os.getcwd())
     return subprocess.Popen(
-        [sys.executable, "-m", "tfstudy.launchers", json.dumps(job._asdict())],
-        env={**cleaned(os.environ), **own_code(streams.get("cwd") or os.getcwd()), **environment, ALIVE: str(alive)},
-        pass_fds=[alive],
+        [sys.executable, "-m", "tfstudy.launchers", job.to_json()],
+        env={**without_cluster(os.environ), **code, **environment, LAUNCHER_PIPE: str(pipe)},
+        pass_fds=[pipe],
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         **streams,
@@ -66,8 +68,8 @@ def begin(job: Job, alive: int, environment: Mapping[str, str] = {}, **streams: 
 
 
 @contextlib.contextmanager
-def _alive() -> Iterator[int]:
-    """The reading end of a pipe that ends with this process."""
+def _pipe() -> Iterator[int]:
+    """The reading end of a pipe that closes when this process ends."""
     ends = os.pipe()
     try:
         yield ends[0]
@@ -76,14 +78,7 @@ def _alive() -> Iterator[int]:
             os.close(end)
 
 
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Ends the program, and what it left in its group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _last_line(said: IO[bytes]) -> str:
-    said.seek(0)
-    lines = said.read().decode(errors="replace").split("\n")
+def _last_line(output: IO[bytes]) -> str:
+    output.seek(0)
+    lines = output.read().decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")

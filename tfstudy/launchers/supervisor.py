@@ -1,140 +1,139 @@
-"""What runs next, what is tried again, what is given up: the same for every engine."""
+"""The order in which jobs run, what is retried and what is given up: the same for every executor."""
 
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tfstudy.launchers import End, Executor
-from tfstudy.launchers.job import BUSY, DISK, DONE, MEMORY, REFUSED, Job
-from tfstudy.runs.files import held
-from tfstudy.runs.writer import note_failure
+from tfstudy.launchers import Executor, JobExit
+from tfstudy.launchers.job import BUSY, DISK_FULL, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.runs.files import is_locked
+from tfstudy.runs.writer import write_failure
 
 ATTEMPTS = 2
-ELSEWHERE = 2.0  # seconds between two looks at runs that another process makes
-WAITING, RUNNING, RETRYING, FINISHED, GIVEN_UP, OTHERS = "waiting", "running", "retrying", "done", "failed", "elsewhere"
+POLL_SECONDS = 2.0  # between two looks at runs that another process executes
+STATES = ("pending", "running", "retrying", "finished", "failed", "running elsewhere")
+PENDING, RUNNING, RETRYING, FINISHED, GIVEN_UP, ELSEWHERE = STATES
+REASONS = {
+    OUT_OF_MEMORY: "out of memory",
+    DISK_FULL: "no space left on the disk",
+    SUCCEEDED: "the process ended without a result",
+    REFUSED: "refused: see its log",
+}
 
 
 class Event(NamedTuple):
     """A job that changed its state."""
 
     job: Job
-    state: str
-    seconds: float = 0.0  # how long its process worked
+    state: str  # one of STATES
+    seconds: float = 0.0  # that its process ran
     reason: str = ""
 
 
 class Summary(NamedTuple):
-    """What became of all jobs."""
+    """The outcome of all jobs."""
 
-    done: list[Job]
-    failed: dict[str, str]  # its path to the reason
-    left: list[Job]  # never ended, since the first failure ended all
+    finished: list[Job]
+    failed: dict[str, str]  # path of the run to the reason
+    unfinished: list[Job]  # stopped or not started, because a run failed
+
+
+Watch = Callable[[Event | None], None]
 
 
 def supervise(
-    jobs: Sequence[Job],
-    engine: Executor,
-    watch: Callable[[Event | None], None] = lambda _: None,
-    fail_fast: bool = False,
+    jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: None, fail_fast: bool = False
 ) -> Summary:
-    """Makes every job, in their order. A job that fails is tried once more, alone on its device, after the others.
+    """Run all jobs in order. A failed job is retried once, with no other run on its device, after all others.
 
-    A job that another process holds is waited for. `watch` gets every change, and None some times a second. However
-    this ends, the engine is stopped.
+    If another process holds a run's lock, wait for it. `watch` is called with each change of state, and with None a
+    few times per second. The executor is always stopped on exit.
     """
-    return _Supervisor(jobs, engine, watch, fail_fast).work()
+    supervisor = _Supervisor(jobs, executor, watch)
+    try:
+        while supervisor.open_jobs():
+            if fail_fast and supervisor.summary.failed:
+                supervisor.summary.unfinished.extend(supervisor.open_jobs())
+                break
+            supervisor.step()
+    finally:
+        executor.stop()
+    return supervisor.summary
 
 
 class _Supervisor:
-    def __init__(
-        self, jobs: Sequence[Job], engine: Executor, watch: Callable[[Event | None], None], fail_fast: bool
-    ) -> None:
-        self.engine, self.watch, self.fail_fast = engine, watch, fail_fast
-        self.waiting, self.again, self.others = [*jobs], list[Job](), list[Job]()
-        self.running: dict[str, tuple[Job, float]] = {}  # by path: the job, and when it began
+    def __init__(self, jobs: Sequence[Job], executor: Executor, watch: Watch) -> None:
+        self.executor, self.watch = executor, watch
+        self.pending, self.retries, self.elsewhere = [*jobs], list[Job](), list[Job]()
+        self.running: dict[str, tuple[Job, float]] = {}  # by path: the job and its start time
         self.attempts: dict[str, int] = {}
         self.summary = Summary([], {}, [])
-        self._looked = 0.0
+        self._polled = 0.0
 
-    def work(self) -> Summary:
-        try:
-            while self.waiting or self.again or self.others or self.running:
-                if self.fail_fast and self.summary.failed:
-                    running = [job for job, _ in self.running.values()]
-                    self.summary.left.extend([*running, *self.waiting, *self.again, *self.others])
-                    break
-                self._start()
-                for end in self.engine.wait(0.2):
-                    self._ended(end)
-                self._look_elsewhere()
-                self.watch(None)
-        finally:
-            self.engine.stop()
-        return self.summary
+    def open_jobs(self) -> list[Job]:
+        return [*(job for job, _ in self.running.values()), *self.pending, *self.retries, *self.elsewhere]
 
-    def _start(self) -> None:
-        while self.waiting and self.engine.room(self.waiting[0], False):
-            self._begin(self.waiting.pop(0), False)
-        while self.again and not self.waiting and self.engine.room(self.again[0], True):
-            self._begin(self.again.pop(0), True)
+    def step(self) -> None:
+        """Start what has room, then handle the jobs that end within 0.2 s."""
+        while self.pending and self.executor.has_room(self.pending[0], False):
+            self._start(self.pending.pop(0), False)
+        while self.retries and not self.pending and self.executor.has_room(self.retries[0], True):
+            self._start(self.retries.pop(0), True)
+        for job_exit in self.executor.wait(0.2):
+            self._handle(job_exit)
+        self._poll_elsewhere()
+        self.watch(None)
 
-    def _begin(self, job: Job, alone: bool) -> None:
+    def _start(self, job: Job, exclusive: bool) -> None:
         self.attempts[job.path] = self.attempts.get(job.path, 0) + 1
         self.running[job.path] = job, time.monotonic()
         self.watch(Event(job, RUNNING))
-        self.engine.start(job, alone)
+        self.executor.start(job, exclusive)
 
-    def _ended(self, end: End) -> None:
-        job, began = self.running.pop(end.job.path)
-        seconds = time.monotonic() - began
-        finished = (Path(job.path) / "result.json").exists()
-        if finished and end.code not in (BUSY, REFUSED):  # a result is whole, however its process ended
-            self.summary.done.append(job)
-            self.watch(Event(job, FINISHED, seconds))
-        elif end.code == BUSY:
+    def _handle(self, job_exit: JobExit) -> None:
+        job, started = self.running.pop(job_exit.job.path)
+        seconds = time.monotonic() - started
+        if job.finished and job_exit.code not in (BUSY, REFUSED):  # a result is whole, however its process ended
+            self._finish(job, seconds)
+        elif job_exit.code == BUSY:
             self.attempts[job.path] -= 1
-            self.others.append(job)
-            self.watch(Event(job, OTHERS))
-        elif end.code != REFUSED and self.attempts[job.path] < ATTEMPTS:
-            self.again.append(job)
-            self.watch(Event(job, RETRYING, seconds, why(end)))
+            self.elsewhere.append(job)
+            self.watch(Event(job, ELSEWHERE))
+        elif job_exit.code != REFUSED and self.attempts[job.path] < ATTEMPTS:
+            self.retries.append(job)
+            self.watch(Event(job, RETRYING, seconds, reason_of(job_exit)))
         else:
-            self._give_up(job, why(end), seconds)
+            self._give_up(job, reason_of(job_exit), seconds)
+
+    def _finish(self, job: Job, seconds: float = 0.0) -> None:
+        self.summary.finished.append(job)
+        self.watch(Event(job, FINISHED, seconds))
 
     def _give_up(self, job: Job, reason: str, seconds: float) -> None:
         self.summary.failed[job.path] = reason
         try:
-            note_failure(Path(job.path), reason, self.attempts[job.path])
-        except OSError as error:  # such as a full disk: the grid still goes on and tells it at the end
+            write_failure(Path(job.path), reason, self.attempts[job.path])
+        except OSError as error:  # such as a full disk: the other jobs continue, and the summary has the reason
             reason = f"{reason}; {error.strerror}"
         self.watch(Event(job, GIVEN_UP, seconds, reason))
 
-    def _look_elsewhere(self) -> None:
-        if not self.others or time.monotonic() - self._looked < ELSEWHERE:
+    def _poll_elsewhere(self) -> None:
+        if not self.elsewhere or time.monotonic() - self._polled < POLL_SECONDS:
             return
-        self._looked = time.monotonic()
-        for job in list(self.others):
-            if (Path(job.path) / "result.json").exists():
-                self.others.remove(job)
-                self.summary.done.append(job)
-                self.watch(Event(job, FINISHED))
-            elif not held(Path(job.path)):
-                self.others.remove(job)
-                self.waiting.append(job)
-                self.watch(Event(job, WAITING))
+        self._polled = time.monotonic()
+        for job in list(self.elsewhere):
+            if job.finished:
+                self.elsewhere.remove(job)
+                self._finish(job)
+            elif not is_locked(Path(job.path)):
+                self.elsewhere.remove(job)
+                self.pending.append(job)
+                self.watch(Event(job, PENDING))
 
 
-def why(end: End) -> str:
-    """In words, how a process failed."""
-    if end.reason:
-        return end.reason
-    known = {
-        MEMORY: "out of memory",
-        DISK: "no space left on the disk",
-        DONE: "it ended without a result",
-        REFUSED: "refused: see its log",
-    }
-    if end.code in known:
-        return known[end.code]
-    return f"ended by signal {-end.code}" if end.code < 0 else f"exit code {end.code}"
+def reason_of(job_exit: JobExit) -> str:
+    """Return why a process failed, in words."""
+    code = job_exit.code
+    known = job_exit.reason or REASONS.get(code, "")
+    return known or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")

@@ -1,38 +1,123 @@
-"""The trials of a search as a table for the terminal."""
+"""Run a search and show its trials: a line for each that ends, then a table and the best presets."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from rich.console import Console
 from rich.table import Table
 
-from tfstudy.tuning.search import Score
+from tfstudy.grids.plan import PlannedRun
+from tfstudy.launchers import ExecutorSettings
+from tfstudy.launchers.batch import batch_of, running
+from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
+from tfstudy.runs.reader import read_result
+from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets
+from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
+
+WIDTH = 200  # characters, where the output is not a terminal
 
 
-def trials(scores: Sequence[Score], chosen: Mapping[str, Score]) -> Table:
-    """Every trial, the best first within its architecture; the chosen ones have a star."""
+def tune_architectures(
+    request: SearchRequest, root: Path, study: str, settings: ExecutorSettings, out: Path | None = None
+) -> int:
+    """Run a search on this machine, print its trials and save the best presets.
+
+    Return 1 if a trial failed, or if all trials of an architecture diverged. The presets go to `out`; by default they
+    are printed and saved with the trials.
+    """
+    search = plan_search(request)
+    study = study or f"{request.task}-{search.split.replace('/', '_')}"
+    try:
+        scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
+    except IncompleteSearchError:
+        print("some trials failed, so there is no best; run the same command again to retry them", file=sys.stderr)
+        return 1
+    return show_trials(search, scores, out or root / study / "preset.yaml", print_presets=not out)
+
+
+def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> bool:
+    """Run the trials that are not finished, on this machine; return whether all finished."""
+    with running("local", settings) as executor:
+        batch = batch_of(planned, executor, settings)
+        pending = [job for job in batch.jobs if not job.finished]
+        finished = len(planned) - len(pending)
+        print(f"{len(pending)} trials to start, {finished} already finished; {executor.describe()}", flush=True)
+        summary = supervise(pending, executor, TrialLines(len(pending)))
+    for path, reason in summary.failed.items():
+        print(f"failed: {path}: {reason}", file=sys.stderr)
+    return not summary.failed
+
+
+class TrialLines:
+    """Prints a line for every trial that ends."""
+
+    def __init__(self, trials: int) -> None:
+        self._trials, self._ended = trials, 0
+
+    def __call__(self, event: Event | None) -> None:
+        if event is None or event.state not in (FINISHED, GIVEN_UP, RETRYING):
+            return
+        self._ended += event.state != RETRYING
+        text = outcome(Path(event.job.path)) if event.state == FINISHED else f"{event.state}: {event.reason}"
+        print(f"[{self._ended}/{self._trials}] {event.job.name}: {text} in {event.seconds:.1f} s", flush=True)
+
+
+def outcome(path: Path) -> str:
+    """Return the validation result of a trial, in words."""
+    result = read_result(path)
+    validation = [scores for scores in result.splits.values() if scores.role == "validation"]
+    if not validation:
+        return result.status
+    return f"exact match {100 * validation[0].metrics['exact_match']:.1f} % on validation"
+
+
+def show_trials(search: Search, scores: Sequence[TrialScore], out: Path, print_presets: bool) -> int:
+    """Print all trials and save the best as presets; return 1 if an architecture has none."""
+    best = best_trials(scores)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(trial_table(scores, best), markup=False, highlight=False)
+    if best:
+        text = preset_text(search, best)
+        if print_presets:
+            print(text)
+        if archived := save_presets(out, text):
+            print(f"archived the previous presets: {archived}")
+        print(f"--preset {out}:{NAME}")
+    diverged = [arch for arch in search.request.archs if arch not in best]
+    for arch in diverged:
+        print(f"all trials of {arch} diverged, so it has no preset", file=sys.stderr)
+    return int(bool(diverged))
+
+
+def trial_table(scores: Sequence[TrialScore], best: Mapping[str, TrialScore]) -> Table:
+    """Return a table of all trials by architecture, the best first and marked with a star."""
     table = Table(title="trials, judged on the validation split (* is the best)", title_justify="left")
     keys = list(dict.fromkeys(key for each in scores for key in each.trial.values))
     for name in ("architecture", "trial", *keys, "exact match", "loss", "parameters", "seconds", "run"):
         table.add_column(name, justify="left" if name in ("architecture", "run") else "right")
     for arch in dict.fromkeys(each.trial.arch for each in scores):
         for each in sorted((s for s in scores if s.trial.arch == arch), key=lambda each: each.order):
-            table.add_row(*_cells(each, keys, each is chosen.get(arch)))
+            table.add_row(*_cells(each, keys, each is best.get(arch)))
     return table
 
 
-def _cells(each: Score, keys: Sequence[str], best: bool) -> list[str]:
-    values = each.trial.values
+def _cells(score: TrialScore, keys: Sequence[str], best: bool) -> list[str]:
+    values = score.trial.values
     return [
-        each.trial.arch,
-        f"{'* ' * best}{each.trial.number}",
-        *(_short(values[key]) if key in values else "" for key in keys),
-        f"{100 * each.exact_match:.1f}" if each.status == "finished" else each.status,
-        f"{each.loss:.4f}" if math.isfinite(each.loss) else "",
-        f"{each.parameters:,}",
-        f"{each.seconds:.1f}",
-        each.path.name,
+        score.trial.arch,
+        f"{'* ' * best}{score.trial.number}",
+        *(_number(values[key]) if key in values else "" for key in keys),
+        f"{100 * score.exact_match:.1f}" if score.status == "finished" else score.status,
+        f"{score.loss:.4f}" if math.isfinite(score.loss) else "",
+        f"{score.parameters:,}",
+        f"{score.seconds:.1f}",
+        score.path.name,
     ]
 
 
-def _short(value: object) -> str:
+def _number(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Where trials come from: chance, or what the trials before them scored."""
+"""How the values of trials are chosen: at random, or by Optuna from the scores of earlier trials."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,30 +12,30 @@ Values = dict[str, Any]
 
 
 class Sampler(ABC):
-    """Proposes trials in rounds. Asked and told the same in the same order, it proposes the same."""
+    """Proposes trials in rounds. The same calls in the same order give the same trials."""
 
     @property
     @abstractmethod
-    def round(self) -> int:
-        """The most trials that it is asked for at once."""
+    def round_size(self) -> int:
+        """The maximum number of trials in a round."""
 
     @abstractmethod
     def ask(self, count: int) -> list[Values]:
-        """The next trials' values."""
+        """Return the values of the next trials."""
 
     @abstractmethod
     def tell(self, scores: Sequence[float]) -> None:
-        """What the trials of the last round scored, in their order; more is better."""
+        """Take in the scores of the last round, in the order of its trials; higher is better."""
 
 
-class ByChance(Sampler):
+class RandomSampler(Sampler):
     """Each trial is a pure function of the seed and its number."""
 
     def __init__(self, space: Space, seed: int) -> None:
         self._space, self._seed, self._asked = space, seed, 0
 
     @property
-    def round(self) -> int:
+    def round_size(self) -> int:
         return 1_000_000
 
     def ask(self, count: int) -> list[Values]:
@@ -43,11 +43,11 @@ class ByChance(Sampler):
         return [draw(self._space, self._seed, i) for i in range(self._asked - count, self._asked)]
 
     def tell(self, scores: Sequence[float]) -> None:
-        """Nothing: chance does not learn."""
+        """Do nothing: random values do not depend on scores."""
 
 
-class ByOptuna(Sampler):
-    """Optuna's tree-structured Parzen estimator, in rounds of four trials whatever machine makes them."""
+class OptunaSampler(Sampler):
+    """Optuna's tree-structured Parzen estimator, in rounds of four trials on any machine."""
 
     def __init__(self, space: Space, seed: int) -> None:
         import optuna
@@ -55,19 +55,19 @@ class ByOptuna(Sampler):
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         self._space = space
         self._study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-        self._asked: list[Any] = []
+        self._trials: list[Any] = []  # of the last round
 
     @property
-    def round(self) -> int:
+    def round_size(self) -> int:
         return 4
 
     def ask(self, count: int) -> list[Values]:
         distributions = self._distributions()
-        self._asked = [self._study.ask(distributions) for _ in range(count)]
-        return [self._values(trial.params) for trial in self._asked]
+        self._trials = [self._study.ask(distributions) for _ in range(count)]
+        return [self._values(trial.params) for trial in self._trials]
 
     def tell(self, scores: Sequence[float]) -> None:
-        for trial, score in zip(self._asked, scores, strict=True):
+        for trial, score in zip(self._trials, scores, strict=True):
             self._study.tell(trial, score)
 
     def _distributions(self) -> dict[str, Any]:
@@ -83,19 +83,19 @@ class ByOptuna(Sampler):
                 out[key] = kinds.FloatDistribution(kind.low, kind.high, log=kind.log)
         return out
 
-    def _values(self, found: Mapping[str, Any]) -> Values:
-        out = {}
-        for key, kind in self._space.items():
-            out[key] = kind.rounded(found[key]) if isinstance(kind, Range) else kind.values[found[key]]
-        return out
+    def _values(self, parameters: Mapping[str, Any]) -> Values:
+        return {
+            key: kind.rounded(parameters[key]) if isinstance(kind, Range) else kind.values[parameters[key]]
+            for key, kind in self._space.items()
+        }
 
 
-SAMPLERS: dict[str, type[ByChance] | type[ByOptuna]] = {"random": ByChance, "optuna": ByOptuna}
+SAMPLERS: dict[str, type[RandomSampler] | type[OptunaSampler]] = {"random": RandomSampler, "optuna": OptunaSampler}
 
 
 def sampler(method: str, space: Space, seed: int) -> Sampler:
-    """The sampler of that name; `UserError` if there is none, or its package is not installed."""
+    """Return the sampler of a method; `UserError` for an unknown one or a package that is not installed."""
     one_of("tuning method", method, SAMPLERS)
     if method == "optuna" and not find_spec("optuna"):
-        raise UserError("--method optuna: not installed here; install it with: pip install 'tfstudy[tune]'")
+        raise UserError("--method optuna: not installed; to install it: pip install 'tfstudy[tune]'")
     return SAMPLERS[method](space, seed)

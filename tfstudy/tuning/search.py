@@ -1,6 +1,6 @@
-"""Tuning: as many trials of as many steps for every architecture, judged on the validation split alone.
+"""A hyperparameter search: equal numbers of trials and steps for every architecture, judged on the validation split.
 
-No trial reads a test split, and `result.json` says that it is one (`"tuning": true`), so that no table shows it.
+No trial evaluates a test set, and `result.json` marks it as a trial (`"tuning": true`), so that no table shows it.
 """
 
 import csv
@@ -14,48 +14,49 @@ import tasks
 from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.config.presets import preset as preset_of
-from tfstudy.config.trees import merge
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree
+from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.data.vocabulary import Vocab
-from tfstudy.experiment import options, run
-from tfstudy.grids import expand
+from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.score import scored_splits
+from tfstudy.grids.expand import GridRun
+from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.samplers import Sampler, Values, sampler
-from tfstudy.tuning.space import WIDTH, Space, matched, own, scaled, space_of
+from tfstudy.tuning.space import WIDTH, Space, for_architecture, matched, parse_space, scaled
 
 T = TypeVar("T")
 
 
-class Words(NamedTuple):
-    """A search as a person says it."""
+class SearchRequest(NamedTuple):
+    """The options of a search."""
 
     task: str
     archs: Sequence[str]
     split: str | None = None
     preset: str = "default"
     assignments: Sequence[str] = ()  # such as `model.dim=64`, or `cnn.model.kernel=5` for one architecture
-    searches: Sequence[str] = ()  # see `tfstudy.space`
+    searches: Sequence[str] = ()  # see `tfstudy.tuning.space`
     trials: int = 20  # of each architecture
-    budget: int | None = None  # steps of each trial; else train.steps, which must agree
-    parameters: int = 0  # of every trial's model; 0 searches widths too
+    budget: int | None = None  # steps of each trial; None: train.steps, which must then be equal
+    parameters: int = 0  # of the model of every trial; 0: widths are searched
     method: str = "random"
-    seed: int = 0  # of the search, and of every run
+    seed: int = 0  # of the search and of every run
 
 
 class Search(NamedTuple):
-    """A search that can be made."""
+    """A validated search."""
 
-    words: Words
-    bases: Mapping[str, Tree]  # what the trials of an architecture share
+    request: SearchRequest
+    bases: Mapping[str, Tree]  # architecture to the settings that its trials share
     spaces: Mapping[str, Space]
-    vocabularies: tuple[int, int]
+    vocabularies: tuple[int, int]  # sizes, of source and target
 
     @property
     def split(self) -> str:
-        """`data.split` of every trial."""
-        return str(resolve(self.bases[self.words.archs[0]]).data.split)
+        """The split scheme of every trial."""
+        return str(resolve(self.bases[self.request.archs[0]]).data.split)
 
 
 class Trial(NamedTuple):
@@ -64,146 +65,151 @@ class Trial(NamedTuple):
     arch: str
     number: int  # 1, 2, ... within its architecture
     values: Values
-    tree: Tree  # what it says of the config; the rest are defaults
+    tree: Tree  # the settings that are not defaults
     config: RunConfig
 
 
-class Score(NamedTuple):
-    """A trial that has been made, and what it is judged by."""
+class TrialScore(NamedTuple):
+    """A trial that ended, with its validation results."""
 
     trial: Trial
     path: Path
     status: str
-    exact_match: float  # on the validation split; 0 if it diverged
-    loss: float  # the last on the validation split, in nats a label; infinite if there was none
+    exact_match: float  # 0 if it diverged
+    loss: float  # last validation loss, in nats per target token; infinite if there is none
     parameters: int
     seconds: float
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Smaller is better: exact match, then loss, then the name; what diverged comes last."""
+        """Sort key, best first: exact match, then loss, then name; diverged trials come last."""
         return self.status != "finished", -self.exact_match, self.loss, self.path.name
 
     @property
     def value(self) -> float:
-        """The same as one number, more being better; the loss only parts those of the same exact match."""
+        """The same order as one number, higher is better; the loss only decides between equal exact match."""
         return self.exact_match + 1e-6 / (1 + self.loss) if self.status == "finished" else -1.0
 
 
-class UnequalError(Exception):
-    """Some trials could not be made, so the architectures did not have the same budget."""
+class IncompleteSearchError(Exception):
+    """Some trials failed, so the architectures did not have the same budget."""
 
 
-def search_of(words: Words) -> Search:
-    """`UserError` with every mistake in the words."""
-    if words.trials < 1:
-        raise UserError(f"--trials must be at least 1, but is {words.trials}")
-    if not words.archs:
+def plan_search(request: SearchRequest) -> Search:
+    """Return the validated search; `UserError` with all errors of the request."""
+    if request.trials < 1:
+        raise UserError(f"--trials must be at least 1, but is {request.trials}")
+    if not request.archs:
         raise UserError("--arch must name at least one architecture")
-    for arch in words.archs:
-        models.find(arch)
-    bases = _each(words.archs, lambda arch: _base(words, arch))
-    configs = _each(words.archs, lambda arch: resolve(bases[arch]))
-    for key in ("train.steps", "data", "eval"):
-        _equal(key, configs)
-    match = words.parameters > 0
-    spaces = _each(words.archs, lambda arch: space_of(own(words.searches, arch, words.archs), bases[arch], match))
-    sampler(words.method, {}, words.seed)
-    task = tasks.find(words.task)(configs[words.archs[0]].data)
-    run.scored_splits(task, options.RunOptions(tuning=True))  # refuses one without a validation split
-    source, target = task.vocabulary()
-    return Search(words, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
-
-
-def _equal(key: str, configs: Mapping[str, RunConfig]) -> None:
-    """`UserError` if the architectures do not share this part of the config."""
-    values = {arch: attrgetter(key)(config) for arch, config in configs.items()}
-    if any(value != next(iter(values.values())) for value in values.values()):
-        told = "; ".join(f"{value} ({arch})" for arch, value in values.items())
-        raise UserError(f"{key} must be the same for every architecture, but is {told}: say it by --budget or --set")
-
-
-def _base(words: Words, arch: str) -> Tree:
-    named: Tree = {"task": words.task, "arch": arch, "seed": words.seed}
-    if words.split is not None:
-        named["data"] = {"split": words.split}
-    if words.budget is not None:
-        named["train"] = {"steps": words.budget}
-    given = overrides(own(words.assignments, arch, words.archs))
-    for key in given.keys() & {"task", "arch", "seed", "smoke"}:
-        raise UserError(f"--set can't give '{key}' here: it has an option of its own, or no meaning")
-    return merge(preset_of(words.task, arch, words.preset), given, named)
-
-
-def _each(archs: Sequence[str], work: Callable[[str], T]) -> dict[str, T]:
-    """`work` of every architecture; one `UserError` of all, each mistake once."""
-    done: dict[str, T] = {}
-    problems: dict[str, list[str]] = {}
+    archs = request.archs
     for arch in archs:
-        try:
-            done[arch] = work(arch)
-        except UserError as error:
-            for line in str(error).splitlines():
-                problems.setdefault(line, []).append(arch)
-    if problems:
-        told = (f"{line} ({', '.join(who)})" if len(who) < len(archs) else line for line, who in problems.items())
-        raise UserError("\n".join(told))
-    return done
+        models.find(arch)
+    bases = _for_each(archs, lambda arch: _base(request, arch))
+    configs = _for_each(archs, lambda arch: resolve(bases[arch]))
+    for key in ("train.steps", "data", "eval"):
+        _check_equal(key, configs)
+    match = request.parameters > 0
+    spaces = _for_each(
+        archs, lambda arch: parse_space(for_architecture(request.searches, arch, archs), bases[arch], match)
+    )
+    sampler(request.method, {}, request.seed)  # checks the method
+    task = tasks.find(request.task)(configs[archs[0]].data)
+    scored_splits(task, RunOptions(tuning=True))  # checks that there is a validation split
+    source, target = task.vocabulary()
+    return Search(request, bases, spaces, (len(Vocab(source)), len(Vocab(target))))
 
 
-def make(
-    search: Search, root: Path, study: str, work: Callable[[Sequence[tuple[expand.Cell, Path]]], bool]
-) -> list[Score]:
-    """Makes every trial, in rounds that each method chooses, and scores it; `work` says whether all runs were made.
+def run_search(
+    search: Search, root: Path, study: str, execute: Callable[[Sequence[PlannedRun]], bool]
+) -> list[TrialScore]:
+    """Run every trial and return the scores. `execute` runs trials and returns whether all of them finished.
 
-    Trials that are done already are told to the method again from their records, so the same search goes on where it
-    was. `UnequalError` if a run could not be made.
+    Trials come in rounds whose size the method chooses. The method learns finished trials from their records, so the
+    same search can be resumed. `IncompleteSearchError` if a trial failed.
     """
-    samplers = {arch: sampler(search.words.method, space, search.words.seed) for arch, space in search.spaces.items()}
-    scores: list[Score] = []
-    while left := search.words.trials - len(scores) // len(samplers):
-        trials = _round(search, samplers, search.words.trials - left, left)
-        planned = expand.plan([expand.Cell(trial.config, search.words.preset) for trial in trials], root, study)
-        if not work(list({path: (cell, path) for cell, path in planned}.values())):
-            raise UnequalError
-        found = [score(trial, path) for trial, (_, path) in zip(trials, planned, strict=True)]
+    request = search.request
+    samplers = {arch: sampler(request.method, space, request.seed) for arch, space in search.spaces.items()}
+    scores: list[TrialScore] = []
+    while left := request.trials - len(scores) // len(samplers):
+        trials = _next_round(search, samplers, request.trials - left, left)
+        planned = plan([GridRun(trial.config, request.preset) for trial in trials], root, study)
+        if not execute(list({run.path: run for run in planned}.values())):
+            raise IncompleteSearchError
+        scored = [score(trial, run.path) for trial, run in zip(trials, planned, strict=True)]
         for arch, one in samplers.items():
-            one.tell([each.value for each in found if each.trial.arch == arch])
-        scores += found
+            one.tell([each.value for each in scored if each.trial.arch == arch])
+        scores += scored
     return scores
 
 
-def _round(search: Search, samplers: Mapping[str, Sampler], before: int, left: int) -> list[Trial]:
-    asked = {arch: one.ask(min(left, one.round)) for arch, one in samplers.items()}
-    made = _each(list(asked), lambda arch: [trial_of(search, arch, before + i, v) for i, v in enumerate(asked[arch])])
-    return [trial for several in zip(*made.values(), strict=True) for trial in several]
-
-
-def trial_of(search: Search, arch: str, index: int, values: Values) -> Trial:
-    """The trial with these values; with a wanted number of parameters its widths follow from them."""
-    tree = merge(search.bases[arch], expand.nested({key: value for key, value in values.items() if key != WIDTH}))
+def make_trial(search: Search, arch: str, index: int, values: Values) -> Trial:
+    """Return the trial with these values; its widths are scaled, or matched to a number of parameters."""
+    tree = merge(search.bases[arch], unflatten({key: value for key, value in values.items() if key != WIDTH}))
     config, widths = resolve(tree), {}
-    if search.words.parameters:
-        widths = matched(config, search.vocabularies, search.words.parameters)
+    if search.request.parameters:
+        widths = matched(config, search.vocabularies, search.request.parameters)
     elif WIDTH in values:
         widths = scaled(config, values[WIDTH])
     tree = merge(tree, {"model": widths})
     return Trial(arch, index + 1, values, tree, resolve(tree))
 
 
-def score(trial: Trial, path: Path) -> Score:
-    """What a finished run is judged by; `UserError` if it is no trial, but was scored on test splits too."""
+def score(trial: Trial, path: Path) -> TrialScore:
+    """Return the score of a finished run; `UserError` if it is no trial, or test sets were evaluated."""
     result = read_result(path)
-    if not result.get("tuning") or result["test_reads"]:
-        raise UserError(f"{path} is no trial: it was scored on test splits")
-    parts = [part for part in result.get("splits", {}).values() if part["role"] == "validation"]
-    exact = parts[0]["metrics"]["exact_match"] if parts else 0.0
-    seconds = result.get("train_seconds", 0.0) + result.get("evaluate_seconds", 0.0)
-    return Score(trial, path, result["status"], exact, last_loss(path), result["parameters"], seconds)
+    if not result.tuning or result.test_reads:
+        raise UserError(f"{path} is not a trial: its test sets were evaluated")
+    validation = [scores for scores in result.splits.values() if scores.role == "validation"]
+    exact_match = validation[0].metrics["exact_match"] if validation else 0.0
+    return TrialScore(trial, path, result.status, exact_match, last_loss(path), result.parameters, result.seconds)
 
 
 def last_loss(path: Path) -> float:
-    """A run's last validation loss in nats a label; infinity if it has none, or one that is no number."""
+    """Return the last validation loss of a run in nats per target token; infinity if there is no finite one."""
     with (path / "metrics.csv").open(newline="", encoding="utf-8") as file:
         losses = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "validation_loss"]
     return losses[-1] if losses and math.isfinite(losses[-1]) else math.inf
+
+
+def _next_round(search: Search, samplers: Mapping[str, Sampler], before: int, left: int) -> list[Trial]:
+    values = {arch: one.ask(min(left, one.round_size)) for arch, one in samplers.items()}
+    trials = _for_each(
+        list(values), lambda arch: [make_trial(search, arch, before + i, v) for i, v in enumerate(values[arch])]
+    )
+    return [trial for one_each in zip(*trials.values(), strict=True) for trial in one_each]
+
+
+def _base(request: SearchRequest, arch: str) -> Tree:
+    named: Tree = {"task": request.task, "arch": arch, "seed": request.seed}
+    if request.split is not None:
+        named["data"] = {"split": request.split}
+    if request.budget is not None:
+        named["train"] = {"steps": request.budget}
+    given = overrides(for_architecture(request.assignments, arch, request.archs))
+    for key in given.keys() & {"task", "arch", "seed", "smoke"}:
+        raise UserError(f"--set can't change '{key}' in a search: use its own option, if there is one")
+    return merge(preset_of(request.task, arch, request.preset), given, named)
+
+
+def _check_equal(key: str, configs: Mapping[str, RunConfig]) -> None:
+    """`UserError` if the architectures differ in this part of the config."""
+    values = {arch: attrgetter(key)(config) for arch, config in configs.items()}
+    if any(value != next(iter(values.values())) for value in values.values()):
+        listed = "; ".join(f"{value} ({arch})" for arch, value in values.items())
+        raise UserError(f"{key} must be the same for all architectures, but is {listed}; set it by --budget or --set")
+
+
+def _for_each(archs: Sequence[str], function: Callable[[str], T]) -> dict[str, T]:
+    """Return the function's value for every architecture; one `UserError` of all errors, each once."""
+    values: dict[str, T] = {}
+    problems: dict[str, list[str]] = {}
+    for arch in archs:
+        try:
+            values[arch] = function(arch)
+        except UserError as error:
+            for line in str(error).splitlines():
+                problems.setdefault(line, []).append(arch)
+    if problems:
+        lines = [f"{line} ({', '.join(who)})" if len(who) < len(archs) else line for line, who in problems.items()]
+        raise UserError("\n".join(lines))
+    return values

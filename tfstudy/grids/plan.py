@@ -1,0 +1,58 @@
+"""From the runs of a grid to their folders: data are built and models are checked before anything starts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import tasks
+from tasks.base import Task, fingerprint
+from tasks.errors import UserError
+from tfstudy.config.schema import RunConfig
+from tfstudy.experiment.versions import declared_versions
+from tfstudy.grids.expand import GridRun
+from tfstudy.runs.identity import Identity, identify
+from tfstudy.runs.writer import run_folder
+
+
+class PlannedRun(NamedTuple):
+    """A run with its folder, which may not exist yet."""
+
+    config: RunConfig
+    preset: str
+    path: Path
+    identity: Identity
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has its result."""
+        return (self.path / "result.json").exists()
+
+
+def plan(runs: Sequence[GridRun], root: Path, study: str) -> list[PlannedRun]:
+    """Return every run with its folder in `root/study`; `UserError` with the errors of all runs.
+
+    Data are built once for all runs that share them; a model is checked once for all its seeds.
+    """
+    from tfstudy.experiment.prepare import check
+
+    data: dict[str, tuple[Task, str]] = {}  # a task and the fingerprint of its data
+    errors: dict[str, str] = {}  # of each config without its seed; empty if it is valid
+    planned = []
+    for config, preset in runs:
+        data_key = f"{config.task} {config.data.model_dump_json()}"
+        experiment = config.model_copy(update={"seed": 0}).model_dump_json()
+        try:
+            if data_key not in data:
+                task = tasks.find(config.task)(config.data)
+                data[data_key] = task, fingerprint(task)
+            if experiment not in errors:
+                errors[experiment] = ""
+                check(config, data[data_key][0])
+        except UserError as error:
+            errors[experiment] = str(error)
+        if not errors.get(experiment):
+            identity = identify(config, data[data_key][1], declared_versions(config.task, config.arch))
+            planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity))
+    if problems := list(dict.fromkeys(text for text in errors.values() if text)):
+        raise UserError("\n".join(problems))
+    return planned

@@ -1,0 +1,186 @@
+"""The specification of a grid: a base configuration, axes to vary, seeds, exclusions and named sizes.
+
+It is a mapping, such as a file of `configs/grids/`:
+
+    about: what the grid is for
+    base: {task: scan, train: {steps: 3000}}           settings that all runs share
+    axes:                                              one run for every combination of these values
+      data.split: [length, addprim_jump]
+      arch: [transformer, lstm, cnn]
+      train.learning_rate: {from: 1.0e-4, to: 1.0e-2, count: 3, scale: log}
+      data: [{length: 22}, {length: 40}]               a value may be a section
+    per:                                               settings and axes of the runs that match `when`
+      - when: {arch: lstm}
+        base: {train: {learning_rate: 2.0e-3}}
+        axes: {model.attention: [additive, general]}
+    exclude: [{arch: cnn, data.split: length}]         combinations to leave out
+    seeds: 0-4                                         or a number, or a list
+    smoke: false                                       true: every run is a quick check, kept out of the results
+    tiers: {quick: {seeds: 0}}                         what `--tier quick` changes
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tasks.errors import UserError, one_of
+from tfstudy.config.files import configs, read_yaml
+from tfstudy.config.resolve import overrides
+from tfstudy.config.trees import Tree, flatten, merge
+
+KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
+PER_KEYS = ("when", "base", "axes")
+RANGE_KEYS = ("from", "to", "step", "count", "scale")
+MAX_RUNS = 1_000_000
+
+
+def grid_names() -> list[str]:
+    """Return the names of the grids in `configs/grids/`."""
+    return sorted(path.stem for path in (configs() / "grids").glob("*.yaml"))
+
+
+def read_grid(name: str) -> Tree:
+    """Return the grid of `configs/grids/` with this name, or the one in this YAML file."""
+    path = Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        path = configs() / "grids" / f"{one_of('grid', name, grid_names())}.yaml"
+    return validated(read_yaml(path))
+
+
+def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] = {}, set_: Sequence[str] = ()) -> Tree:
+    """Return a named grid (without a name, an empty one) at a tier, with the axes and seeds of the command line.
+
+    `axes` maps a key to its values, separated by commas; `set_` holds `KEY=VALUE,...`. Both replace the grid's axes.
+    """
+    given = {key: [word.strip() for word in text.split(",")] for key, text in axes.items() if text is not None}
+    given |= parse_axes(set_)
+    seeds = given.pop("seed", None)
+    return with_axes(with_tier(read_grid(name) if name else {}, tier), given, seeds)
+
+
+def validated(grid: Tree) -> Tree:
+    """Return the grid; `UserError` with every part that has a wrong name or type."""
+    if problems := list(dict.fromkeys(_problems(grid))):
+        raise UserError("\n".join(problems))
+    return grid
+
+
+def with_tier(grid: Tree, name: str) -> Tree:
+    """Return the grid with the changes of one of its tiers; unchanged without a name."""
+    tiers = grid.get("tiers") or {}
+    own = {key: value for key, value in grid.items() if key != "tiers"}
+    return validated(merge(own, tiers[one_of("tier", name, tiers)] or {})) if name else own
+
+
+def with_axes(grid: Tree, axes: Mapping[str, Sequence[Any]], seeds: Any = None) -> Tree:
+    """Return the grid with these axes, and these seeds if given, in place of its own."""
+
+    def others(section: Tree) -> Tree:
+        return {key: values for key, values in (section.get("axes") or {}).items() if key not in axes}
+
+    per = [{**part, "axes": others(part)} for part in grid.get("per") or []]
+    return {**grid, "axes": {**others(grid), **axes}, "per": per, **({} if seeds is None else {"seeds": seeds})}
+
+
+def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
+    """Return `["train.learning_rate=1e-3,3e-4"]` as axes; commas within brackets do not separate values."""
+    axes: dict[str, list[Any]] = {}
+    for text in assignments:
+        overrides([text])  # rejects text that is not KEY=VALUE
+        key, _, value = text.partition("=")
+        listed = flatten(overrides([f"{key}=[{value}]"]))[key]
+        axes[key] = listed if isinstance(listed, list) and listed else [value]
+    return axes
+
+
+def parse_seeds(seeds: Any) -> list[int]:
+    """Return the seeds of `3`, `0-4`, `0,2,5-7` or a list of these, each once."""
+    parts = seeds if isinstance(seeds, list) else str(seeds).split(",")
+    found = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", str(part)) for part in parts]
+    ranges = [(int(match[1]), int(match[2] or match[1])) for match in found if match]
+    check_size(sum(max(0, last - first) for first, last in ranges))
+    numbers = dict.fromkeys(seed for first, last in ranges for seed in range(first, last + 1))
+    if not all(found) or not numbers:
+        raise UserError(f"seeds must be such as 0-4 or 0,1,5, but are '{seeds}'")
+    return list(numbers)
+
+
+def axis_values(key: str, axis: Any) -> list[Any]:
+    """Return the values of an axis: a list as it is; a range of numbers with both ends included."""
+    if isinstance(axis, list):
+        return axis
+    if not isinstance(axis, dict) or not {"from", "to"} <= axis.keys() or axis.keys() - set(RANGE_KEYS):
+        raise UserError(f"axis '{key}' must be a list or {{from, to, step or count, scale}}, but is '{axis}'")
+    one_of("scale", str(axis.get("scale", "linear")), ("linear", "log"), f"axis '{key}'")
+    low, high, log = axis["from"], axis["to"], axis.get("scale") == "log"
+    numbers = [low, high, axis.get("step", 1), axis.get("count", 2)]
+    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
+        raise UserError(f"axis '{key}' must range over numbers (such as 1.0e-3, with a point), but is '{axis}'")
+    if log and not 0 < low <= high:
+        raise UserError(f"axis '{key}' must have 0 < from <= to on a log scale, but is '{axis}'")
+    if "count" in axis:
+        if int(axis["count"]) < 2:
+            raise UserError(f"axis '{key}' must have a count of at least 2, but is '{axis}'")
+        return _spaced(low, high, int(axis["count"]), log)
+    step = axis.get("step", 1)
+    if step <= 0 or log:
+        raise UserError(f"axis '{key}' must have a step above 0, or a count on a log scale, but is '{axis}'")
+    return _stepped(low, high, step)
+
+
+def check_size(count: int) -> None:
+    """`UserError` for more runs than a grid may have."""
+    if count > MAX_RUNS:
+        raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {count:,}")
+
+
+def _spaced(low: float, high: float, count: int, log: bool) -> list[float]:
+    check_size(count)
+    shares = [i / (count - 1) for i in range(count)]
+    numbers = [low * (high / low) ** share if log else low + (high - low) * share for share in shares]
+    rounded = [float(f"{number:.6g}") for number in numbers]
+    return [round(number) for number in rounded] if isinstance(low, int) and isinstance(high, int) else rounded
+
+
+def _stepped(low: float, high: float, step: float) -> list[float]:
+    check_size(int((high - low) / step))
+    numbers = [low + i * step for i in range(int((high - low) / step + 1e-9) + 1)]
+    whole = isinstance(low, int) and isinstance(step, int)
+    return numbers if whole else [float(f"{number:.6g}") for number in numbers]
+
+
+def _problems(grid: Tree) -> Iterator[str]:
+    yield from _unknown(grid, KEYS, "the grid")
+    for key in ("base", "axes", "tiers"):
+        yield from _not_mapping(key, grid.get(key) or {})
+    for key in ("per", "exclude"):
+        parts = grid.get(key) or []
+        if not isinstance(parts, list):
+            yield f"'{key}' must be a list, but is '{parts}'"
+            continue
+        for part in parts:
+            yield from _not_mapping(key, part)
+    for part in (part for part in _list(grid.get("per")) if isinstance(part, dict)):
+        yield from _unknown(part, PER_KEYS, "per")
+        for key in part:
+            yield from _not_mapping(str(key), part[key] or {})
+    tiers = grid.get("tiers")
+    for name, part in (tiers if isinstance(tiers, dict) else {}).items():
+        yield from _not_mapping(f"tiers.{name}", part or {})
+
+
+def _unknown(section: Tree, allowed: Sequence[str], where: str) -> Iterator[str]:
+    for key in section:
+        try:
+            one_of("key", str(key), allowed, where)
+        except UserError as error:
+            yield str(error)
+
+
+def _not_mapping(name: str, value: Any) -> Iterable[str]:
+    return [] if isinstance(value, dict) else [f"'{name}' must be keys with values, but is '{value}'"]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

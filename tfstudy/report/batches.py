@@ -1,0 +1,106 @@
+"""Run grids and retries in batches of jobs, with their progress on the terminal."""
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+from tfstudy.config.trees import Tree
+from tfstudy.launchers import ExecutorSettings
+from tfstudy.launchers.batch import Batch, grid_batch, running
+from tfstudy.launchers.job_list import copy_finished, estimates, save_plan
+from tfstudy.launchers.retry import retry_jobs
+from tfstudy.launchers.supervisor import FINISHED, PENDING, supervise
+from tfstudy.report.grid_progress import Progress
+from tfstudy.report.status import duration
+from tfstudy.runs.progress import FAILED, INTERRUPTED, study_runs
+
+
+def run_grid(
+    grid: Tree,
+    study: Path,
+    settings: ExecutorSettings,
+    launcher: str = "local",
+    smoke: bool = False,
+    shard: str = "",
+    fail_fast: bool = False,
+) -> int:
+    """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
+    with grid_batch(grid, study, settings, launcher, smoke, shard) as batch:
+        save_plan(batch.jobs)
+        if copied := copy_finished(batch.pending):
+            print(f"{len(copied)} finished runs copied from other studies of {study.parent}", flush=True)
+        return run_batch(batch, fail_fast)
+
+
+def preview_grid(
+    grid: Tree, study: Path, settings: ExecutorSettings, launcher: str = "local", smoke: bool = False, shard: str = ""
+) -> list[str]:
+    """Return what `run_grid` would run, in lines. This starts no cluster: for Ray the times are for this machine."""
+    with grid_batch(grid, study, settings, "local" if launcher == "ray" else launcher, smoke, shard) as batch:
+        return forecast(batch)
+
+
+def run_batch(batch: Batch, fail_fast: bool = False) -> int:
+    """Run the pending jobs and print how it went; return 1 if a run failed, otherwise 0."""
+    pending, study = batch.pending, f" ({batch.jobs[0].study})" if batch.jobs else ""
+    finished = len(batch.jobs) - len(pending)
+    print(f"{len(pending)} runs to start, {finished} already finished{study}; {batch.executor.describe()}", flush=True)
+    print("".join(f"{line}\n" for line in outdated_lines(batch)), end="", flush=True)
+    with Progress(batch) as progress:
+        summary = supervise(pending, batch.executor, progress, fail_fast)
+    for path, reason in summary.failed.items():
+        print(f"failed: {path}: {reason}", file=sys.stderr)
+    if summary.unfinished:
+        print(f"stopped after a failure: {len(summary.unfinished)} runs are unfinished", file=sys.stderr)
+    return 1 if summary.failed else 0
+
+
+def forecast(batch: Batch) -> list[str]:
+    """Return a line for each run of a batch, then how long the pending ones will take."""
+    lines = []
+    for job in batch.jobs:
+        cost = f"about {duration(batch.seconds[job.path])}" if job.path in batch.seconds else ""
+        lines.append(f"{FINISHED if job.finished else PENDING:8} {cost:16} {job.name}")
+    pending, parallel = batch.pending, batch.executor.max_parallel
+    known = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
+    lines += [f"{len(batch.jobs)} runs, {len(batch.jobs) - len(pending)} finished", *outdated_lines(batch)]
+    if known:
+        total = max(max(known), sum(known) / parallel) * len(pending) / len(known)
+        unknown = len(pending) - len(known)
+        note = f"; {unknown} runs without an estimate are counted like the others" if unknown else ""
+        estimate = f"about {duration(total)} for {len(pending)} runs, {parallel} in parallel"
+        lines.append(f"{estimate} (estimated from finished runs{note})")
+    elif pending:
+        lines.append("no estimate: no similar run has finished yet")
+    return lines
+
+
+def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, fail_fast: bool = False) -> int:
+    """Retry the failed and interrupted runs of a study on this machine; return 1 if one failed or was skipped.
+
+    With `dry_run`, print them and run nothing.
+    """
+    broken = [run for run in study_runs(study) if run.state in (FAILED, INTERRUPTED)]
+    if not broken:
+        print(f"{study}: no failed or interrupted runs")
+        return 0
+    jobs, skipped = retry_jobs(broken, study.parent, study.name, settings.options)
+    for name, reason in skipped.items():
+        print(f"skipped: {name}: {reason}")
+    paths = {Path(job.path) for job in jobs}
+    for run in (run for run in broken if run.path in paths):
+        print(f"retry:   {run.name}: {run.reason or f'interrupted after step {run.step} of {run.steps}'}")
+    if dry_run or not jobs:
+        return int(bool(skipped))
+    with running("local", settings) as executor:
+        jobs = [job._replace(threads=executor.threads) for job in jobs]
+        return run_batch(Batch(executor, jobs, estimates(jobs)), fail_fast) or int(bool(skipped))
+
+
+def outdated_lines(batch: Batch) -> list[str]:
+    """Return a line for each reason why finished runs of the grid are outdated, and what happens to them."""
+    reasons = Counter("; ".join(reasons) for reasons in batch.outdated.values())
+    return [
+        f"{count} finished runs are outdated: {reason}; they are kept, and the grid runs them again beside them"
+        for reason, count in reasons.items()
+    ]
