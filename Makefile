@@ -1,4 +1,4 @@
-# The manual of the project: `make scan` runs the main job, `make test` the tests. Both install what they need.
+# Run `make help` for the list of targets. Each target installs what it needs.
 PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/installed
@@ -7,16 +7,16 @@ FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist wo
 .PHONY: help scan test check slow engines bench scan-first tasks-first clean
 
 help:
-	@echo "make scan        train and evaluate a Transformer on SCAN simple (some minutes on a laptop's CPU)"
+	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
 	@echo "make test        the fast tests"
 	@echo "make check       ruff, mypy and the fast tests, as in CI"
-	@echo "make slow        the tests that take minutes"
-	@echo "make engines     grids on a Ray and a Slurm of two nodes, which are set up here and removed (minutes; Slurm: Debian, root)"
-	@echo "make bench       every benchmark, as ratios against a baseline"
-	@echo "make scan-first  the runs of results/scan-first; SCAN=DIR names a copy of the SCAN repository (an hour)"
-	@echo "make tasks-first the runs of results/tasks-first; MULTI30K=DIR names a copy of the corpus (an hour)"
+	@echo "make slow        the slow tests (minutes)"
+	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
+	@echo "make bench       every benchmark, as ratios to a baseline"
+	@echo "make scan-first  rerun results/scan-first; SCAN=DIR is a copy of the SCAN repository (one hour)"
+	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
 
-# torch comes first and by its exact version: whatever asks for it later is then satisfied with this build.
+# Install torch first, in its exact version: packages that depend on it then use this build.
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"

@@ -1,4 +1,4 @@
-"""What the benchmarks share: arguments, the preset made real, ways measured in turn, and the table of them."""
+"""What the benchmarks share: arguments, a prepared preset, alternating measurements and their table."""
 
 import argparse
 import resource
@@ -17,31 +17,31 @@ from tfstudy.config.trees import merge
 from tfstudy.experiment.prepare import Prepared, prepare
 from tfstudy.training.fit import quiet
 
-Measured = dict[str, list[float]]  # of each way, a figure for every round
+Measurements = dict[str, list[float]]  # by method, one for each round
 
 
 class Clock:
-    """What times are read from."""
+    """Which time is measured: wall-clock time, or CPU time."""
 
     cpu = False
 
 
 def now() -> float:
-    """Seconds by the clock on the wall, or of work by this process and its ended children if that was asked for."""
+    """Return the wall-clock time, or with `--cpu` the CPU seconds of this process and its finished children."""
     if not Clock.cpu:
         return time.perf_counter()
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def arguments(about: str | None, archs: bool = True) -> argparse.Namespace:
-    """The command line of every benchmark: `threads`, `cpu`, `quick` and, with `archs`, `arch` (a list)."""
-    parser = argparse.ArgumentParser(description=about)
+def arguments(description: str | None, archs: bool = True) -> argparse.Namespace:
+    """Parse the command line of a benchmark: `threads`, `cpu`, `quick` and, with `archs`, `arch` (a list)."""
+    parser = argparse.ArgumentParser(description=description)
     if archs:
-        parser.add_argument("--arch", action="append", choices=models.names(), help="again for more; all by default")
-    parser.add_argument("--threads", type=int, default=0, help="of torch; 0 leaves its own choice")
-    parser.add_argument("--cpu", action="store_true", help="time of the processor: for a busy machine, with one thread")
-    parser.add_argument("--quick", action="store_true", help="few and short rounds: shows that it works")
+        parser.add_argument("--arch", action="append", choices=models.names(), help="repeatable; default: all")
+    parser.add_argument("--threads", type=int, default=0, help="threads of torch (0: torch's default)")
+    parser.add_argument("--cpu", action="store_true", help="measure CPU time, for a busy machine; use with --threads 1")
+    parser.add_argument("--quick", action="store_true", help="a few short rounds, to check that it works")
     chosen = parser.parse_args()
     if archs:
         chosen.arch = chosen.arch or models.names()
@@ -54,39 +54,39 @@ def arguments(about: str | None, archs: bool = True) -> argparse.Namespace:
 
 
 def scan(arch: str, **train: Any) -> Prepared:
-    """The default preset of SCAN simple for `arch`, with these changes to its section `train`."""
+    """Prepare the default preset of SCAN simple for `arch`, with these changes to its section `train`."""
     tree = {"task": "scan", "arch": arch, "data": {"split": "simple"}}
     return prepare(resolve(merge(tree, preset("scan", arch), {"train": train})))
 
 
-def alternate(ways: Mapping[str, Callable[[], float]], rounds: int) -> Measured:
-    """What each way returns, round by round: A B C A B C ..., so that a busy machine slows all of them alike."""
-    out: Measured = {name: [] for name in ways}
+def alternate(methods: Mapping[str, Callable[[], float]], rounds: int) -> Measurements:
+    """Return the measurements of each method, in turn (A B C A B C ...) so that load affects all of them equally."""
+    measurements: Measurements = {name: [] for name in methods}
     for _ in range(rounds):
-        for name, way in ways.items():
-            out[name].append(way())
-    return out
+        for name, measure in methods.items():
+            measurements[name].append(measure())
+    return measurements
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long one call takes."""
-    began = now()
+    """Return the time of one call."""
+    start = now()
     work()
-    return now() - began
+    return now() - start
 
 
 def ratios(measured: Sequence[float], baseline: Sequence[float]) -> list[float]:
-    """One way's figures over another's, pair by pair."""
+    """Return the ratio of each pair of measurements."""
     return [a / b for a, b in zip(measured, baseline, strict=True)]
 
 
-def table(title: str, unit: str, measured: Measured, baseline: str, faster: bool = False) -> None:
-    """Prints every way's median and its ratio to `baseline`: the median of the pairs, their least and greatest.
+def table(title: str, unit: str, measurements: Measurements, baseline: str, faster: bool = False) -> None:
+    """Print the median of each method, and the median, minimum and maximum of its ratio to `baseline` over the rounds.
 
-    With `faster` the figures are times and the ratio says how many times faster a way is than the baseline.
+    With `faster` the measurements are times, and the ratio is the speed-up over the baseline.
     """
-    print(f"\n{title}\n  {'':<28}{unit:>18}{'ratio':>10}{'least':>10}{'greatest':>10}")
-    for name, figures in measured.items():
-        pairs = ratios(measured[baseline], figures) if faster else ratios(figures, measured[baseline])
+    print(f"\n{title}\n  {'':<28}{unit:>18}{'ratio':>10}{'min':>10}{'max':>10}")
+    for name, own in measurements.items():
+        pairs = ratios(measurements[baseline], own) if faster else ratios(own, measurements[baseline])
         numbers = f"{statistics.median(pairs):>10.2f}{min(pairs):>10.2f}{max(pairs):>10.2f}"
-        print(f"  {name:<28}{statistics.median(figures):>18,.2f}{numbers}", flush=True)
+        print(f"  {name:<28}{statistics.median(own):>18,.2f}{numbers}", flush=True)

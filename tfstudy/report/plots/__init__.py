@@ -1,85 +1,62 @@
-"""Pictures of a study's records, a kind a function: rows in, a picture out."""
+"""Plots of a study's records. Each kind is the module of its name; matplotlib is imported when one is drawn."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tasks.errors import UserError, one_of
-from tfstudy.analysis.collection import Study, read_finished
-from tfstudy.analysis.conditions import Condition, conditions
-from tfstudy.report.plots.differences import differences
-from tfstudy.report.plots.error_kinds import errors
-from tfstudy.report.plots.layout import ENDINGS, Picture, content, save, theme
-from tfstudy.report.plots.learning import learning
-from tfstudy.report.plots.lengths import length
-from tfstudy.report.plots.operands import operands
-from tfstudy.report.plots.sizes import data, scaling
-from tfstudy.report.plots.slices import slices, tags
-from tfstudy.report.plots.splits import split
+from tfstudy.analysis.collection import Study, read_finished_runs
+from tfstudy.analysis.conditions import conditions
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["KINDS", "Picture", "draw", "figures", "picture", "svg"]
+    from tfstudy.report.plots.layout import Plot
 
 SLICES = "slices"
-KINDS: dict[str, Callable[[Sequence[Condition]], Picture]] = {
-    "split": split,
-    "length": length,
-    "learning": learning,
-    "operands": operands,
-    "data": data,
-    "scaling": scaling,
-    "differences": differences,
-    "errors": errors,
-}
+KINDS = ("split", "length", "learning", "operands", "data", "scaling", "differences", "errors", SLICES)
+FILE_TYPES = (".png", ".svg", ".pdf")
 
 
-def draw(root: Path, kind: str, out: Path, tag: str = "") -> None:
-    """Writes a picture of the study of a folder; `UserError` before anything is written if that can't be."""
-    one_of("--kind", kind, (*KINDS, SLICES))
-    one_of("--out's ending", out.suffix.lower(), ENDINGS)
+def save_plot(root: Path, kind: str, out: Path, tag: str = "") -> None:
+    """Plot the study in a folder; `UserError`, before anything is written, if that is not possible."""
+    one_of("kind of plot", kind, KINDS)
+    one_of("file type", out.suffix.lower(), FILE_TYPES)
     if tag and kind != SLICES:
-        raise UserError(f"--tag goes with --kind {SLICES} alone, but the kind is '{kind}'")
-    save(picture(read_finished(root), kind, tag).draw(), out)
+        raise UserError(f"--tag is only valid with --kind {SLICES}, not with --kind {kind}")
+    make_plot(read_finished_runs(root), kind, tag).save(out)
 
 
-def picture(study: Study, kind: str, tag: str = "") -> Picture:
-    """The picture of this kind, `slices` by a tag; `UserError` if these records do not have what it shows."""
-    if kind != SLICES:
-        return themed(KINDS[kind](conditions(study.runs)))
-    known = tags(conditions(study.runs))
-    if not known:
-        raise UserError("these runs were not measured by any tag, so there are no slices")
-    return themed(slices(conditions(study.runs, one_of("--tag", tag, known)), tag))
+def make_plot(study: Study, kind: str, tag: str = "") -> "Plot":
+    """Return the plot of this kind, for `slices` by a tag; `UserError` if these records lack the data for it."""
+    from tfstudy.report.plots.layout import theme
 
-
-def figures(study: Study) -> Iterator[Picture]:
-    """Every picture that these records support: its name, a function that draws it, and its alt text."""
     found = conditions(study.runs)
-    names = set()
-    for kind in KINDS.values():
+    if kind == SLICES:
+        known = tags(study)
+        if not known:
+            raise UserError("no run was evaluated by a tag, so there are no slices")
+        found = conditions(study.runs, one_of("tag", tag, known))
+    with theme():
+        plot: Plot = import_module(f"tfstudy.report.plots.{kind}").plot(found)
+        return plot
+
+
+def all_plots(study: Study) -> Iterator["Plot"]:
+    """Yield every plot for which these records have the data."""
+    drawn = set()
+    for kind in KINDS[:-1]:
         try:
-            one = kind(found)
-        except UserError:  # they do not have what it shows
+            plot = make_plot(study, kind)
+        except UserError:  # the data are missing
             continue
-        names.add(one.name)
-        yield themed(one)
-    for tag in tags(found):
-        if tag not in names:  # by length there are curves
-            yield themed(slices(conditions(study.runs, tag), tag))
+        drawn.add(plot.name)
+        yield plot
+    for tag in tags(study):
+        if tag not in drawn:  # a length plot shows more than slices by length
+            yield make_plot(study, SLICES, tag)
 
 
-def themed(one: Picture) -> Picture:
-    """The same picture, drawn in our style."""
-
-    def drawn() -> "Figure":
-        with theme():
-            return one.draw()
-
-    return one._replace(draw=drawn)
-
-
-def svg(one: Picture) -> str:
-    """A picture as the text of an SVG file, its ids unlike those of other pictures of the same page."""
-    return content(one.draw(), ".svg", one.name).decode()
+def tags(study: Study) -> list[str]:
+    """Return the tags by which the test sets of these runs can be sliced."""
+    scores = (part for run in study.runs for part in run.result.splits.values() if part.role == "test" and part.n)
+    return sorted({tag for part in scores for tag in part.slices})

@@ -1,4 +1,4 @@
-"""How all pictures are laid out: sizes, panels, legends, names; and how a picture becomes a file."""
+"""The layout that all plots share: panels in rows, labelled rows under headings, a legend on the right, one theme."""
 
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,183 +6,231 @@ from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import matplotlib as mpl
+import matplotlib.style
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.metrics import NAMES
-from tfstudy.report.plots.series_style import Look, looks_of
-from tfstudy.runs.files import write_whole
+from tfstudy.analysis.conditions import Condition, test_set_label
+from tfstudy.analysis.intervals import interval
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.report.plots.series_style import SeriesStyle, Styles, condition_styles
+from tfstudy.runs.files import write_atomically
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
+LETTER, LINE, HEADING = 0.068, 0.15, 0.26  # inches of a letter, of a line of text, of a heading above rows
+MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
+MAX_ROWS = 45  # in a column of rows, up to three columns
 
-ENDINGS = (".png", ".svg", ".pdf")
-PERCENT = (-3.0, 103.0)  # the ends of an axis of shares
-LARGEST = 60_000  # pixels; matplotlib draws no more than 65,536
-WRAP = 34  # letters in a line of a legend
+Groups = Mapping[str, Sequence[Condition]]  # by heading
 
 
-class Picture(NamedTuple):
-    """What can be drawn of some records, and a sentence for those who can't see it."""
+class Plot(NamedTuple):
+    """A figure, its name and the text for readers who cannot see it."""
 
     name: str
-    draw: "Callable[[], Figure]"
+    figure: Figure
     alt: str
+
+    def encode(self, file_type: str, salt: str = "tfstudy") -> bytes:
+        """Return the plot as a file; the same records give the same bytes.
+
+        `salt` determines the ids within an SVG, so that plots on one page can have different ids.
+        """
+        buffer = io.BytesIO()
+        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file_type)
+        dpi = min(160, MAX_PIXELS / max(self.figure.get_size_inches()))
+        with theme(), mpl.rc_context({"svg.hashsalt": salt}):
+            self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=undated)
+        return buffer.getvalue()
+
+    def svg(self) -> str:
+        """Return the plot as the text of an SVG file, with ids unlike those of other plots."""
+        return self.encode(".svg", self.name).decode()
+
+    def save(self, path: Path) -> None:
+        """Write the plot in the format of the path's suffix; `UserError` if the file cannot be written."""
+        try:
+            write_atomically(path, self.encode(path.suffix.lower()))
+        except OSError as error:
+            raise UserError(f"cannot write {path}: {error.strerror}") from None
 
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """What holds while a picture is drawn and written, whatever the user's own settings of matplotlib are."""
-    import seaborn as sns
-    from matplotlib import style
-
+    """Draw and save in our style, whatever the user's own matplotlib settings are."""
     ours = {"font.family": "DejaVu Sans", "svg.hashsalt": "tfstudy", "axes.titlesize": 9, "figure.titlesize": 10}
     ours |= {"legend.frameon": False, "grid.color": "0.88", "grid.linewidth": 0.7, "axes.edgecolor": "0.75"}
-    with style.context(["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]):
+    with matplotlib.style.context(["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]):
         yield
 
 
-def canvas(width: float, height: float, title: str) -> "Figure":
-    """An empty picture, in inches."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    layout = ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07)
-    figure = Figure(figsize=(max(width, 0.085 * len(title)), height), layout=layout)
-    figure.suptitle(title, x=0.01, ha="left")
-    return figure
-
-
 def panels(
-    count: int, title: str, names: Iterable[str] = (), size: tuple[float, float] = (2.9, 2.2), columns: int = 3
-) -> "tuple[Figure, list[Axes]]":
-    """A picture of so many panels of `size` inches, one alone larger, with room for a legend of these names."""
-    across = 2 if count == 4 and columns > 2 else min(columns, count)
-    down = ceil(count / across)
-    scale = 1.35 if count == 1 else 1.0
-    figure = canvas(across * scale * size[0] + beside(names), down * scale * size[1] + 0.4, title)
-    found = list(figure.subplots(down, across, squeeze=False).flat)
-    for axes in found[count:]:
-        axes.remove()
-    return figure, found[:count]
+    title: str, count: int, size: tuple[float, float] = (2.9, 2.2), columns: int = 3, legend: Sequence[Any] = ()
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its equal panels of `size` inches, a single one enlarged, with these handles as legend."""
+    width, height = (1.35 * side if count == 1 else side for side in size)
+    return uneven_panels(title, [height] * count, width, 2 if count == 4 and columns == 3 else columns, legend)
 
 
-def name_axes(panels: "Sequence[Axes]", x: str, y: str) -> None:
-    """Names the axes below the lowest and left of the first panels of a grid that is filled row by row."""
-    for number, axes in enumerate(panels):
-        spec = axes.get_subplotspec()
-        if spec and number + spec.get_gridspec().ncols >= len(panels):
-            axes.set_xlabel(x)
-        if spec and spec.is_first_col():
-            axes.set_ylabel(y)
+def uneven_panels(
+    title: str, heights: Sequence[float], width: float, columns: int, legend: Sequence[Any]
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, a height in inches for each, filled row by row."""
+    columns = min(columns, len(heights))
+    rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
+    labels = [handle.get_label().splitlines() for handle in legend]
+    legend_width = 0.6 + LETTER * max(len(line) for label in labels for line in label) if labels else 0.0
+    legend_height = 0.3 + sum(0.155 * len(label) + 0.065 for label in labels)
+    total = max(columns * width + legend_width, 0.085 * len(title)), max(sum(rows) + 0.4, legend_height)
+    figure = Figure(figsize=total, layout=ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07))
+    figure.suptitle(title, x=0.01, ha="left")
+    axes = list(figure.subplots(len(rows), columns, squeeze=False, height_ratios=rows).flat)
+    for unused in axes[len(heights) :]:
+        unused.remove()
+    if legend:
+        figure.legend(handles=legend, loc="outside right upper", handlelength=2.6)
+    return figure, axes[: len(heights)]
 
 
-def beside(names: Iterable[str]) -> float:
-    """The inches that a legend of these names takes beside the panels."""
-    widths = [len(line) for name in names for line in wrapped(name).splitlines()]
-    return 0.6 + 0.068 * max(widths) if widths else 0.0
+def row_panels(
+    title: str, columns: Sequence[Mapping[str, Sequence[str]]], width: float, legend: Sequence[Any]
+) -> tuple[Figure, list[tuple[Axes, list[float]]]]:
+    """Return a figure and its panels, each with the y positions of its rows.
+
+    A column maps headings to the labels of the rows below them; `width` is that of a panel without its labels.
+    """
+    lines = [line for column in columns for labels in column.values() for label in labels for line in label.split("\n")]
+    height = max(sum(HEADING + sum(map(_row_height, labels)) for labels in column.values()) for column in columns)
+    width += LETTER * max(map(len, lines))
+    figure, axes = uneven_panels(title, [height + 0.6] * len(columns), width, len(columns), legend)
+    return figure, [(one, _place_rows(one, column, height)) for one, column in zip(axes, columns, strict=True)]
 
 
-def legend(figure: "Figure", shown: Mapping[str, Look], more: Sequence[Any] = (), kind: str = "points") -> None:
-    """Beside the panels: the series, as points, lines or bars, and further handles."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    handles: list[Any] = []
-    for name, look in shown.items():
-        if kind == "bars":
-            handles.append(Patch(label=wrapped(name), **painted(look)))
-        else:
-            point = Line2D([], [], color=look.colour, marker=look.marker, markersize=5, label=wrapped(name))
-            point.set_linestyle(look.line if kind == "lines" else "none")
-            handles.append(point)
-    handles += more
-    lines = sum(handle.get_label().count("\n") + 1 for handle in handles)
-    width, height = figure.get_size_inches()
-    figure.set_size_inches(width, max(height, 0.155 * lines + 0.065 * len(handles) + 0.3))  # nothing of it is cut off
-    figure.legend(handles=handles, loc="outside right upper", handlelength=2.6)
+def _place_rows(axes: Axes, groups: Mapping[str, Sequence[str]], height: float) -> list[float]:
+    """Draw the headings and labels; return the positions of the rows in inches from the top of the panel."""
+    top, levels = 0.0, []
+    style: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "weight": "bold", "size": 8}
+    for heading, labels in groups.items():
+        axes.axhline(top, color="0.85", lw=0.8)
+        axes.text(0, top + 0.16, f" {heading}", **style)
+        top += HEADING
+        for label in labels:
+            levels.append(top + _row_height(label) / 2)
+            top += _row_height(label)
+    axes.set_yticks(levels, [label for labels in groups.values() for label in labels])
+    axes.set_ylim(height, 0)
+    axes.grid(visible=False, axis="y")
+    return levels
 
 
-def painted(look: Look) -> dict[str, Any]:
-    """The options of a bar."""
-    return {"facecolor": look.colour, "hatch": look.hatch, "edgecolor": "white", "linewidth": 0.4}
+def _row_height(label: str) -> float:
+    return 0.06 + LINE * (label.count("\n") + 1)
 
 
-def wrapped(name: str) -> str:
-    """A row's label in lines of a legend."""
-    return fill(plain(name), WRAP, break_long_words=False, break_on_hyphens=False)
+def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
+    """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
+    for number, one in enumerate(axes):
+        spec = one.get_subplotspec()
+        assert spec is not None
+        one.set_xlabel(x if number + spec.get_gridspec().ncols >= len(axes) else "")
+        one.set_ylabel(fill(y, 26) if spec.is_first_col() else "")
 
 
-def plain(name: str) -> str:
-    """A row's label without the name of the default preset, which says nothing beside settings."""
-    return name.replace(" default ", " ")
+def draw_curve(
+    axes: Axes, points: Mapping[int, Sequence[float]], style: SeriesStyle, percent: bool, width: float = 1.3
+) -> None:
+    """Draw the mean over seeds at each x and, where there are several seeds, a band for its 95 % interval.
+
+    Seaborn computes both on the scale of the y axis, so on a logarithmic axis the mean is the geometric mean.
+    """
+
+    def ends(values: Sequence[float]) -> tuple[float, float]:
+        found = interval(values)
+        return (max(0.0, found.low), min(100.0, found.high)) if percent else (found.low, found.high)
+
+    sns.lineplot(
+        x=[x for x, values in points.items() for _ in values], y=[y for values in points.values() for y in values],
+        ax=axes, errorbar=ends, err_kws={"alpha": 0.18, "lw": 0}, color=style.colour, linestyle=style.line,
+        lw=width, marker=style.marker if len(points) <= 25 else "", ms=3.5, mec="white", mew=0.4,
+    )  # fmt: skip
 
 
-def metric_name(metrics: Mapping[str, str]) -> str:
-    """What an axis of the tasks' main metrics is called: `exact match (%)`, `exact match, translation: BLEU (%)`."""
-    names = {task: NAMES.get(metric, metric.replace("_", " ")) for task, metric in metrics.items()}
+def legend_handles(styles: Styles, kind: str = "points") -> list[Any]:
+    """Return a legend handle for each series, as `points`, `lines` or `bars`."""
+    if kind == "bars":
+        return [Patch(label=wrap(name), **style.bar) for name, style in styles.items()]
+    return [
+        Line2D([], [], color=s.colour, marker=s.marker, ms=5, ls=s.line if kind == "lines" else "", label=wrap(name))
+        for name, s in styles.items()
+    ]
+
+
+def wrap(label: str) -> str:
+    """Return a condition's label in lines of at most 34 letters."""
+    return fill(shorten(label), 34, break_long_words=False, break_on_hyphens=False)
+
+
+def shorten(label: str) -> str:
+    """Return a condition's label without the name of the default preset, which adds nothing to its settings."""
+    return label.replace(" default ", " ")
+
+
+def metric_label(metrics: Mapping[str, str]) -> str:
+    """Return the axis label of the tasks' main metrics: `exact match (%)`, `exact match, translation: BLEU (%)`."""
+    names = {task: metric_name(metric) for task, metric in metrics.items()}
     if len(set(names.values())) == 1:
         return f"{next(iter(names.values()))} (%)"
     others = [f"{task}: {name}" for task, name in names.items() if name != "exact match"]
     return ", ".join(["exact match", *others] if len(others) < len(names) else others) + " (%)"
 
 
-def place(row: Condition, rows: Sequence[Condition]) -> str:
-    """The row's experiment and test split, with its task if there are several."""
-    return f"{row.task} {row.place}" if len({other.task for other in rows}) > 1 else row.place
+def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
+    """Group the conditions by test set, each group in the order of the legend."""
+    order = list(condition_styles(conditions))
+    groups: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        groups.setdefault(test_set_label(condition, conditions), []).append(condition)
+    return {name: sorted(members, key=lambda c: order.index(c.label)) for name, members in groups.items()}
 
 
-def by_place(rows: Sequence[Condition]) -> dict[str, list[Condition]]:
-    """The rows of each place, those of an architecture beside each other, in the order of the legend."""
-    order = list(looks_of(rows))
-    out: dict[str, list[Condition]] = {}
-    for row in rows:
-        out.setdefault(place(row, rows), []).append(row)
-    return {name: sorted(members, key=lambda row: order.index(row.label)) for name, members in out.items()}
+def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
+    """Group the conditions by split scheme, in the order of the legend; the test sets of the same runs count once."""
+    every_test_set = [condition._replace(test_set="test") for condition in conditions]
+    groups = group_by_test_set(every_test_set)
+    return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
 
 
-def in_columns(places: Mapping[str, list[Condition]], most: int = 45) -> list[dict[str, list[Condition]]]:
-    """The places in up to three columns of about as many rows each, so that a picture is no ribbon."""
-    rows = sum(map(len, places.values()))
-    count = min(3, ceil(rows / most))
-    columns: list[dict[str, list[Condition]]] = [{} for _ in range(count)]
+def balanced_columns(groups: Groups) -> list[dict[str, Sequence[Condition]]]:
+    """Distribute the groups over up to three columns with a similar number of rows in each."""
+    rows = sum(map(len, groups.values()))
+    count = min(3, ceil(rows / MAX_ROWS))
+    columns: list[dict[str, Sequence[Condition]]] = [{} for _ in range(count)]
     before = 0
-    for name, members in places.items():
+    for name, members in groups.items():
         columns[before * count // rows][name] = members
         before += len(members)
     return [column for column in columns if column]
 
 
-def capital(text: str) -> str:
-    """The text as the begin of a sentence."""
-    return text[0].upper() + text[1:]
+def row_labels(columns: Iterable[Groups]) -> list[dict[str, list[str]]]:
+    """Return the wrapped labels of the conditions in each column, by heading."""
+    return [{name: [wrap(c.label) for c in members] for name, members in column.items()} for column in columns]
 
 
-def listed(parts: Sequence[str], most: int = 12) -> str:
-    """For an alt text; what is beyond `most` is counted."""
+def describe(groups: Groups, text: Callable[[Condition], str]) -> str:
+    """Return what an alt text says about each condition; conditions without a text are left out."""
+    texts = {name: [f"{c.label} {said}" for c in members if (said := text(c))] for name, members in groups.items()}
+    return join([f"{name}: {', '.join(own)}" for name, own in texts.items() if own])
+
+
+def join(parts: Sequence[str], most: int = 12) -> str:
+    """Join parts of an alt text; those beyond `most` are counted."""
     return "; ".join([*parts[:most], *([f"and {len(parts) - most} more"] if len(parts) > most else [])])
-
-
-def content(figure: "Figure", ending: str, salt: str = "tfstudy") -> bytes:
-    """The picture as a file of this ending; the same records give the same bytes.
-
-    `salt` decides the ids within an SVG, so that pictures of one page have different ones.
-    """
-    import matplotlib as mpl
-
-    out = io.BytesIO()
-    dateless = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(ending)
-    dpi = min(160, LARGEST / max(figure.get_size_inches()))
-    with theme(), mpl.rc_context({"svg.hashsalt": salt}):
-        figure.savefig(out, format=ending[1:], dpi=dpi, metadata=dateless)
-    return out.getvalue()
-
-
-def save(figure: "Figure", out: Path) -> None:
-    """Writes the picture whole, of the kind that its ending says; `UserError` if it can't be written."""
-    try:
-        write_whole(out, content(figure, out.suffix.lower()))
-    except OSError as error:
-        raise UserError(f"can't write to {out}: {error.strerror}") from None

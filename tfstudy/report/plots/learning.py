@@ -1,115 +1,82 @@
-"""How training went: losses and validation metrics by step."""
+"""`--kind learning`: losses and validation metrics over training steps."""
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from statistics import geometric_mean
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.statistics import interval
-from tfstudy.report.plots.layout import Picture, beside, canvas, legend, listed
-from tfstudy.report.plots.lengths import experiments
-from tfstudy.report.plots.series_style import Look, looks_of
+from tfstudy.report.plots import layout
+from tfstudy.report.plots.series_style import condition_styles
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-LEAST = 1e-6  # of a loss, so that it has a logarithm
-Curves = dict[str, dict[int, list[float]]]  # metric and step to the value of each run
+MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic
+Curves = dict[str, dict[int, list[float]]]  # metric and step to the value of each run: a loss, or percent
 
 
-def learning(rows: Sequence[Condition]) -> Picture:
-    """The training loss and the validation metrics by step, mean and 95 % interval over seeds.
+def plot(conditions: Sequence[Condition]) -> layout.Plot:
+    """Return the training loss and the validation metrics by step: mean and 95 % interval over seeds.
 
-    A loss is drawn on a logarithmic axis, so its mean is the geometric one.
+    Losses are drawn on a logarithmic axis, with geometric means.
     """
-    once = list({(row.task, row.split, row.label): row for row in rows if row.runs}.values())
-    curves = {id(row): curves_of(row.runs) for row in once}
-    shown = [row for row in once if curves[id(row)]]
+    curves = {condition.experiment: read_curves(condition.runs) for condition in conditions}
+    shown = [condition for condition in conditions if curves[condition.experiment]]
     if not shown:
-        raise UserError("no finished run has metrics.csv with a training loss or a validation metric")
-    ends = []
-    for name, members in experiments(shown).items():
-        last = [(row.label, curves[id(row)].get("train_loss", {})) for row in members]
-        own = [f"{label} {_middle('train_loss', points[max(points)])[0]:.2g}" for label, points in last if points]
-        ends += [f"{name}: {', '.join(own)}"] if own else []
-    alt = f"Learning curves by step; the training loss at the last step, {listed(ends)}."
-    return Picture("learning", lambda: _draw(shown, curves), alt)
+        raise UserError("no finished run has a metrics.csv with a training loss or a validation metric")
+    groups, styles = layout.group_by_split(shown), condition_styles(shown)
+    metrics = list(dict.fromkeys(metric for condition in shown for metric in curves[condition.experiment]))
+    title, cells = "Learning curves: mean and 95 % interval over seeds", [(n, m) for n in groups for m in metrics]
+    legend = layout.legend_handles(styles, "lines")
+    figure, panels = layout.panels(title, len(cells), (2.5, 1.75), len(metrics), legend)
+    layout.label_axes(panels, "step (optimiser updates)", "")
+    for number, (axes, (name, metric)) in enumerate(zip(panels, cells, strict=True)):
+        if metric.endswith("loss"):
+            axes.set_yscale("log")
+        drawn = [condition for condition in groups[name] if metric in curves[condition.experiment]]
+        for condition in drawn:
+            points, style = curves[condition.experiment][metric], styles[condition.label]
+            layout.draw_curve(axes, points, style, percent=not metric.endswith("loss"))
+        if metric.endswith("loss"):
+            _set_log_ticks(axes)
+        axes.set(xlim=(0, None), ylabel="" if number % len(metrics) else name)
+        if number < len(metrics):
+            axes.set_title(metric.replace("_", " ") + (" (log)" if metric.endswith("loss") else " (%)"))
+        if not drawn:
+            axes.set_axis_off()
+
+    def last_loss(condition: Condition) -> str:
+        points = curves[condition.experiment].get("train_loss")
+        return f"{geometric_mean(points[max(points)]):.2g}" if points else ""
+
+    alt = f"Learning curves by step; the training loss at the last step, {layout.describe(groups, last_loss)}."
+    return layout.Plot("learning", figure, alt)
 
 
-def curves_of(runs: Sequence[RunRecord]) -> Curves:
-    """The curves of these runs' `metrics.csv`; figures that are not finite are left out.
-
-    `UserError` for a file that holds anything but steps, names and numbers.
-    """
-    out: Curves = {}
+def read_curves(runs: Sequence[RunRecord]) -> Curves:
+    """Return the finite values in the `metrics.csv` of these runs; `UserError` for a file that is not such a table."""
+    curves: Curves = {}
     for run in runs:
         path = run.path / "metrics.csv"
         try:
             lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:]
-            found = [(int(step), metric, float(value)) for step, metric, value in lines]
+            entries = [(int(step), metric, float(value)) for step, metric, value in lines]
         except FileNotFoundError:
             continue
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} can't be read: {error}") from None
-        for step, metric, value in found:
+            raise UserError(f"cannot read {path}: {error}") from None
+        for step, metric, value in entries:
             if (metric == "train_loss" or metric.startswith("validation_")) and math.isfinite(value):
-                out.setdefault(metric, {}).setdefault(step, []).append(value)
-    return out
+                scaled = max(value, MIN_LOSS) if metric.endswith("loss") else 100 * value
+                curves.setdefault(metric, {}).setdefault(step, []).append(scaled)
+    return curves
 
 
-def _draw(rows: Sequence[Condition], curves: Mapping[int, Curves]) -> "Figure":
-    found, looks = experiments(rows), looks_of(rows)
-    metrics = list(dict.fromkeys(metric for row in rows for metric in curves[id(row)]))
-    width = 0.6 + 2.5 * len(metrics) + beside(looks)
-    figure = canvas(width, 0.8 + 1.7 * len(found), "Learning curves: mean and 95 % interval over seeds")
-    grid = figure.subplots(len(found), len(metrics), squeeze=False)
-    for line, (name, members) in zip(grid, found.items(), strict=True):
-        for axes, metric in zip(line, metrics, strict=True):
-            drawn = [row for row in members if metric in curves[id(row)]]
-            for row in drawn:
-                _curve(axes, metric, curves[id(row)][metric], looks[row.label])
-            axes.set(xlim=(0, None))
-            if metric.endswith("loss"):
-                _logarithmic(axes)
-            if not drawn:
-                axes.set_axis_off()
-        line[0].set_ylabel(name)
-    for axes, metric in zip(grid[0], metrics, strict=True):
-        axes.set_title(metric.replace("_", " ") + (" (log)" if metric.endswith("loss") else " (%)"))
-    for axes in grid[-1]:
-        axes.set_xlabel("step (optimiser updates)")
-    legend(figure, looks, kind="lines")
-    return figure
-
-
-def _curve(axes: "Axes", metric: str, points: Mapping[int, Sequence[float]], look: Look) -> None:
-    steps = sorted(points)
-    found = {step: _middle(metric, points[step]) for step in steps}
-    marker = look.marker if len(steps) <= 25 else ""
-    axes.plot(steps, [found[step][0] for step in steps], color=look.colour, ls=look.line, lw=1.3, marker=marker, ms=3)
-    several = [step for step in steps if len(points[step]) > 1]
-    low, high = [found[step][1] for step in several], [found[step][2] for step in several]
-    axes.fill_between(several, low, high, color=look.colour, alpha=0.18, lw=0)
-
-
-def _middle(metric: str, values: Sequence[float]) -> tuple[float, float, float]:
-    """The mean over seeds and the ends of its interval: geometric for a loss, in per cent for a share."""
-    if metric.endswith("loss"):
-        found = interval([math.log(max(value, LEAST)) for value in values])
-        return math.exp(found.mean), math.exp(found.low), math.exp(found.high)
-    found = interval([100 * value for value in values])
-    return found.mean, max(0.0, found.low), min(100.0, found.high)
-
-
-def _logarithmic(axes: "Axes") -> None:
-    """With a tick at each power of ten, or at 1, 2 and 5 of each where these are few."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    axes.set_yscale("log")
+def _set_log_ticks(axes: Axes) -> None:
+    """Label each power of ten; on a short axis also 2 and 5 times each."""
     low, high = axes.get_ylim()
     if high / low < 50:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))

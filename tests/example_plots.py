@@ -1,0 +1,58 @@
+"""Records of runs to be plotted, and what a figure shows."""
+
+import gzip
+import json
+
+import matplotlib as mpl
+from matplotlib.colors import to_hex
+
+from tests.example_records import result
+from tfstudy.analysis.collection import read_study
+from tfstudy.report.plots import make_plot
+
+PART = result(0)["splits"]["test"]
+
+
+def runs(arch, *shares, **more):
+    """Runs of seeds 0, 1, ... with these shares."""
+    name = f"{arch}{more.get('experiment', '')}{more.get('split', '')}"
+    more = {"experiment": name} | more
+    return [result(seed, share, arch=arch, run=f"{name}x{seed}", **more) for seed, share in enumerate(shares)]
+
+
+def folder(study, made):
+    return study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{made['run']}"
+
+
+def predict(study, made, *predictions, split="test"):
+    """Leaves predictions in the folder of a run, each its source, target, prediction and tags."""
+    names = ("source", "target", "prediction", "tags")
+    text = "".join(json.dumps(dict(zip(names, one, strict=True))) + "\n" for one in predictions)
+    path = folder(study, made) / "predictions" / f"{split}.jsonl.gz"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(text.encode()))
+
+
+def drawn(study, kind, tag=""):
+    return make_plot(read_study(study), kind, tag).figure
+
+
+def texts(figure):
+    return [text.get_text() for text in figure.findobj(mpl.text.Text) if text.get_text()]
+
+
+def legend(figure):
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def colour(artist):
+    return to_hex(artist.get_color()).upper()
+
+
+def tagged(one, tests, tag="length"):
+    """Set the exact match of a run for each value of a tag, on each test set."""
+
+    def part(shares):
+        return PART | {"slices": {tag: {v: {"n": 10, "metrics": {"exact_match": x}} for v, x in shares.items()}}}
+
+    return one | {"splits": {name: part(shares) for name, shares in tests.items()}}

@@ -1,0 +1,237 @@
+"""Each kind of plot: the numbers that it draws."""
+
+import json
+import math
+
+import pytest
+from matplotlib.colors import to_hex
+
+from tasks.errors import UserError
+from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
+from tests.example_records import result, write
+from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.comparisons import mean_interval
+from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.error_kinds import KINDS
+from tfstudy.report.plots import all_plots, make_plot
+from tfstudy.report.plots.errors import KIND_STYLES
+from tfstudy.report.plots.operands import read_answers, trained_digits
+from tfstudy.report.plots.series_style import COLOURS
+from tfstudy.report.plots.split import published_values
+
+# split, length, learning
+
+
+def test_split_shows_the_mean_its_interval_the_seeds_and_published_values(tmp_path):
+    study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
+    [row] = conditions(read_study(study).runs)
+    [axes] = drawn(study, "split").axes
+    black = [line.get_xdata()[0] for line in axes.lines if colour(line) == "#000000"]
+    assert sorted(black) == sorted(published_values(row, "exact_match"))
+    assert 13.8 in black
+    [ours] = [list(line.get_xdata()) for line in axes.lines if colour(line) == COLOURS["lstm"]]
+    expected = mean_interval(row, "exact_match")
+    assert ours == [expected.mean]
+    whisker, seeds = axes.collections
+    assert [x for x, _ in whisker.get_segments()[0]] == [expected.low, expected.high]
+    assert [round(x, 6) for x, _ in seeds.get_offsets()] == [20, 40, 60]
+
+
+def with_lengths(made, **curve):
+    lengths = {"L90": 2, "L50": 2, "longest_tested": 3, "exact_match": curve}
+    return made | {"lengths": lengths, "splits": made["splits"] | {"validation": VALIDATION}}
+
+
+VALIDATION = PART | {"role": "validation", "slices": {"length": {"1": PART, "2": PART}}}
+
+
+def test_length_has_bands_over_seeds_and_shades_what_was_trained_on(tmp_path):
+    shares = [(1.0, 0.9, 0.3), (1.0, 0.7, 0.1)]
+    made = [
+        with_lengths(one, **{str(n): {"n": 50 if n < 4 else 3, "exact_match": x} for n, x in enumerate((*own, 0.5), 1)})
+        for one, own in zip(runs("lstm", 0.5, 0.5), shares, strict=True)
+    ]
+    single = with_lengths(runs("cnn", 0.5)[0], **{"1": {"n": 50, "exact_match": 1.0}})
+    [axes] = drawn(write(tmp_path, *made, single), "length").axes
+    curves = {colour(line): (list(line.get_xdata()), [round(y, 6) for y in line.get_ydata()]) for line in axes.lines}
+    assert curves[COLOURS["lstm"]] == ([1, 2, 3], [100, 80, 20])  # length 4 has too few examples
+    assert curves[COLOURS["cnn"]] == ([1], [100])
+    [shade] = axes.patches
+    assert (shade.get_x(), shade.get_x() + shade.get_width()) == (0.5, 2.5)
+    bands = {
+        to_hex(band.get_facecolor()[0]).upper(): band.get_datalim(axes.transData)
+        for band in axes.collections
+        if len(band.get_paths()) and len(band.get_paths()[0].vertices) > 4
+    }
+    assert bands.keys() == {COLOURS["lstm"]}
+    assert (bands[COLOURS["lstm"]].y0, bands[COLOURS["lstm"]].y1) == (0, 100)
+
+
+def test_length_uses_the_tag_length_where_a_task_records_no_accuracy_by_length(tmp_path):
+    tests = {"test": {"1": 1.0, "2": 1.0}, "test_long": {"2": 0.5, "10": 0.0}}
+    study = read_study(write(tmp_path, tagged(result(0), tests)))
+    plot = make_plot(study, "length")
+    [curve] = plot.figure.axes[0].lines
+    assert (list(curve.get_xdata()), list(curve.get_ydata())) == ([1, 2, 10], [100, 75, 0])  # both test sets together
+    assert "length: lstm 2" in plot.alt
+    assert [one.name for one in all_plots(study)] == ["split", "length"]  # instead of slices by length
+
+
+def test_the_tag_length_is_not_used_where_the_task_records_accuracy_by_length_or_values_are_words(tmp_path):
+    recorded = with_lengths(result(0), **{"3": {"n": 50, "exact_match": 1.0}})
+    other = tagged(result(0, split="other", run="o", experiment="o"), {"test": {"1": 1.0}})
+    [axes] = drawn(write(tmp_path / "recorded", recorded, other), "length").axes
+    assert axes.get_title() == "length"  # the split scheme whose test sets differ from training in length only
+    words = write(tmp_path / "words", tagged(result(0), {"test": {"short": 1.0}}))
+    with pytest.raises(UserError, match="length"):
+        drawn(words, "length")
+
+
+def test_learning_curves_are_means_and_bands_over_seeds(tmp_path):
+    made = [*runs("lstm", 0.5, 0.6), *runs("cnn", 0.5)]
+    study = write(tmp_path, *made)
+    for one, losses in zip(made, [(1.0, 0.01), (1.0, 0.0001), (math.nan, 0.5)], strict=True):
+        lines = [f"{step},train_loss,{loss}" for step, loss in zip((50, 100), losses, strict=True)]
+        more = ["100,validation_accuracy,0.5", "100,gradient_norm,3.0"]
+        (folder(study, one) / "metrics.csv").write_text("\n".join(["step,metric,value", *lines, *more]) + "\n")
+    losses, accuracy = drawn(study, "learning").axes
+    curves = {colour(line): (list(line.get_xdata()), [round(y, 6) for y in line.get_ydata()]) for line in losses.lines}
+    assert curves[COLOURS["lstm"]] == ([50, 100], [1, 0.001])  # the geometric mean
+    assert curves[COLOURS["cnn"]] == ([100], [0.5])  # what is not finite is left out
+    assert losses.get_yscale() == "log"
+    assert [line.get_ydata()[0] for line in accuracy.lines] == [50, 50]
+    (low, high) = accuracy.get_ylim()
+    assert high - low < 20  # one seed has no band from 0 to 100
+
+
+def test_a_metrics_file_that_cannot_be_read_is_a_user_error(tmp_path):
+    study = write(tmp_path, result(0))
+    (folder(study, result(0)) / "metrics.csv").write_text("step,metric,value\n50,train_loss,high\n")
+    with pytest.raises(UserError, match=r"metrics\.csv"):
+        drawn(study, "learning")
+
+
+# operands, errors, slices
+
+
+def digits(**counts):
+    return {tag: dict.fromkeys(numbers, PART) for tag, numbers in counts.items()}
+
+
+def test_operands_are_counted_over_seeds_and_test_sets_and_the_digits_of_training_are_framed(tmp_path):
+    slices = digits(digits_left="12", digits_right="12")
+    trained = PART | {"role": "validation", "slices": digits(digits_left="1", digits_right="12")}
+    splits = {"test": PART | {"slices": slices}, "test_long": PART | {"slices": slices}, "validation": trained}
+    made = [one | {"splits": splits} for one in runs("lstm", 0.5, 0.5)]
+    study = write(tmp_path, *made)
+    for seed, one in enumerate(made):
+        predict(study, one, ("1 + 2", "3", "3", {"digits_left": 1, "digits_right": 1}))
+        wrong = ("10 + 2", "12", "12" if seed else "13", {"digits_left": 2, "digits_right": 1})
+        predict(study, one, wrong, split="test_long")
+    row = conditions(read_study(study).runs)[0]
+    correct = read_answers(row).groupby(["digits_left", "digits_right"]).correct
+    assert (correct.sum().to_dict(), correct.count().to_dict()) == ({(1, 1): 2, (2, 1): 1}, {(1, 1): 2, (2, 1): 2})
+    assert trained_digits(row) == ((1, 1), (1, 2))
+    one = make_plot(read_study(study), "operands")
+    assert "lstm 100.0 % within and 50.0 % beyond" in one.alt
+    axes = one.figure.axes[0]
+    [box] = axes.patches
+    assert (box.get_xy(), box.get_width(), box.get_height()) == ((0, 0), 2, 1)
+    assert {"100", "50"} <= {text.get_text() for text in axes.texts}
+
+
+def test_kinds_of_errors_are_shares_of_all_seeds(tmp_path):
+    made = runs("lstm", 0.5, 0.5)
+    study = write(tmp_path, *made, *runs("cnn", 0.5))
+    predict(study, made[0], ("x", "a b", "a b", {}), ("y", "a b", "a", {}))
+    predict(study, made[1], ("x", "a b", "a b", {}), ("y", "a b", "a b c", {}))
+    one = make_plot(read_study(study), "errors")
+    [axes] = one.figure.axes
+    widths = [bar.get_width() for bar in axes.patches]
+    assert widths == [50, 25, 25]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["lstm"]  # the CNN's predictions are not kept
+    assert "lstm stops early 25.0 %" in one.alt
+
+
+def test_every_kind_of_error_has_its_own_colour_or_hatch():
+    assert KIND_STYLES.keys() == set(KINDS)
+    assert len(set(KIND_STYLES.values())) == len(KINDS)
+
+
+@pytest.mark.parametrize("cut", [0, 30])
+def test_truncated_predictions_are_a_user_error(tmp_path, cut):
+    study = write(tmp_path, result(0))
+    predict(study, result(0), *[(f"{n}", "a b", "a b", {}) for n in range(50)])
+    path = folder(study, result(0)) / "predictions" / "test.jsonl.gz"
+    path.write_bytes(path.read_bytes()[:cut] or b"no gzip")
+    with pytest.raises(UserError, match="predictions"):
+        drawn(study, "errors")
+
+
+@pytest.mark.parametrize(("values", "way"), [(("10", "2"), "get_height"), (("near", "far"), "get_width")])
+def test_slices_are_bars_by_value_and_condition(tmp_path, values, way):
+    lstm, cnn = ({"test": dict(zip(values, shares, strict=True))} for shares in ((0.1, 0.2), (0.3, 0.4)))
+    study = write(tmp_path, tagged(runs("lstm", 0.5)[0], lstm, "tag"), tagged(runs("cnn", 0.5)[0], cnn, "tag"))
+    [axes] = drawn(study, "slices", "tag").axes
+    found = {(to_hex(bar.get_facecolor()).upper(), round(getattr(bar, way)())) for bar in axes.patches}
+    assert found == {(COLOURS["lstm"], 10), (COLOURS["lstm"], 20), (COLOURS["cnn"], 30), (COLOURS["cnn"], 40)}
+    ticks = axes.get_xticklabels() if way == "get_height" else axes.get_yticklabels()
+    assert [tick.get_text() for tick in ticks] == (["2", "10"] if way == "get_height" else ["far", "near"])
+
+
+# data, scaling, differences
+
+
+def configured(study, **configs):
+    """Writes the config of each experiment."""
+    for path in study.glob("*/*/*/config.yaml"):
+        tree = json.loads(path.read_text())
+        path.write_text(json.dumps({"seed": tree["seed"]} | configs[tree["model"]["dim"]]))
+    return study
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "field"), [("data", "data.train_pairs", "train_examples"), ("scaling", "model.dim", "parameters")]
+)
+def test_more_data_and_more_parameters_are_fitted_on_a_logarithmic_axis(tmp_path, kind, key, field):
+    section, name = key.split(".")
+    sizes = {n: {field: 10 ** (n + 1)} for n in (1, 2, 3)}
+    made = [one for n in sizes for one in runs("lstm", n / 10, n / 10, experiment=f"e{n}", **sizes[n])]
+    study = write(tmp_path, *made, *runs("cnn", 0.9, experiment="e4"))
+    configured(study, **{f"e{n}": {section: {name: n}} for n in (1, 2, 3, 4)})
+    one = make_plot(read_study(study), kind)
+    assert "lstm +10.0 [+10.0, +10.0]" in one.alt
+    figure = one.figure
+    [axes] = figure.axes
+    assert axes.get_xscale() == "log"
+    [fit] = axes.lines
+    assert list(fit.get_xdata()) == [100, 1000 * 10]
+    assert [round(y, 6) for y in fit.get_ydata()] == [10, 30]
+    assert [text for text in legend(figure) if text == "lstm"] == ["lstm"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["100", "1k", "10k"]
+
+
+def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path):
+    sizes = {1: 1000, 2: 10_000, 3: 10_000}
+    made = [one for n in sizes for one in runs("lstm", n / 10, experiment=f"e{n}", parameters=sizes[n])]
+    models = {"e1": (64, 0.1), "e2": (128, 0.3), "e3": (128, 0.1)}
+    study = write(tmp_path, *made)
+    configured(study, **{name: {"model": {"dim": dim, "dropout": x}} for name, (dim, x) in models.items()})
+    assert "lstm model.dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
+    assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
+
+
+def test_differences_are_filled_where_they_are_significant(tmp_path):
+    far, near = (0.9, 0.91, 0.92, 0.93, 0.94), (0.2, 0.22, 0.21, 0.22, 0.2)
+    like = [x + 0.001 * (-1) ** number for number, x in enumerate(near)]
+    made = [*runs("lstm", *far), *runs("cnn", *near), *runs("transformer", *like)]
+    figure = drawn(write(tmp_path, *made, *runs("other", 0.5)), "differences")
+    [axes] = figure.axes
+    marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
+    faces = [to_hex(line.get_markerfacecolor()).upper() for line in marks]
+    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
+    assert names == ["cnn - lstm", "cnn - transformer", "lstm - transformer"]
+    assert faces == [COLOURS["lstm"], "#FFFFFF", COLOURS["lstm"]]
+    assert round(marks[0].get_xdata()[0]) == -71
+    assert sum("p < .001" in text for text in texts(figure)) == 2
+    assert "3 pairs with a single seed are not tested" in axes.get_xlabel()

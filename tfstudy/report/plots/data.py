@@ -1,0 +1,12 @@
+"""`--kind data`: what more training examples are worth."""
+
+from collections.abc import Sequence
+
+from tfstudy.analysis.conditions import Condition
+from tfstudy.report.plots.layout import Plot
+from tfstudy.report.plots.scaling import Size, plot_size
+
+
+def plot(conditions: Sequence[Condition]) -> Plot:
+    """Return the main metric against the number of training examples, a point for each run, with log-linear fits."""
+    return plot_size(Size("data", "training examples", lambda run: run.result.train_examples), conditions)

@@ -1,0 +1,147 @@
+"""`--kind scaling`: what more parameters are worth; `--kind data` plots training examples in the same way."""
+
+import re
+from collections.abc import Callable, Collection, Sequence
+from math import log10
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import EngFormatter
+
+from tasks.errors import UserError
+from tfstudy.analysis.collection import RunRecord
+from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
+from tfstudy.analysis.intervals import Fit, log_fit
+from tfstudy.report.markup import MINUS
+from tfstudy.report.plots import layout
+from tfstudy.report.plots.series_style import Styles, series_styles
+
+SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
+BETWEEN_SETTINGS = re.compile(r" (?=[\w.]+=)")
+
+
+class Size(NamedTuple):
+    """What varies between runs."""
+
+    kind: str  # of plot
+    unit: str
+    of: Callable[[RunRecord], int]
+
+
+class Series(NamedTuple):
+    """Runs that differ in their size and seed only."""
+
+    label: str
+    arch: str
+    points: list[tuple[int, float]]  # the size and the metric in percent of each run
+
+    @property
+    def fit(self) -> Fit | None:
+        """The fit to the logarithm of the size; None if there is one size."""
+        sizes, values = zip(*self.points, strict=True)
+        return log_fit(sizes, values) if len(set(sizes)) > 1 else None
+
+
+def plot(conditions: Sequence[Condition]) -> layout.Plot:
+    """Return the main metric against the number of parameters, a point for each run, with log-linear fits."""
+    return plot_size(Size("scaling", "parameters", lambda run: run.result.parameters), conditions)
+
+
+def plot_size(size: Size, conditions: Sequence[Condition]) -> layout.Plot:
+    """Return the main metric against the size of runs, a panel for each test set."""
+    metrics = main_metrics(conditions)
+    groups: dict[str, list[Series]] = {}
+    drawn: dict[str, str] = {}  # the tasks that can be drawn, and their metrics
+    for task, metric in metrics.items():
+        own = find_series([condition for condition in conditions if condition.task == task], metric, size)
+        groups |= {f"{task} {name}" if len(metrics) > 1 else name: members for name, members in own.items()}
+        drawn |= {task: metric} if own else {}
+    if not groups:
+        raise UserError(f"no two conditions differ in their number of {size.unit} only, so no trend can be drawn")
+    label, styles = layout.metric_label(drawn), series_styles({s.label: s.arch for own in groups.values() for s in own})
+    note = Line2D([], [], color="0.4", lw=1.1, label="log-linear fit; numbers: points\nfor ten times as many [95 %]")
+    fits = max(sum(one.fit is not None for one in members) for members in groups.values())
+    legend = [*layout.legend_handles(styles), note]
+    figure, panels = layout.panels(f"The effect of more {size.unit}", len(groups), (3.0, 2.2 + 0.14 * fits), 3, legend)
+    for axes, (name, members) in zip(panels, groups.items(), strict=True):
+        _draw_panel(axes, name, members, styles)
+    layout.label_axes(panels, f"{size.unit} (log)", label)
+    slopes = [f"{name}: {one.label} {_slope(fit)}" for name in groups for one in groups[name] if (fit := one.fit)]
+    alt = f"Effect of more {size.unit} on {label}; points gained for ten times as many, {layout.join(slopes)}."
+    return layout.Plot(size.kind, figure, alt)
+
+
+def find_series(conditions: Sequence[Condition], metric: str, size: Size) -> dict[str, list[Series]]:
+    """Return the series of each test set on which at least one has several sizes."""
+    alike: dict[tuple[str, str, str], list[Condition]] = {}
+    for condition in conditions:
+        split = SIZE_SUFFIX.sub("_*", condition.split) if size.kind == "data" else condition.split
+        if any(map(size.of, condition.runs)):
+            name = test_set_label(condition._replace(split=split), conditions)
+            alike.setdefault((name, condition.arch, condition.preset), []).append(condition)
+    groups: dict[str, dict[str, Series]] = {}
+    for (name, arch, _), members in alike.items():
+        keys = size_settings(members, size)
+        for condition in members:
+            by_seed = condition.by_seed(metric)
+            runs = [run for run in condition.runs if size.of(run) and run.result.seed in by_seed]
+            label = _label_without(condition, keys)
+            if runs:
+                series = groups.setdefault(name, {}).setdefault(label, Series(label, arch, []))
+                series.points.extend((size.of(run), by_seed[run.result.seed]) for run in runs)
+    return {name: list(own.values()) for name, own in groups.items() if any(series.fit for series in own.values())}
+
+
+def size_settings(conditions: Sequence[Condition], size: Size) -> set[str]:
+    """Return the numeric settings that follow from the size: conditions of one size have one value of each."""
+    section = "data." if size.kind == "data" else "model."
+    values: dict[str, dict[int, set[Any]]] = {}
+    for condition in conditions:
+        for key, value in condition.config.items():
+            if key.startswith(section) and isinstance(value, int | float) and not isinstance(value, bool):
+                values.setdefault(key, {}).setdefault(max(map(size.of, condition.runs)), set()).add(value)
+    return {key for key, by_size in values.items() if all(len(own) == 1 for own in by_size.values())}
+
+
+def _label_without(condition: Condition, keys: Collection[str]) -> str:
+    """Return the condition's label without the settings that determine its size."""
+    settings = [setting for setting in BETWEEN_SETTINGS.split(condition.settings) if setting]
+    others = [setting for setting in settings if setting.split("=")[0] not in keys]
+    return " ".join([condition.arch, *([condition.preset] if condition.preset != "default" else []), *others])
+
+
+def _slope(fit: Fit) -> str:
+    ends = "" if fit.low != fit.low else f" [{fit.low:+.1f}, {fit.high:+.1f}]"
+    return f"{fit.slope:+.1f}{ends}".replace("-", MINUS)
+
+
+def _draw_panel(axes: Axes, name: str, members: Sequence[Series], styles: Styles) -> None:
+    sizes = sorted({size for one in members for size, _ in one.points})
+    fits = [(one, fit) for one in members if (fit := one.fit)]
+    for one in members:
+        style = styles[one.label]
+        x, y = zip(*one.points, strict=True)
+        axes.scatter(x, y, color=style.colour, marker=style.marker, s=22, alpha=0.8, lw=0, zorder=3)
+    for number, (one, fit) in enumerate(reversed(fits)):
+        style = styles[one.label]
+        ends = [end(one.points)[0] for end in (min, max)]
+        heights = [fit.intercept + fit.slope * log10(end) for end in ends]
+        axes.plot(ends, heights, color=style.colour, ls=style.line, lw=1.1)
+        unique = sum(other.arch == one.arch for other, _ in fits) == 1
+        text, corner = f"{one.arch if unique else one.label} {_slope(fit)}", (0, 5 + 10 * number)
+        axes.annotate(text, (0, 1), corner, "axes fraction", "offset points", color=style.colour, fontsize=7.5)
+    axes.set_title(name, loc="left", pad=8 + 10 * len(fits))
+    axes.set(xscale="log", ylim=layout.PERCENT, xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
+    axes.set_xticks(_readable_ticks(sizes))
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.minorticks_off()
+
+
+def _readable_ticks(sizes: Sequence[int]) -> list[int]:
+    """Return those of the sorted sizes whose labels do not overlap on a logarithmic axis."""
+    ticks = [sizes[0]]
+    for size in sizes[1:]:
+        if log10(size / ticks[-1]) > log10(sizes[-1] / sizes[0]) / 6:
+            ticks.append(size)
+    return ticks
