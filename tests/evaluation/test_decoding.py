@@ -1,4 +1,4 @@
-"""Greedy and beam search against loops without a cache and against all sequences there are."""
+"""Greedy and beam search, against loops without a cache and against all possible sequences."""
 
 import itertools
 import math
@@ -55,7 +55,7 @@ def sources(rows):
 
 
 def naive(model, source, mask, max_length, banned=(PAD, BOS)):
-    """One row's greedy target: the model sees the whole prefix anew at every step."""
+    """One row's greedy target, from a model that reads the whole prefix again at every step."""
     out = []
     while len(out) < max_length:
         logits = model(source[None], mask[None], torch.tensor([[BOS, *out]]))[0, -1]
@@ -177,14 +177,14 @@ def outcomes(model, source, mask, max_length, vocab):
     """Every target with its log-probability and its length, EOS included; at `max_length` it may stand unfinished."""
     words = [token for token in range(vocab) if token not in (PAD, BOS, EOS)]
     for length in range(max_length + 1):
-        targets = torch.tensor(list(itertools.product(words, repeat=length)), dtype=torch.long)
-        inputs = nn.functional.pad(targets, (1, 0), value=BOS)
-        labels = nn.functional.pad(targets, (0, 1), value=EOS)[:, :max_length]
+        outputs = torch.tensor(list(itertools.product(words, repeat=length)), dtype=torch.long)
+        inputs = nn.functional.pad(outputs, (1, 0), value=BOS)
+        targets = nn.functional.pad(outputs, (0, 1), value=EOS)[:, :max_length]
         with torch.no_grad():
-            logits = model(source.expand(len(targets), -1), mask.expand(len(targets), -1), inputs)
-        chosen = logits[:, : labels.shape[1]].log_softmax(-1).gather(2, labels[..., None])
-        for target, total in zip(targets.tolist(), chosen.double().sum((1, 2)).tolist(), strict=True):
-            yield target, total, labels.shape[1]
+            logits = model(source.expand(len(outputs), -1), mask.expand(len(outputs), -1), inputs)
+        chosen = logits[:, : targets.shape[1]].log_softmax(-1).gather(2, targets[..., None])
+        for target, total in zip(outputs.tolist(), chosen.double().sum((1, 2)).tolist(), strict=True):
+            yield target, total, targets.shape[1]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
@@ -215,9 +215,9 @@ def test_what_is_unfinished_at_max_length_counts_as_it_stands(length_penalty, en
 
 def probability(model, source, mask, target, max_length):
     """Log-probability of a target, of its EOS too unless it reached `max_length`."""
-    labels = [*target, EOS][:max_length]
+    targets = [*target, EOS][:max_length]
     logits = model(source[None], mask[None], torch.tensor([[BOS, *target]]))[0].log_softmax(-1)
-    return sum(float(logits[i, token]) for i, token in enumerate(labels))
+    return sum(float(logits[i, token]) for i, token in enumerate(targets))
 
 
 def test_a_beam_that_misses_nothing_is_never_less_probable_than_greedy():

@@ -1,4 +1,4 @@
-"""What is measured at the end: parts add up to wholes, and the way of computing changes nothing."""
+"""Evaluation: slices add up to the whole, and the way of computing changes nothing."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,19 @@ from tfstudy import models
 from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import EOS, PAD
-from tfstudy.evaluation.evaluate import MARGIN, evaluate, generation_limit, some, summarise
-from tfstudy.evaluation.lengths import lengths, over_lengths
+from tfstudy.evaluation.evaluate import (
+    EXTRA_TOKENS,
+    Output,
+    evaluate,
+    generation_limit,
+    sample_examples,
+    summarise_outputs,
+)
 from tfstudy.models.base import Model
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
 CPU = torch.device("cpu")
-SMALL = {"transformer": {"feedforward": 16}, "lstm": {"hidden": 16}, "cnn": {"channels": 16, "layers": 2}}
 
 
 @pytest.fixture
@@ -78,7 +83,7 @@ def shares(summary) -> tuple[float, ...]:
 def test_a_model_that_knows_the_answers_has_all_of_them(data, split, decode):
     summary, rows = evaluated(Known(data), data, split, decode)
     assert shares(summary) == (1, 1, 1, 1)
-    assert all(row["prediction"] == row["oracle_length"] == row["target"] for row in rows)
+    assert all(row.prediction == row.oracle_length == row.target for row in rows)
     assert summary["exact_match_interval"][1] == 1
     assert summary["exact_match_interval"][0] < 1
 
@@ -88,8 +93,8 @@ def test_a_model_that_only_ends_too_late_is_right_at_the_oracle_length(data):
     exact, token, oracle, forced = shares(summary)
     assert (exact, oracle) == (0, 1)
     assert token < 1
-    assert forced == pytest.approx(5 / 6), "EOS is one of the six labels, and it is missed"
-    assert all(row["prediction"].startswith(row["target"] + " ") for row in rows)
+    assert forced == pytest.approx(5 / 6), "EOS is one of the six target tokens, and it is missed"
+    assert all(row.prediction.startswith(row.target + " ") for row in rows)
 
 
 def test_a_model_that_says_one_token_wrong_is_never_exact_yet_mostly_right_when_forced(data):
@@ -98,16 +103,16 @@ def test_a_model_that_says_one_token_wrong_is_never_exact_yet_mostly_right_when_
     assert (exact, oracle) == (0, 0)
     assert token == pytest.approx(4 / 5)
     assert forced == pytest.approx(5 / 6)
-    assert all(row["teacher_forced_accuracy"] == pytest.approx(5 / 6, abs=1e-6) for row in rows)
+    assert all(row.teacher_forced_accuracy == pytest.approx(5 / 6, abs=1e-6) for row in rows)
 
 
 def test_a_model_that_never_ends_is_stopped_beyond_the_longest_target(data):
-    assert generation_limit(data.task, DecodeConfig()) == 5 + MARGIN
+    assert generation_limit(data.task, DecodeConfig()) == 5 + EXTRA_TOKENS
     summary, rows = evaluated(Known(data, late=60), data)
-    assert {len(row["prediction"].split()) for row in rows} == {5 + MARGIN}
+    assert {len(row.prediction.split()) for row in rows} == {5 + EXTRA_TOKENS}
     assert summary["metrics"]["exact_match"] == 0
     _, rows = evaluated(Known(data, late=60), data, decode={"max_length": 7})
-    assert {len(row["prediction"].split()) for row in rows} == {7}
+    assert {len(row.prediction.split()) for row in rows} == {7}
 
 
 WEIGHTS = {}
@@ -117,7 +122,7 @@ def half_trained(arch, data):
     """A model that says something of its source, often wrong."""
     torch.manual_seed(0)
     cls = models.find(arch)
-    model = cls(cls.Config(dim=16, **SMALL[arch]), len(data.source_vocab), len(data.target_vocab))
+    model = cls(cls.Config(**cls.small), len(data.source_vocab), len(data.target_vocab))
     if arch not in WEIGHTS:
         config = TrainConfig(
             steps=60, warmup_steps=0, learning_rate=0.01, validation_interval=60, log_interval=60, batch_size=32
@@ -131,14 +136,14 @@ def half_trained(arch, data):
 @pytest.mark.parametrize(
     "decode", [{}, {"method": "beam", "beam_size": 3, "length_penalty": 0.6}], ids=["greedy", "beam"]
 )
-@pytest.mark.parametrize("arch", SMALL)
+@pytest.mark.parametrize("arch", models.names())
 def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
     model = half_trained(arch, data)
     one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, max_examples=60) for size in (1, 7, 64))
-    said = [(row["source"], row["prediction"], row["oracle_length"]) for row in one.rows]
+    said = [(row.source, row.prediction, row.oracle_length) for row in one.rows]
     assert len({prediction for _, prediction, _ in said}) > 3, "the model says something of the source"
     for other in (seven, all_):
-        assert [(row["source"], row["prediction"], row["oracle_length"]) for row in other.rows] == said
+        assert [(row.source, row.prediction, row.oracle_length) for row in other.rows] == said
         assert shares(other.summary) == pytest.approx(shares(one.summary), abs=1e-6)
 
 
@@ -154,78 +159,43 @@ def test_slices_add_up_to_the_whole(data):
     summary, rows = evaluated(half_trained("lstm", data), data, "validation")
     assert summary["n"] == len(rows) == len(data.task.examples("validation"))
     assert summary["slices"].keys() == {"length", "first"}
-    for tag, parts in summary["slices"].items():
-        assert sum(part["n"] for part in parts.values()) == summary["n"]
-        assert parts.keys() == {str(row["tags"][tag]) for row in rows}
+    for tag, slices in summary["slices"].items():
+        assert sum(part["n"] for part in slices.values()) == summary["n"]
+        assert slices.keys() == {str(row.tags[tag]) for row in rows}
         for name, whole in summary["metrics"].items():
-            mean = sum(part["n"] * part["metrics"][name] for part in parts.values()) / summary["n"]
+            mean = sum(part["n"] * part["metrics"][name] for part in slices.values()) / summary["n"]
             assert mean == pytest.approx(whole), (tag, name)
-    exact = sum(row["prediction"] == row["target"] for row in rows) / len(rows)
+    exact = sum(row.prediction == row.target for row in rows) / len(rows)
     assert summary["metrics"]["exact_match"] == pytest.approx(exact)
-    forced = sum(row["teacher_forced_accuracy"] for row in rows) / len(rows)
+    forced = sum(row.teacher_forced_accuracy for row in rows) / len(rows)
     assert summary["metrics"]["teacher_forced_accuracy"] == pytest.approx(forced, abs=1e-5)
     assert len({shares(part) for part in summary["slices"]["length"].values()}) > 1, "the test tells slices apart"
 
 
 def test_slices_of_numbers_stand_in_the_order_of_numbers(data):
     examples = [Example((str(n),), ("a",), {"length": n}) for n in (10, 9, 2)]
-    answers = [("a",)] * 3
-    assert list(summarise(data.task, examples, answers, answers, [1.0] * 3)["slices"]["length"]) == ["2", "9", "10"]
+    outputs = [Output(("a",), ("a",), 1.0)] * 3
+    assert list(summarise_outputs(data.task, examples, outputs)["slices"]["length"]) == ["2", "9", "10"]
 
 
 def test_rows_stand_in_the_order_of_the_split(data):
     _, rows = evaluated(Known(data), data, "validation", batch_size=3)
-    assert [row["source"] for row in rows] == [" ".join(e.source) for e in data.task.examples("validation")]
+    assert [row.source for row in rows] == [" ".join(e.source) for e in data.task.examples("validation")]
 
 
 def test_a_limit_draws_the_same_examples_whatever_their_order(data):
     examples = list(data.task.examples("test"))
-    drawn = some(examples, 20)
+    drawn = sample_examples(examples, 20)
     assert len(drawn) == 20
     assert drawn == [e for e in examples if e in drawn], "their order is kept"
-    assert {e.source for e in some(examples[::-1], 20)} == {e.source for e in drawn}
-    assert {e.source for e in some(examples, 10)} < {e.source for e in drawn}, "a smaller draw is part of a larger"
+    assert {e.source for e in sample_examples(examples[::-1], 20)} == {e.source for e in drawn}
+    smaller = {e.source for e in sample_examples(examples, 10)}
+    assert smaller < {e.source for e in drawn}, "a smaller sample is part of a larger one"
     assert drawn != examples[:20]
-    assert some(examples, 0) == some(examples, len(examples)) == some(examples, 10**6) == examples
+    for limit in (0, len(examples), 10**6):
+        assert sample_examples(examples, limit) == examples
 
 
 def test_a_split_without_examples_has_no_numbers(data, monkeypatch):
     monkeypatch.setattr(data.task, "examples", lambda split: [])
     assert evaluated(Known(data), data) == ({"n": 0}, [])
-
-
-# How far accuracy reaches
-
-
-def curve(**shares: float) -> dict:
-    """A summary with 100 examples of each length such as `n7=0.9`."""
-    parts = {name[1:]: {"n": 100, "metrics": {"exact_match": share}} for name, share in shares.items()}
-    return {"slices": {"length": parts}}
-
-
-def test_l90_is_the_longest_length_before_accuracy_first_falls_below_90_per_cent():
-    found = lengths([curve(n9=0.9, n10=0.89, n11=0.95, n12=0.5, n2=1.0), curve(n13=0.49, n20=0.6)])
-    assert (found["L90"], found["L50"], found["longest"]) == (9, 12, 20)
-
-
-def test_a_length_with_few_examples_decides_nothing():
-    rare = {"slices": {"length": {"1": {"n": 9, "metrics": {"exact_match": 0.0}}}}}
-    assert lengths([rare, curve(n2=1.0)])["L90"] == 2
-    assert lengths([rare])["longest"] == 1, "where no length has enough, all count"
-    assert lengths([{"n": 0}]) == {}
-
-
-def test_nothing_is_held_if_not_even_the_shortest_length_is():
-    assert lengths([curve(n1=0.4, n2=1.0)])["L50"] is None
-
-
-def test_examples_of_one_length_are_counted_over_all_splits():
-    found = lengths([curve(n3=1.0), curve(n3=0.5)])
-    assert found["exact_match"]["3"] == {"n": 200, "exact_match": 0.75}
-
-
-def test_every_length_weighs_alike_in_the_mean_over_lengths():
-    slices = curve(n1=1.0, n2=0.5, n3=0.0)["slices"]
-    slices["length"]["3"]["n"] = 1
-    assert over_lengths(slices) == {"mean_over_lengths": {"exact_match": 0.5}}
-    assert over_lengths({}) == {}
