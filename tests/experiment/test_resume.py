@@ -149,7 +149,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, undistur
         else:
             from tfstudy.evaluation import evaluate
 
-            evaluate.summarise = lambda *_: interrupt() or time.sleep(5)
+            evaluate.summarise_predictions = lambda *_: interrupt() or time.sleep(5)
 
     def child() -> None:
         prepare()
@@ -186,12 +186,12 @@ def test_the_same_command_twice_does_no_work_and_says_so(capsys):
     assert after == before
 
 
-def test_fresh_sets_the_old_run_aside_whole_and_redoes_it(capsys):
+def test_restart_sets_the_old_run_aside_whole_and_redoes_it(capsys):
     assert tfstudy(*command()) == 0
     old = {path.relative_to(folder()): path.read_bytes() for path in folder().rglob("*") if path.is_file()}
     capsys.readouterr()
     for number in (1, 2):
-        assert tfstudy(*command("lstm", "--fresh")) == 0
+        assert tfstudy(*command("lstm", "--restart")) == 0
         aside = folder().with_name(f"{folder().name}.old-{number}")
         assert (aside / "result.json").exists()
     aside = folder().with_name(f"{folder().name}.old-1")
@@ -201,15 +201,15 @@ def test_fresh_sets_the_old_run_aside_whole_and_redoes_it(capsys):
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
 
 
-def test_fresh_says_where_the_old_run_is(capsys):
+def test_restart_says_where_the_old_run_is(capsys):
     assert tfstudy(*command()) == 0
     capsys.readouterr()
-    assert tfstudy(*command("lstm", "--fresh")) == 0
+    assert tfstudy(*command("lstm", "--restart")) == 0
     assert f"{folder().name}.old-1" in capsys.readouterr().out
 
 
-def test_fresh_without_an_old_run_just_runs():
-    assert tfstudy(*command("lstm", "--fresh")) == 0
+def test_restart_without_an_old_run_just_runs():
+    assert tfstudy(*command("lstm", "--restart")) == 0
     assert [path.name for path in folder().parent.iterdir()] == [folder().name]
 
 
@@ -232,7 +232,7 @@ def test_a_run_that_another_process_holds_is_refused_until_that_has_died(undistu
         deadline = time.monotonic() + 60
         while not list(Path("results").glob("runs/*/*/*/metrics.csv")) and time.monotonic() < deadline:
             time.sleep(0.01)
-        for more in ([], ["--fresh"], ["--resume"]):
+        for more in ([], ["--restart"], ["--resume"]):
             assert tfstudy(*command("lstm", *more)) == 2
             err = capsys.readouterr().err
             assert f"is being run by another process (process {process} on " in err

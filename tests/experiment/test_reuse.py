@@ -11,7 +11,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import command
 
 BEAM = ["--set", "decode.method=beam", "--set", "decode.beam_size=3"]
-SHARED = "trained already, with another way of decoding or evaluating"
+SHARED = "reusing the weights of"
 
 
 @pytest.fixture(autouse=True)
@@ -37,12 +37,12 @@ def test_weights_are_shared_and_all_is_as_if_trained_anew(capsys):
     assert tfstudy(*command(), *BEAM) == 0
     assert SHARED in capsys.readouterr().out
     path, result = new_run(first)
-    assert [result["trained_in"]] == [Path(name).name for name in first]
+    assert [result["reused_from"]] == [Path(name).name for name in first]
     shared = {name: (path / name).read_bytes() for name in ("metrics.csv", "predictions/test.jsonl.gz")}
-    assert tfstudy(*command(), *BEAM, "--fresh") == 0
+    assert tfstudy(*command(), *BEAM, "--restart") == 0
     assert SHARED not in capsys.readouterr().out
     assert {name: (path / name).read_bytes() for name in shared} == shared
-    assert json.loads((path / "result.json").read_text())["trained_in"] is None
+    assert json.loads((path / "result.json").read_text())["reused_from"] is None
     assert tfstudy("predict", path, "a b c") == 0
 
 

@@ -1,0 +1,90 @@
+"""Folders of runs in every state, written down and not trained."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tfstudy.experiment.options import RunOptions
+from tfstudy.grids.expand import expand
+from tfstudy.grids.plan import plan
+from tfstudy.launchers.job import Job
+from tfstudy.launchers.job_list import jobs_of, save_plan
+from tfstudy.runs.schema import FORMAT, Progress, utc_now
+from tfstudy.runs.writer import RunFolder, write_failure
+
+CONFIG: dict[str, Any] = {
+    "task": "copying",
+    "arch": "lstm",
+    "data": {"train_examples": 60, "eval_examples": 10},
+    "train": {"steps": 400},
+}
+SCORES = {"role": "test", "n": 10, "metrics": {"exact_match": 0.5}}
+
+
+def planned(seeds: str = "0", preset: str = "default", **more: Any) -> list[Job]:
+    """Jobs of real configs, whose folders are where a grid would put them."""
+    runs = plan(expand({"base": {**CONFIG, **more}, "seeds": seeds}), Path("results"), "study")
+    return [job._replace(options=RunOptions(preset, accelerator="cpu")) for job in jobs_of(runs, RunOptions())]
+
+
+def start_run(job: Job, step: int = 0, **more: Any) -> Path:
+    """The folder of a run whose process was killed after it reported this step."""
+    path = Path(job.path)
+    path.mkdir(parents=True)
+    (path / "config.yaml").write_text(yaml.safe_dump(job.config, sort_keys=False))
+    (path / ".lock").touch()
+    if step:
+        report(path, step, **more)
+    return path
+
+
+def report(path: Path, step: int, **more: Any) -> None:
+    """What the process of a run of 400 steps reports of its progress."""
+    RunFolder(path, "").write_progress(Progress(400, step, updated=time.time(), **more))
+
+
+def finish_run(path: Path, status: str = "finished", **more: Any) -> Path:
+    """The folder of a finished run."""
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "config.yaml").touch()
+    result = {"format": FORMAT, "run": path.name[-8:], "experiment": "e", "task": "copying", "split": "copy"}
+    result |= {"arch": "lstm", "seed": 0, "smoke": False, "status": status, "finished": utc_now()}
+    result |= {"splits": {"test": SCORES} if status == "finished" else {}}
+    (path / "result.json").write_text(json.dumps(result | more, indent=1))
+    return path
+
+
+@contextmanager
+def running_elsewhere(path: Path) -> Iterator[None]:
+    """Another process works on the run."""
+    code = (
+        "import fcntl, sys\nlock = open(sys.argv[1], 'a')\nfcntl.flock(lock, fcntl.LOCK_EX)\n"
+        "print('locked', flush=True)\ninput()"
+    )
+    command = [sys.executable, "-c", code, str(path / ".lock")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout
+        assert process.stdout.readline() == "locked\n"
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def runs_in_every_state() -> list[Job]:
+    """Seven planned runs: finished, diverged, failed, interrupted, and three that did not start."""
+    jobs = planned("0-6")
+    finish_run(Path(jobs[0].path))
+    finish_run(Path(jobs[1].path), "diverged", reason="the loss is nan")
+    write_failure(start_run(jobs[2]), "out of memory", 2)
+    start_run(jobs[3], 150)
+    save_plan(jobs)
+    return jobs

@@ -1,0 +1,124 @@
+"""Runs are found by folder, hash, or study, architecture and seed."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+import tasks
+from tasks.errors import UserError
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import command, folder
+from tfstudy.runs.find import find_run, find_runs
+from tfstudy.runs.reader import read_environments, read_result
+from tfstudy.runs.schema import utc_now
+from tfstudy.runs.writer import archive
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+def started(path: Path, finished: bool = False) -> Path:
+    path.mkdir(parents=True)
+    (path / "config.yaml").write_text("{}")
+    if finished:
+        (path / "result.json").write_text("{}")
+    return path
+
+
+def test_a_run_is_found_by_its_folder_or_the_start_of_its_hash(tmp_path):
+    one = started(tmp_path / "r/study/scan-simple/lstm/s0-abc12345")
+    two = started(tmp_path / "r/study/scan-simple/lstm/s1-abd12345")
+    assert find_run(tmp_path / "r", str(one)) == one
+    assert find_run(tmp_path / "r", "abc") == one
+    assert find_run(tmp_path / "r", "abd12345") == two
+    assert find_run(tmp_path / "r", "study/abd") == two
+    assert find_run(tmp_path / "r", "scan-simple/lstm/s1-abd12345") == two
+
+
+def test_a_run_is_found_by_study_architecture_and_seed(tmp_path):
+    lstm = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
+    cnn = started(tmp_path / "one/scan-length/cnn/s3-bbbb0000")
+    simple = started(tmp_path / "two/scan-simple/lstm/s3-cccc0000")
+    for text in ("one/lstm/s3", "one/lstm/3", "scan-length/lstm/3", "one/scan-length/lstm/s3"):
+        assert find_run(tmp_path, text) == lstm
+    assert find_run(tmp_path, "cnn/s3") == cnn
+    assert find_run(tmp_path, "two/lstm/3") == simple
+    for text in ("lstm/s4", "two/cnn/s3", "one/scan-simple/lstm/s3"):
+        with pytest.raises(UserError, match="no run"):
+            find_run(tmp_path, text)
+
+
+def test_a_seed_is_preferred_to_a_hash_that_starts_with_the_same_digit(tmp_path):
+    seed = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
+    started(tmp_path / "one/scan-length/lstm/s1-3bbb0000")
+    assert find_run(tmp_path, "lstm/3") == seed
+
+
+def test_copies_of_a_run_in_two_studies_are_one_run_and_the_finished_one_is_found(tmp_path):
+    first = started(tmp_path / "a/scan-length/lstm/s0-aaaa0000")
+    second = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
+    assert find_run(tmp_path, "aaaa") == second
+    assert find_run(tmp_path, "scan-length/lstm/s0") == second
+    assert find_run(tmp_path, "a/aaaa") == first
+    (first / "result.json").write_text("{}")
+    assert find_run(tmp_path, "aaaa") == first
+
+
+def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
+    one = started(tmp_path / "one/scan-length/lstm/s0-abc12345")
+    two = started(tmp_path / "one/scan-length/lstm/s1-abd12345")
+    with pytest.raises(UserError, match=f"'ab' .*2 runs.*{one}, {two}"):
+        find_run(tmp_path, "ab")
+    with pytest.raises(UserError, match=r"no run 'one/lstn/s1'.*did you mean 'one/lstm/s1'"):
+        find_run(tmp_path, "one/lstn/s1")
+    with pytest.raises(UserError, match="no run 'abc'"):
+        find_run(tmp_path / "nowhere", "abc")
+
+
+def test_archived_runs_are_not_listed(tmp_path):
+    run = started(tmp_path / "study/scan-simple/lstm/s0-abc12345")
+    archived = archive(run)
+    assert archived.name == "s0-abc12345.old-1"
+    assert (archived / "config.yaml").exists()
+    assert list(find_runs(tmp_path)) == []
+    (run / "config.yaml").write_text("{}")
+    assert list(find_runs(tmp_path)) == [run]
+    assert archive(run).name == "s0-abc12345.old-2"
+
+
+def test_smoke_runs_are_kept_out_of_the_results(capsys):
+    assert tfstudy(*command("lstm", "--smoke")) == 0
+    out = capsys.readouterr().out
+    assert out.count("SMOKE RUN") == 2, "at the start and over the table"
+    assert not Path("results").exists()
+    [path] = find_runs(Path("results-smoke"))
+    assert read_result(path).smoke
+    assert tfstudy(*command("lstm", "--smoke")) == 0
+    assert "SMOKE RUN" in capsys.readouterr().out
+
+
+def test_a_smoke_run_is_kept_out_however_it_was_asked_for():
+    assert tfstudy(*command("lstm", "--set", "smoke=true")) == 0
+    assert not Path("results").exists()
+
+
+def test_a_finished_run_records_its_environment_and_when_it_ran():
+    before = utc_now()
+    assert tfstudy(*command()) == 0
+    result = read_result(folder())
+    [environment] = read_environments(folder())
+    assert folder().name == f"s0-{result.run[:8]}"
+    assert result.status == "finished"
+    assert result.step == 40
+    assert result.overlap == {"validation": 0, "test": 0}
+    assert result.parameters > 0
+    assert before <= result.started <= result.finished <= utc_now()
+    assert environment.versions["torch"] == torch.__version__
+    assert environment.code_versions.keys() == {"task", "model", "training", "evaluation"}
+    assert "tfstudy.models.lstm" in environment.syntax_trees
