@@ -1,7 +1,7 @@
 """The words of the embedded languages and the inflected forms of the target language.
 
-`tasks.translation.synthetic` describes the rules and draws sentences. The lexicon is the same for all seeds, so a target
-can be analysed without its seed.
+`tasks.translation.synthetic` describes the rules and draws sentences. The lexicon is the same for all seeds, so a
+target can be analysed without its seed.
 """
 
 from bisect import bisect
@@ -123,7 +123,7 @@ def _source_words(seed: str, number: int) -> list[str]:
 
 
 def _noun(generator: StemGenerator, source: str, rank: int) -> Noun:
-    """Return the noun of a rank from 0; some frequent nouns are suppletive, ambiguous or held out, never two of these."""
+    """Return the noun of a rank from 0; some frequent nouns are suppletive, ambiguous or held out (one of these)."""
     stem, noun_class = generator.stem(rank), generator.random.randrange(4)
     plural = generator.stem(rank) if rank < 320 and rank % 8 == 3 else None
     possessed = (

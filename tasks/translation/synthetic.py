@@ -7,8 +7,8 @@
 
 Rules of the target:
 - Every stem has vowels of one harmony class, back `a o u` or front `e y i`, and so have its suffixes.
-- A noun has one of four classes, which neither the source nor its stem shows. A suffix marks the agreement of adjectives
-  with their noun, and of verbs with their subject, in class and number; a prefix marks agreement of verbs with objects.
+- A noun has one of four classes, which neither the source nor its stem shows. Adjectives agree with their noun, and
+  verbs with their subject, in class and number by a suffix; verbs agree with their object by a prefix.
 - noun = stem-number-case. Numbers are singular, dual and plural; some plurals have a different stem. There are five
   cases, and some verbs take a dative object.
 - verb = negation-object-stem-tense-negation-subject-mood. Negation is a circumfix. Tense is an auxiliary in the source.
@@ -16,8 +16,8 @@ Rules of the target:
 - Word order is subject, place with a postposition, object, verb. Conditions come first, the question particle last. A
   relative clause or possessor precedes the noun, followed by the adjective.
 - The source pronoun has one form. The target pronoun agrees in class and number with the subject of the first clause.
-- Some verbs have another sense with objects of the classes III and IV. Some nouns have another sense, possibly of another
-  class, if they have a possessor. Names are copied and belong to class I; their suffixes harmonise with the last vowel.
+- Some verbs have another sense with objects of the classes III and IV. Some nouns have another sense, perhaps of another
+  class, with a possessor. Names are copied and belong to class I; their suffixes harmonise with the last vowel.
 
 A source phrase never has both a possessor and a relative clause, and a relative clause has no place, so each source has
 one translation. Seeds change the sentences, not the languages, whose words are in `tasks.translation.lexicon`.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arithmetic import ANSWER, SPLIT_SCHEMES, MAX_DIGITS, Arithmetic
+from tasks.arithmetic import ANSWER, MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
 from tasks.errors import UserError
 from tasks.generated import parse_spans
 

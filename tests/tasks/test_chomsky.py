@@ -202,7 +202,9 @@ def test_stacks_meet_every_action_and_may_end_empty():
 
 def test_operands_are_positive_and_of_every_share_of_the_digits():
     for name, sign in (("binary_addition", "+"), ("binary_multiplication", "*")):
-        sources = [e.source for e in made(name, train_length="11", test_length="12", train_examples=800).examples("train")]
+        sources = [
+            e.source for e in made(name, train_length="11", test_length="12", train_examples=800).examples("train")
+        ]
         assert {source.index(sign) for source in sources} == set(range(1, 10))
         assert all("1" in source[: source.index(sign)] and "1" in source[source.index(sign) :] for source in sources)
 

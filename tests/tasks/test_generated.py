@@ -165,7 +165,9 @@ def test_a_task_exports_as_a_data_set(name, split):
     exported = to_datasets(task)
     assert set(exported) == set(task.splits().all)
     assert exported["train"].num_rows == len(task.examples("train"))
-    assert checksum(task.examples("train")) == checksum(made(name, split, train_examples=20, eval_examples=5).examples("train"))
+    assert checksum(task.examples("train")) == checksum(
+        made(name, split, train_examples=20, eval_examples=5).examples("train")
+    )
 
 
 @given(st.text("abc", min_size=1, max_size=12))

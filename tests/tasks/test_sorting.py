@@ -43,7 +43,11 @@ def tasks(draw):
         "test_length": "5-6",
     }
     return made(
-        draw(st.sampled_from(["symbols", "numbers"])), train_examples=40, eval_examples=20, seed=draw(st.integers(0, 99)), **data
+        draw(st.sampled_from(["symbols", "numbers"])),
+        train_examples=40,
+        eval_examples=20,
+        seed=draw(st.integers(0, 99)),
+        **data,
     )
 
 

@@ -1,4 +1,4 @@
-"""The embedded languages: their rules, checked by a second translator; what is held out; scores and baselines."""
+"""The synthetic languages: sentences follow the grammar, and train lacks the held-out constructions."""
 
 import hashlib
 import os
@@ -6,49 +6,24 @@ import re
 import subprocess
 import sys
 from itertools import pairwise
-from random import Random
 
 import pytest
-import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.errors import UserError
 from tasks.translation import lexicon, phenomena, synthetic
-from tasks.translation.synthetic import TESTS, copying, dictionary, pair, shuffled
+from tasks.translation.synthetic import TESTS, pair
+from tests.tasks.synthetic_pairs import ADJECTIVES, NOUNS, STEMS, VERBS, stem_of
 
-NOUNS = {noun.source: noun for noun in lexicon.NOUNS + lexicon.NAMES}
-VERBS = {verb.source: verb for verb in lexicon.VERBS}
-ADJECTIVES = {adjective.source: adjective for adjective in lexicon.ADJECTIVES}
 AUXILIARIES = {"da": "dU", "su": "mA", "vo": "rOs"}
 NUMBERS = {"bi": "dual", "mo": "plural"}
 CLASS = ["mU", "dA", "kO", "vU"]
 NAMED = {"accusative": "tU", "dative": "gA"}
 PLACES = {"po": "wom nOk", "ru": "wek nOk", "go": "wid gA", "mi": "wan gA", "ba": "wus sUm", "fe": "wyl sUm"}
-STEMS = {  # every stem of the target, with its kind
-    **{stem.text: "noun" for noun in NOUNS.values() for stem in (noun.stem, noun.plural) if stem},
-    **{noun.possessed.stem.text: "noun" for noun in NOUNS.values() if noun.possessed},
-    **{stem.text: "verb" for verb in VERBS.values() for stem in verb.senses},
-    **{adjective.stem.text: "adjective" for adjective in ADJECTIVES.values()},
-}
 PRONOUNS = ["hom", "hit", "hal", "hyn"]
 IN_DISTRIBUTION = ("train", "validation", "test")
 DIGEST = "f7f352c792ef48408af5e18a36757f6b1f6941e7c3ede6575fa7d036d4026fa7"
-
-
-@pytest.fixture(scope="module")
-def train():
-    return [pair("train", i, 0) for i in range(5000)]
-
-
-@pytest.fixture(scope="module")
-def test():
-    return [pair("test", i, 0) for i in range(1000)]
-
-
-@pytest.fixture(scope="module")
-def constructed():
-    return {split: [pair(split, i, 0) for i in range(120)] for split in TESTS}
 
 
 def after(stem, suffix):
@@ -143,12 +118,6 @@ def constructions(source):
     found |= {"names"} if any(name.source in source for name in lexicon.NAMES[320:]) else set()
     found |= {"longer"} if len(source) > 14 else set()
     return found | ({"deeper"} if reader.depth > 2 else set())
-
-
-def stem_of(word):
-    """The stem of a target word: what is left of it without prefixes, up to where it is a stem."""
-    rest = re.sub("^(oz)?([aeiu][lbr])?", "", word)
-    return next((rest[:n] for n in range(1, len(rest) + 1) if rest[:n] in STEMS), None)
 
 
 def test_the_example_of_the_module_is_a_pair():
@@ -321,120 +290,3 @@ def test_few_sources_of_test_are_in_train(train, test):
 def test_a_split_that_is_not_there_is_refused_with_the_nearest():
     with pytest.raises(UserError, match="did you mean 'longer'"):
         pair("longest", 0, 0)
-
-
-def golds(pairs):
-    return [found.target for found in pairs]
-
-
-def test_phenomena_are_perfect_on_the_gold_targets(train, constructed):
-    for pairs in (train[:500], *constructed.values()):
-        assert set(synthetic.phenomena(golds(pairs), golds(pairs)).values()) == {1.0}
-
-
-def test_phenomena_of_nothing_known_are_0():
-    assert set(synthetic.phenomena([("xyz", "")], [("hom", "wom")]).values()) == {0.0}
-
-
-def damaged(word, pattern, replacement):
-    """A word with a match of the pattern replaced, where the stem is between `/` and `-`."""
-    stem = stem_of(word) or word
-    prefix, _, suffix = word.partition(stem)
-    return re.sub(pattern, replacement, f"{prefix}/{stem}-{suffix}").replace("/", "").replace("-", "")
-
-
-def scores_after(pairs, pattern, replacement):
-    targets = [tuple(damaged(word, pattern, replacement) for word in gold) for gold in golds(pairs)]
-    return synthetic.phenomena(targets, golds(pairs))
-
-
-@pytest.mark.parametrize(
-    ("pattern", "replacement", "lower"),
-    [
-        ("-lar", "-bos", "number"),
-        ("-ler", "-lar", "harmony"),
-        ("-t[ui]$", "-", "case"),
-        ("^(oz)?i(?=[lbr]/)", "\\1u", "verb_agreement"),
-        ("-mub$", "-mur", "adjective_agreement"),
-        ("^oz", "", "negation"),
-        ("z[ae]$", "", "mood"),
-        ("-ros", "-du", "tense"),
-    ],
-)
-def test_a_wrong_mark_lowers_its_own_score_and_that_of_forms(train, pattern, replacement, lower):
-    scores = scores_after(train[:1000], pattern, replacement)
-    assert {name for name, value in scores.items() if value < 1} == {"form_recall", lower}
-
-
-def test_another_stem_lowers_the_recall_of_lemmas_and_forms(train):
-    scores = scores_after(train[:1000], "^/meb-", "nebam")
-    assert {name for name, value in scores.items() if value < 1} == {"form_recall", "lemma_recall"}
-    assert scores["form_recall"] == scores["lemma_recall"]
-
-
-def test_shuffling_lowers_the_order_only(test):
-    random = Random(0)
-    scores = synthetic.phenomena([shuffled(gold, random) for gold in golds(test)], golds(test))
-    assert 0.4 < scores.pop("order") < 0.6
-    assert set(scores.values()) == {1.0}
-
-
-def test_words_with_the_same_lemma_are_matched_by_form_then_by_nearness():
-    assert phenomena.matched(("mebti", "pyl", "meb"), ("meb", "pyl", "mebti")) == {0: 2, 1: 1, 2: 0}
-    assert phenomena.matched(("meb", "pyl", "meb"), ("mebti", "pyl", "meb")) == {0: 0, 1: 1, 2: 2}
-    assert phenomena.matched(("meb",), ("mebga", "mebti")) == {0: 0}
-
-
-def test_order_is_the_share_of_pairs_in_order():
-    gold = ("meb", "pyl", "wom", "hes")
-    assert synthetic.phenomena([("wom", "meb", "pyl")], [gold])["order"] == pytest.approx(1 / 3)
-    assert synthetic.phenomena([gold[::-1]], [gold])["order"] == 0
-
-
-@given(
-    st.sampled_from(lexicon.NOUNS + lexicon.NAMES + lexicon.PRONOUNS),
-    st.sampled_from(["singular", "dual", "plural"]),
-    st.sampled_from(["nominative", "accusative", "genitive", "dative", "locative"]),
-)
-def test_a_noun_is_analysed_as_it_was_formed(noun, number, case):
-    found = phenomena.analyse(lexicon.noun_form(noun, number, case))
-    assert (found.lemma, dict(found.marks)) == (noun.stem.text, {"number": number, "case": case})
-
-
-agreements = st.tuples(st.integers(0, 3), st.sampled_from(["singular", "dual", "plural"]))
-
-
-@given(st.sampled_from(lexicon.VERBS), st.sampled_from(["past", "present", "future"]), st.booleans(), agreements,
-       st.none() | agreements, st.sampled_from(["main", "relative", "conditional"]))  # fmt: skip
-def test_a_verb_is_analysed_as_it_was_formed(verb, tense, negative, subject, object_, mood):
-    found = phenomena.analyse(lexicon.verb_form(verb, tense, negative, subject, object_, mood))
-    assert found.lemma in [stem.text for stem in verb.senses]
-    assert dict(found.marks) == {
-        "verb_agreement": (object_, *subject),
-        "tense": tense,
-        "negation": (negative, negative),
-        "mood": mood,
-    }
-
-
-@given(st.text(max_size=8), st.sampled_from(["", "oz", "meb", "il", "hom", "Mibir"]))
-def test_what_is_no_form_has_no_marks_and_no_wrong_lemma(text, beginning):
-    found = phenomena.analyse(beginning + "q" + text)
-    assert not found.marks
-    assert found.lemma in (beginning + "q" + text, beginning)
-
-
-def test_trivial_baselines_score_next_to_nothing(test):
-    def bleu(outputs):
-        gold = [" ".join(found.target) for found in test]
-        return sacrebleu.corpus_bleu([" ".join(words) for words in outputs], [gold], force=True).score
-
-    assert bleu([copying(found.source) for found in test]) < 2
-    assert bleu([dictionary(found.source) for found in test]) < 5
-    assert bleu([shuffled(found.target, Random(i)) for i, found in enumerate(test)]) < 15
-    assert bleu(golds(test)) == pytest.approx(100)
-
-
-def test_the_dictionary_gives_citation_forms_in_the_order_of_the_source():
-    source = ("ka", "mo", "pidu", "dile", "da", "ne", "milo", "Mibir", "mi", "kovu", "le", "ta")
-    assert dictionary(source) == ("huk", "pumon", "meb", "varub", "Mibir", "wan", "lad", "hom")

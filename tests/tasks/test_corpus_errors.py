@@ -1,0 +1,115 @@
+"""Errors in a corpus folder name the file and the line."""
+
+import gzip
+
+import pytest
+
+from tasks.errors import UserError
+from tasks.translation.corpus import Languages
+from tasks.translation.folder import from_folder
+from tests.tasks.corpora import (
+    EN_DE,
+    PAIRS,
+    SPLITS,
+    corpus,
+    tsv,
+    write,
+)
+
+
+def error_of(folder, files, languages=EN_DE):
+    """The message about a corpus whose other files are right."""
+    good = {"train.tsv": "a\tb\n", "dev.tsv": "c\td\n", "test.tsv": "e\tf\n"}
+    stems = {name.split(".")[0] for name in files}
+    kept = {name: text for name, text in good.items() if name.split(".")[0] not in stems}
+    with pytest.raises(UserError) as caught:
+        from_folder(write(folder, kept | files), languages)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text.replace(str(folder), "ROOT")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"train.tsv": "a\tb\na\tb\tc\n"},
+         "ROOT/train.tsv:2: expected source<TAB>target, but the line has 3 fields: 'a\tb\tc'"),
+        ({"train.tsv": "a\tb\n\n"}, "ROOT/train.tsv:2: expected source<TAB>target, but the line has 1 field: ''"),
+        ({"test.tsv": "a\tb\nc\t \n"}, "ROOT/test.tsv:2: a sentence must not be empty"),
+        ({"test.tsv": "\tb\n"}, "ROOT/test.tsv:1: a sentence must not be empty"),
+        ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
+        ({"train.tsv": "a\tb\n".encode("utf-16")}, "ROOT/train.tsv:1: byte 1 of the line is not UTF-8"),
+        ({"train.tsv": ""}, "ROOT/train.tsv is empty"),
+        ({"train.tsv": "\ufeff"}, "ROOT/train.tsv is empty"),
+        ({"train.tsv.gz": ""}, "ROOT/train.tsv.gz is empty"),
+        ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en"\n'}, "ROOT/train.jsonl:2: invalid JSON"),
+        ({"train.jsonl": '["a", "b"]\n'}, "train.jsonl:1: expected a JSON object, but the line is '[\"a\", \"b\"]'"),
+        ({"train.jsonl": '{"en": 5, "de": "b"}\n'}, "ROOT/train.jsonl:1: 'en' must be text, but is 5"),
+        ({"train.jsonl": '{"en": "a", "de": null}\n'}, "ROOT/train.jsonl:1: 'de' must be text, but is null"),
+        ({"train.jsonl": '{"en": "a", "de": ""}\n'}, "ROOT/train.jsonl:1: 'de' must not be empty"),
+        ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, "train.jsonl:1: 'en' contains half of a surrogate pair"),
+        ({"train.jsonl": '{"en": "a", "dee": "b"}\n'},
+         "ROOT/train.jsonl:1: unknown data.target_language 'de'; expected one of: en, dee; did you mean 'dee'?"),
+        ({"train.en": "a\nb\n", "train.de": "c\n"}, "but have 2 and 1"),
+        ({"train.en": "a\nb\n", "train.de": "c\n\n"}, "ROOT/train.de:2: a sentence must not be empty"),
+        ({"train.en": "a\n"}, "ROOT/train.en: the file of the other language is missing (en and de)"),
+        ({"train.tsv": "a\tb\n", "train.tsv.gz": "a\tb\n"},
+         "two parallel files per split, but found train.tsv, train.tsv.gz"),
+        ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "but found dev.tsv, valid.tsv"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_a_file_is_named_with_its_place(tmp_path, files, message):
+    assert message in error_of(tmp_path, files)
+
+
+@pytest.mark.parametrize(
+    "spoil", [lambda data: data[:-9], lambda data: b"a\tb\n", lambda data: data[:12] + b"\xff" * 9]
+)
+def test_a_gzip_file_that_is_not_whole_is_refused(tmp_path, spoil):
+    content = spoil(gzip.compress(tsv(PAIRS * 20).encode()))
+    assert "ROOT/train.tsv.gz is not a complete gzip file: " in error_of(tmp_path, {"train.tsv.gz": content})
+
+
+def test_parallel_files_of_unequal_length_are_both_named(tmp_path):
+    assert error_of(tmp_path, {"test.en": "a\n", "test.de.gz": "b\nc\n"}) == (
+        "ROOT/test.en and ROOT/test.de.gz must have the same number of lines, but have 1 and 2"
+    )
+
+
+@pytest.mark.parametrize("missing", ["train", "test"])
+def test_a_folder_without_train_or_test_is_met_with_what_it_holds(tmp_path, missing):
+    root = corpus(tmp_path, splits={name: pairs for name, pairs in SPLITS.items() if not name.startswith(missing)})
+    held = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(UserError) as caught:
+        from_folder(root, EN_DE)
+    assert f"has no {missing} split; expected {missing}.tsv, {missing}.jsonl" in str(caught.value)
+    assert str(caught.value).endswith(f"contains {', '.join(held)}")
+
+
+def test_parallel_files_need_the_languages_to_be_seen(tmp_path):
+    root = corpus(tmp_path, "parallel")
+    for languages in (Languages(), Languages("fr", "it")):
+        with pytest.raises(UserError, match=r"train\.<target_language>.*contains dev\.de, dev"):
+            from_folder(root, languages)
+
+
+def test_columns_of_languages_need_to_be_named(tmp_path):
+    root = corpus(tmp_path, "translation")
+    for languages in (Languages(), Languages("en", ""), Languages("", "de")):
+        with pytest.raises(
+            UserError, match=r"dev\.jsonl\.gz:1: .*data\.source_language and data\.target_language.* en, de$"
+        ):
+            from_folder(root, languages)
+
+
+def test_a_folder_that_is_not_there_is_a_user_error(tmp_path):
+    with pytest.raises(UserError, match=r"^data\.root: can't read .*nowhere: No such file or directory$"):
+        from_folder(str(tmp_path / "nowhere"), EN_DE)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"^data\.root: can't read .*file: Not a directory$"):
+        from_folder(str(tmp_path / "file"), EN_DE)
+
+
+def test_a_folder_called_like_a_file_is_a_user_error(tmp_path):
+    (tmp_path / "train.tsv").mkdir()
+    assert error_of(tmp_path, {"train.x": ""}) == "can't read ROOT/train.tsv: Is a directory"

@@ -1,0 +1,107 @@
+"""Scores of translations: BLEU, chrF, exact match."""
+
+import pytest
+import sacrebleu
+
+from tasks.errors import UserError
+from tasks.translation.subwords import learn
+from tests.tasks.translation_tasks import translation, write
+
+
+def scored(root, predictions, **config):
+    task = translation(split="corpus", root=root, **config)
+    return task.score([task.tokens(p) for p in predictions], task.examples("test"))
+
+
+def test_scores_are_those_of_sacrebleu_on_the_raw_text(tmp_path):
+    gold = ["Der Hund, der bellt, schläft.", "Zwei Katzen (grau) spielen!", "Ein Haus am See ist groß."]
+    guess = ["Der Hund der schläft, bellt.", "Zwei Katzen spielen!", "Ein Haus am großen See."]
+    root = write(tmp_path, train=[("a dog", "ein Hund")], test=[(f"s{i}", g) for i, g in enumerate(gold)])
+    for tokenize in ("13a", "intl", "char"):
+        scores = scored(root, guess, bleu_tokenizer=tokenize)
+        assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(guess, [gold], tokenize=tokenize).score / 100)
+        assert scores["chrf"] == pytest.approx(sacrebleu.corpus_chrf(guess, [gold]).score / 100)
+    assert scores["exact_match"] == 0
+    assert list(scores) == ["bleu", "chrf", "exact_match", "token_accuracy"]
+
+
+def test_bleu_is_what_its_paper_says(tmp_path):
+    """Precisions 5/6, 3/5, 2/4 and 1/3 and a brevity penalty of exp(1 - 7/6), by hand."""
+    root = write(tmp_path, train=[("a", "b")], test=[("s", "a b c d e f g")])
+    bleu = scored(root, ["a b c d x f"])["bleu"]
+    assert bleu == pytest.approx((5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25 * 2.718281828 ** (1 - 7 / 6))
+
+
+def test_what_is_right_scores_one_and_nothing_more(root, embedded):
+    for task in (translation(split="corpus", root=root), embedded):
+        for n in (1, 30):
+            examples = task.examples("test")[:n]
+            scores = task.score([e.target for e in examples], examples)
+            assert set(scores.values()) <= {0.0, 1.0}  # a phenomenon may not occur in one sentence
+            assert [scores[name] for name in ("bleu", "chrf", "exact_match", "token_accuracy")] == [1.0] * 4
+
+
+def test_bleu_has_nothing_to_say_on_targets_of_less_than_four_words(tmp_path):
+    root = write(tmp_path, train=[("a", "b")], test=[("s", "a b c")])
+    scores = scored(root, ["a b c"])
+    assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == (0.0, 1.0, 1.0)
+
+
+def test_predictions_of_nothing_score_nothing(root):
+    task = translation(split="corpus", root=root)
+    examples = task.examples("test")
+    assert set(task.score([()] * len(examples), examples).values()) == {0.0}
+    assert all(value != value for value in task.score([], []).values())
+
+
+def test_exact_match_is_of_the_text_however_it_is_cut(root):
+    task = translation(split="corpus", root=root)
+    example = task.examples("test")[0]
+    cut = learn([], 256).encode([task.text(example.target)])[0]
+    assert cut != example.target
+    scores = task.score([cut], [example])
+    assert scores["exact_match"] == scores["bleu"] == 1.0
+    assert scores["token_accuracy"] < 1.0
+
+
+def test_signatures_say_how_scores_were_computed(root):
+    task = translation(split="corpus", root=root, bleu_tokenizer="intl")
+    assert task.signatures() == {
+        "bleu": f"nrefs:1|case:mixed|eff:no|tok:intl|smooth:exp|version:{sacrebleu.__version__}",
+        "chrf": f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:{sacrebleu.__version__}",
+    }
+
+
+def test_tokenised_text_is_scored_without_a_word_of_warning(tmp_path, caplog):
+    root = write(tmp_path, train=[("a", "b")], test=[(f"a {i}", f"b b {i} b .") for i in range(120)])
+    assert scored(root, [f"b b {i} b ." for i in range(120)])["bleu"] == 1.0
+    assert caplog.records == []
+
+
+JAPANESE = [("i like dogs", "私 は 犬 が 好き です 。"), ("he runs", "彼 は 走 る 。")]
+
+
+@pytest.mark.parametrize("code", ["ja", "JA", "ja_JP", "jpn"])
+def test_japanese_is_scored_by_character_without_blanks(tmp_path, code):
+    root = write(tmp_path, train=[("a dog", "犬")], test=JAPANESE)
+    scores = scored(root, ["私は犬が好きです。", "彼 は 走る。"], target_language=code)
+    assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == (1.0, 1.0, 1.0)
+    guess, gold = ["私は猫が好きです。", "彼は走る。"], [t.replace(" ", "") for _, t in JAPANESE]
+    wanted = sacrebleu.corpus_bleu(guess, [gold], tokenize="char").score / 100
+    assert scored(root, guess, target_language=code)["bleu"] == pytest.approx(wanted)
+    assert "tok:char" in translation(split="corpus", root=root, target_language=code).signatures()["bleu"]
+
+
+def test_targets_that_look_japanese_must_say_so(tmp_path):
+    root = write(tmp_path, train=JAPANESE, test=[("a dog", "犬")])
+    with pytest.raises(
+        UserError, match=r"look Japanese or Chinese: set data\.target_language=ja \(or zh\) or data\.bleu_tokenizer"
+    ):
+        translation(split="corpus", root=root)
+    for config in ({"target_language": "ja"}, {"target_language": "zh"}, {"bleu_tokenizer": "char"}, {"reverse": True}):
+        assert translation(split="corpus", root=root, **config)
+
+
+def test_chinese_is_scored_by_sacrebleus_own_tokeniser(tmp_path):
+    root = write(tmp_path, train=[("a dog", "狗")], test=[("i like dogs", "我喜欢狗。")])
+    assert "tok:zh" in translation(split="corpus", root=root, target_language="zh").signatures()["bleu"]
