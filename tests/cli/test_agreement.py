@@ -116,3 +116,16 @@ def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
     assert "3 of 3 runs finished" in show("status", "mine")
     assert "outdated" not in show("status", "mine") + show("table", "mine")
     assert rows() == {"default": 3}
+
+
+def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
+    results = Path(__file__).parents[2] / "results"
+    finished = sorted(path.parent for path in results.glob("scan/*/*/s*/result.json"))
+    n = len(finished)
+    assert f"{n} runs, {n} finished" in show("grid", "scan", "--dry-run", "--results", results)
+    assert f"{n} of {n} runs finished" in show("status", "scan", "--results", results)
+    assert "up to date" in show("why", finished[0])
+    output = [show(command, "scan", "--results", results) for command in ("status", "table")]
+    assert not [text for text in output if "outdated" in text]
+    more = show("grid", "scan", "--seed", "0-5", "--arch", "lstm", "--dry-run", "--results", results)
+    assert f"{n // 15 * 6} runs, {n // 3} finished" in more

@@ -1,4 +1,4 @@
-"""Another way of decoding costs no second training, and no other difference shares weights."""
+"""Runs that differ only in decoding or evaluation reuse trained weights; all other runs are trained."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import command
 
 BEAM = ["--set", "decode.method=beam", "--set", "decode.beam_size=3"]
-SHARED = "reusing the weights of"
+REUSED = "reusing the weights of"
 
 
 @pytest.fixture(autouse=True)
@@ -30,17 +30,17 @@ def new_run(before: dict[str, dict]) -> tuple[Path, dict]:
     return Path(path), result
 
 
-def test_weights_are_shared_and_all_is_as_if_trained_anew(capsys):
+def test_reused_weights_give_the_same_records_as_training(capsys):
     assert tfstudy(*command()) == 0
     first = results()
     capsys.readouterr()
     assert tfstudy(*command(), *BEAM) == 0
-    assert SHARED in capsys.readouterr().out
+    assert REUSED in capsys.readouterr().out
     path, result = new_run(first)
     assert [result["reused_from"]] == [Path(name).name for name in first]
     shared = {name: (path / name).read_bytes() for name in ("metrics.csv", "predictions/test.jsonl.gz")}
     assert tfstudy(*command(), *BEAM, "--restart") == 0
-    assert SHARED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().out
     assert {name: (path / name).read_bytes() for name in shared} == shared
     assert json.loads((path / "result.json").read_text())["reused_from"] is None
     assert tfstudy("predict", path, "a b c") == 0
@@ -49,22 +49,29 @@ def test_weights_are_shared_and_all_is_as_if_trained_anew(capsys):
 @pytest.mark.parametrize(
     "other", [["--seed", "1"], ["--set", "train.gradient_clip_norm=2"], ["--set", "data.seed=1"]], ids=str
 )
-def test_whatever_decides_the_weights_is_trained_anew(other, capsys):
+def test_a_run_with_other_training_settings_is_trained(other, capsys):
     assert tfstudy(*command()) == 0
     assert tfstudy(*command(), *BEAM, *other) == 0
-    assert SHARED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().out
 
 
-def test_a_run_of_another_version_of_the_code_is_no_twin(monkeypatch, capsys):
+def test_weights_of_another_version_of_the_code_are_not_reused(monkeypatch, capsys):
     assert tfstudy(*command()) == 0
     monkeypatch.setattr("tfstudy.training.version.VERSION", 99)
     assert tfstudy(*command(), *BEAM) == 0
-    assert SHARED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().out
 
 
-def test_an_unfinished_run_or_one_without_weights_is_no_twin(capsys):
+def test_a_run_that_has_lost_its_weights_is_not_reused(capsys):
     assert tfstudy(*command()) == 0
     [path] = map(Path, results())
     (path / "checkpoints" / "last.ckpt").unlink()
     assert tfstudy(*command(), *BEAM) == 0
-    assert SHARED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().out
+
+
+def test_weights_are_reused_although_rounding_and_code_have_changed(monkeypatch, capsys):
+    assert tfstudy(*command()) == 0
+    monkeypatch.setattr("tfstudy.runs.environment.code_digest", lambda module: "other code")
+    assert tfstudy(*command(), *BEAM) == 0
+    assert REUSED in capsys.readouterr().out

@@ -76,11 +76,12 @@ def closest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> It
 
 
 def preset_distance(condition: Condition, selector: Selector) -> tuple[Any, ...]:
-    """Return a key that is smallest for the condition closest to its preset, then for the one with most seeds."""
+    """Return a key that is smallest for the condition closest to its preset, then current, then with most seeds."""
     c = condition
     expected = {k: v for k, v in preset_settings(c.task, c.split, c.arch, c.preset) if k not in selector}
     differing = sum(c.config.get(key) != value for key, value in expected.items() if key not in NOT_SETTINGS)
-    return differing, -len(c.runs) - len(c.diverged), c.label
+    outdated = any(run.outdated() for run in [*c.runs, *c.diverged][:1])  # the runs of a condition share their versions
+    return differing, outdated, -len(c.runs) - len(c.diverged), c.label
 
 
 @cache
@@ -106,7 +107,7 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     same_preset = one["arch"] == other["arch"] and one["preset"] == other["preset"]
     free = {*one, *other, *NOT_SETTINGS, "data.split", "data.hub"}  # the split scheme is selected by name
     if one["preset"] != other["preset"]:  # the share of training data held out for validation is part of a preset
-        free.add("data.validation")
+        free.add("data.validation_fraction")
     sections = ("",) if same_preset else ("data.", "decode.", "eval.")
     return frozenset(
         (key, str(v)) for key, v in condition.config.items() if key.startswith(sections) and key not in free
