@@ -100,7 +100,8 @@ def test_the_same_examples_in_another_process():
         "    cls = tasks.find(name)\n"
         "    if issubclass(cls, Generated):\n"
         "        for split in cls.split_schemes():\n"
-        "            print(name, split, fingerprint(cls(cls.Config(split=split, train_examples=300, eval_examples=60))))"
+        "            config = cls.Config(split=split, train_examples=300, eval_examples=60)\n"
+        "            print(name, split, fingerprint(cls(config)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": "7"}
