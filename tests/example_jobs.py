@@ -1,17 +1,20 @@
-"""A grid of seconds, its jobs, and what its runs found."""
+"""A grid that takes seconds, its jobs, and the results of its runs."""
 
 import json
+import stat
 from pathlib import Path
 
-from tfstudy.grids import expand
-from tfstudy.launchers import job_list
+from tfstudy.experiment.options import RunOptions
+from tfstudy.grids.expand import expand
+from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job
-from tfstudy.runs.files import held
+from tfstudy.launchers.job_list import jobs_of
+from tfstudy.runs.files import is_locked
 
 COPYING = {
     "base": {
         "task": "copying",
-        "data": {"examples": 200},
+        "data": {"train_examples": 200},
         "model": {"dim": 16},
         "train": {"steps": 60, "validation_interval": 10, "log_interval": 10, "batch_size": 8, "warmup_steps": 5},
         "eval": {"max_examples": 20},
@@ -20,13 +23,13 @@ COPYING = {
 }
 
 
-def planned(root: Path, told: dict = COPYING, **common) -> list[Job]:
-    cells = expand.plan(expand.expand(told), root, "study")
-    return job_list.jobs(cells, root, "study", Job("", {}, "", "", accelerator="cpu")._replace(**common))
+def planned(root: Path, grid: dict = COPYING, devices: int = 1) -> list[Job]:
+    """The jobs of a grid, on the CPU."""
+    return jobs_of(plan(expand(grid), root, "study"), RunOptions(devices=devices, accelerator="cpu"))
 
 
 def numbers(root: Path) -> dict[str, object]:
-    """What a grid found: every run's scores, learning curve and predictions."""
+    """The scores, learning curve and predictions of every run of a grid."""
     return {
         path.parent.name: (
             json.loads(path.read_text())["splits"],
@@ -38,8 +41,16 @@ def numbers(root: Path) -> dict[str, object]:
 
 
 def process_of(path: Path) -> int:
-    """The process that holds a run, as its lock says; 0 if none does."""
+    """The process that works on a run, according to its lock; 0 if there is none."""
     try:
-        return int((path / ".lock").read_text().split()[1]) if held(path) else 0
+        return int((path / ".lock").read_text().split()[1]) if is_locked(path) else 0
     except (OSError, IndexError):
         return 0
+
+
+def executable(path: Path, text: str) -> Path:
+    """Write a shell script that can be executed."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path

@@ -20,8 +20,8 @@ import pytest
 pytestmark = pytest.mark.slow
 SLURM = Path(__file__).parent / "slurm.sh"
 SETTINGS = {
-    "data.examples": 200,
-    "data.held_out": 32,
+    "data.train_examples": 200,
+    "data.eval_examples": 32,
     "model.dim": 16,
     "model.hidden": 16,
     "train.steps": 1000,

@@ -6,53 +6,56 @@ from pathlib import Path
 
 import pytest
 
+from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import gpu_sharing
-from tfstudy.launchers.gpu_sharing import MOST, Memory, Packer, Service, Sharing, memory
-from tfstudy.launchers.job import MEMORY, Job
+from tfstudy.launchers.gpu_sharing import MAX_RUNS, Gpu, Limit, MultiProcessService, Sharing, gpus, parse_gpus
+from tfstudy.launchers.job import OUT_OF_MEMORY, Job
 from tfstudy.launchers.local import Local
+from tfstudy.runs.schema import Progress
+from tfstudy.runs.writer import RunFolder
 
 
-def packed(total: float, each: float, pace) -> int:
-    """How many runs a packer ends with, on a device of `total` MiB, where n runs do `pace(n)` a second."""
-    packer = Packer(total, idle=500.0)
+def final_limit(total: float, each: float, throughput) -> int:
+    """The final limit of a device of `total` MiB, on which n runs have this throughput in runs per second."""
+    limit = Limit(total, idle=500.0)
     for _ in range(50):
-        packer.look(packer.limit, 500.0 + packer.limit * each, pace(packer.limit))
-    return packer.limit
+        limit.measure(limit.runs, 500.0 + limit.runs * each, throughput(limit.runs))
+    return limit.runs
 
 
 @pytest.mark.parametrize("best", [1, 2, 5, 9])
 def test_runs_are_added_until_one_more_gains_nothing(best):
-    assert packed(80_000, 900, lambda n: min(n, best)) == best
+    assert final_limit(80_000, 900, lambda n: min(n, best)) == best
 
 
 def test_runs_are_added_until_the_memory_is_full():
-    assert packed(10_000, 2_000, lambda n: n) == 4  # 4 x 2,000 and a tenth more, beside the 500 that others have
+    assert final_limit(10_000, 2_000, lambda n: n) == 4  # 4 x 2,000 and a tenth more, beside the 500 that others have
 
 
-def test_there_is_a_bound():
-    assert packed(1e9, 1, lambda n: n) == MOST
+def test_the_number_of_runs_is_bounded():
+    assert final_limit(1e9, 1, lambda n: n) == MAX_RUNS
 
 
-def test_a_device_that_is_not_full_says_nothing_of_its_limit():
-    packer = Packer(80_000)
-    packer.look(1, 900, 1.0)
-    assert packer.limit == 2
-    packer.look(1, 900, 1.0)  # the queue is empty: only one runs
-    packer.look(0, 0, 0.0)
-    assert packer.limit == 2
+def test_a_measurement_with_fewer_runs_than_the_limit_does_not_raise_it():
+    limit = Limit(80_000)
+    limit.measure(1, 900, 1.0)
+    assert limit.runs == 2
+    limit.measure(1, 900, 1.0)  # the queue is empty: only one runs
+    limit.measure(0, 0, 0.0)
+    assert limit.runs == 2
 
 
 def test_a_run_out_of_memory_lowers_the_limit_for_good():
-    packer = Packer(80_000)
+    limit = Limit(80_000)
     for n in (1, 2, 3):
-        packer.look(n, 900 * n, n)
-    packer.overfull()
-    assert packer.limit == 3
-    packer.look(3, 2700, 9.0)
-    assert packer.limit == 3
+        limit.measure(n, 900 * n, n)
+    limit.out_of_memory()
+    assert limit.runs == 3
+    limit.measure(3, 2700, 9.0)
+    assert limit.runs == 3
     for _ in range(9):
-        packer.overfull()
-    assert packer.limit == 1
+        limit.out_of_memory()
+    assert limit.runs == 1
 
 
 @pytest.fixture
@@ -70,22 +73,22 @@ def program(tmp_path, monkeypatch):
     return program
 
 
-def test_memory_is_read_as_the_driver_tells_it(program):
-    program("nvidia-smi", "echo '0, 512, 81559'\necho '1, 1024, 81559'")
-    assert memory() == {"0": Memory(512.0, 81559.0), "1": Memory(1024.0, 81559.0)}
+def test_the_state_of_gpus_is_read_from_nvidia_smi(program):
+    program("nvidia-smi", "echo '0, 87, 512, 81559'\necho '1, 0, 1024, 81559'")
+    assert gpus() == [Gpu("0", 87.0, 512.0, 81559.0), Gpu("1", 0.0, 1024.0, 81559.0)]
 
 
-@pytest.mark.parametrize("text", ["exit 9", "echo 'No devices were found'", "echo '0, [N/A], [N/A]'"])
-def test_a_driver_that_can_not_tell_leaves_one_run_a_device(program, text):
+@pytest.mark.parametrize("text", ["exit 9", "echo 'No devices were found'", "echo '0, 5, [N/A], [N/A]'"])
+def test_without_a_measurement_a_device_runs_one_run(program, text):
     program("nvidia-smi", text)
-    assert memory() == {}
+    assert all(gpu.used is None for gpu in gpus())
     assert Sharing(["0"]).limit("0") == 1
 
 
-def test_the_service_is_started_told_to_runs_and_ended(program, tmp_path):
+def test_the_service_is_started_once_and_stopped(program, tmp_path):
     log = tmp_path / "log"
     program("nvidia-cuda-mps-control", f'echo "$@:$(test "$1" = -d || cat):$CUDA_MPS_PIPE_DIRECTORY" >> {log}')
-    service = Service()
+    service = MultiProcessService()
     assert not log.exists(), "nothing runs before the first run does"
     service.start()
     service.start()
@@ -96,66 +99,76 @@ def test_the_service_is_started_told_to_runs_and_ended(program, tmp_path):
     assert not Path(folder).exists()
 
 
-def test_a_service_that_does_not_start_is_done_without(program):
+def test_a_service_that_does_not_start_is_not_used(program):
     program("nvidia-cuda-mps-control", "exit 1")
-    service = Service()
+    service = MultiProcessService()
     service.start()
-    assert (service.environment, service.there) == ({}, False)
+    assert (service.environment, service.available) == ({}, False)
+
+
+def report(path: Path, step: int) -> None:
+    RunFolder(path, "").write_progress(Progress(100, step, updated=float(step)))
 
 
 def job(path: Path, step: int) -> Job:
     path.mkdir()
-    (path / "metrics.csv").write_text(f"step,metric,value\n{step},train_loss,1.0\n")
-    return Job(str(path), {"train": {"steps": 100}}, "", "")
+    report(path, step)
+    return Job(str(path), {"train": {"steps": 100}})
 
 
-def test_an_engine_lets_as_many_runs_on_a_device_as_pay(program, tmp_path, monkeypatch):
-    program("nvidia-smi", "echo '0, 500, 80000'\necho '1, 500, 80000'")
-    monkeypatch.setattr(gpu_sharing, "LOOK", 0.0)
-    engine = Local(["0", "1"], MOST, sharing=True)
-    monkeypatch.setattr(engine, "_fork", lambda *_: Alive())
+def test_runs_are_added_to_a_device_while_they_raise_its_throughput(program, tmp_path, monkeypatch):
+    program("nvidia-smi", "echo '0, 50, 500, 80000'\necho '1, 50, 500, 80000'")
+    monkeypatch.setattr(gpu_sharing, "MEASURE_SECONDS", 0.0)
+    executor = Local(["0", "1"], MAX_RUNS, sharing=True)
+    monkeypatch.setattr(executor, "_fork", lambda *_: Alive())
     jobs = [job(tmp_path / str(i), 10) for i in range(5)]
-    for some in jobs[:2]:
-        assert engine.room(some, False)
-        engine.start(some, False)
-    assert not engine.room(jobs[2], False), "one on each"
+    for one in jobs[:2]:
+        assert executor.has_room(one, False)
+        executor.start(one, False)
+    assert not executor.has_room(jobs[2], False), "one run on each"
     for step in (10, 20, 30):
-        for some in jobs[:2]:
-            Path(some.path, "metrics.csv").write_text(f"step,metric,value\n{step},train_loss,1.0\n")
-        engine.wait(0)
-    assert engine.room(jobs[2], False)
-    assert not engine.room(jobs[2], True), "no device is idle"
-    engine._processes[0].handle.exitcode = MEMORY
-    [end] = engine.wait(0)
-    assert end.code == MEMORY
-    assert engine._sharing.limit("0") == 1
-    engine._processes.clear()
-    engine.stop()
+        for one in jobs[:2]:
+            report(Path(one.path), step)
+        executor.wait(0)
+    assert executor.has_room(jobs[2], False)
+    assert not executor.has_room(jobs[2], True), "no device is idle"
+    executor._processes[0].handle.exitcode = OUT_OF_MEMORY
+    [ended] = executor.wait(0)
+    assert ended.code == OUT_OF_MEMORY
+    assert executor._sharing.limit("0") == 1
+    executor._processes.clear()
+    executor.stop()
 
 
 @pytest.mark.parametrize(
-    ("devices", "per_device", "width", "at_once"),
+    ("devices", "per_device", "width", "max_parallel"),
     [(["cpu"], 2, 1, 2), (["cpu"], 4, 2, 4), (list("0123"), 2, 1, 8), (list("01234567"), 1, 4, 2)],
 )
-def test_as_many_run_at_once_as_are_told(tmp_path, monkeypatch, devices, per_device, width, at_once):
-    engine = Local(devices, per_device, width=width)
-    monkeypatch.setattr(engine, "_fork", lambda *_: Alive())
-    monkeypatch.setattr(engine, "_spawn", lambda *_: Alive())
+def test_the_maximum_number_of_runs_starts(tmp_path, monkeypatch, devices, per_device, width, max_parallel):
+    executor = Local(devices, per_device, width=width)
+    monkeypatch.setattr(executor, "_fork", lambda *_: Alive())
+    monkeypatch.setattr(executor, "_spawn", lambda *_: Alive())
     for i in range(20):
-        some = job(tmp_path / str(i), 0)._replace(devices=width)
-        if not engine.room(some, False):
+        one = job(tmp_path / str(i), 0)._replace(options=RunOptions(devices=width))
+        if not executor.has_room(one, False):
             break
-        engine.start(some, False)
-    assert len(engine._processes) == engine.at_once == at_once
-    engine._processes.clear()
-    engine.stop()
+        executor.start(one, False)
+    assert len(executor._processes) == executor.max_parallel == max_parallel
+    executor._processes.clear()
+    executor.stop()
 
 
 class Alive:
-    """A process that goes on."""
+    """A process that runs."""
 
     exitcode: int | None = None
-    pid = 2**22 + 1  # above any that there is
+    pid = 2**22 + 1  # no process has this number
 
     def __init__(self) -> None:
         self.sentinel = os.pipe()[0]
+
+
+def test_the_load_of_a_gpu_is_one_line():
+    busy, unknown = parse_gpus("0, 87, 1024, 81559\n1, [N/A], [N/A], 81559")
+    assert str(busy) == "cuda 0: 87 % busy, 1.0 of 80 GiB"
+    assert "no measurement" in str(unknown)

@@ -1,0 +1,151 @@
+"""Jobs as processes of this machine: killed, hanging, interrupted and on several devices."""
+
+import json
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tasks.errors import UserError
+from tests.example_jobs import COPYING, numbers, planned, process_of
+from tfstudy.experiment.options import RunOptions
+from tfstudy.launchers import ExecutorSettings
+from tfstudy.launchers.local import Local, local
+from tfstudy.launchers.supervisor import RETRYING, supervise
+from tfstudy.runs.files import is_locked
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "two", "65", "1.5"])
+def test_runs_per_device_must_be_a_number(text):
+    with pytest.raises(UserError, match=f"--per-device must be auto or a number from 1 to 64, but is '{text}'"):
+        local(ExecutorSettings(text, options=RunOptions(accelerator="cpu")))
+
+
+def seen(root: Path, wanted: int, then) -> threading.Thread:
+    """Calls `then` with the process of the first run that has validated `wanted` times, once there is one."""
+
+    def look():
+        for _ in range(6000):
+            for path in root.glob("*/*/*/s*"):
+                log = path / "train.log"
+                if log.exists() and log.read_text().count("validation_loss") >= wanted and process_of(path):
+                    then(process_of(path))
+                    return
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    return thread
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    root = tmp_path_factory.mktemp("undisturbed")
+    jobs = planned(root, {**COPYING, "seeds": "0-2"})
+    summary = supervise(jobs, Local(["cpu"], 2))
+    assert len(summary.finished) == 3
+    return numbers(root)
+
+
+def test_a_killed_run_is_resumed_to_the_same_result(tmp_path, undisturbed):
+    jobs = planned(tmp_path, {**COPYING, "seeds": "0-2"})
+    killer = seen(tmp_path, 2, lambda process: os.kill(process, signal.SIGKILL))
+    events = []
+    summary = supervise(jobs, Local(["cpu"], 2), events.append)
+    killer.join()
+    assert len(summary.finished) == 3
+    assert [event.reason for event in events if event and event.state == RETRYING] == ["ended by signal 9"]
+    assert numbers(tmp_path) == undisturbed
+    assert any("resuming after step" in path.read_text() for path in tmp_path.glob("*/*/*/*/train.log"))
+
+
+def test_a_run_that_hangs_is_killed_and_resumed(tmp_path, undisturbed):
+    jobs = planned(tmp_path, {**COPYING, "seeds": "0-2"})
+    stopper = seen(tmp_path, 2, lambda process: os.kill(process, signal.SIGSTOP))
+    events = []
+    began = time.monotonic()
+    summary = supervise(jobs, Local(["cpu"], 2, timeout=20.0), events.append)
+    stopper.join()
+    assert len(summary.finished) == 3
+    assert [e.reason for e in events if e and e.state == RETRYING] == ["took longer than the timeout of 20 s"]
+    assert time.monotonic() - began > 20
+    assert numbers(tmp_path) == undisturbed
+
+
+def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
+    jobs = planned(tmp_path, {**COPYING, "base": {**COPYING["base"], "train": {"steps": 100_000}}, "seeds": "0-1"})
+    processes = []
+
+    def interrupt(process):
+        processes.extend(process_of(Path(job.path)) for job in jobs)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    stopper = seen(tmp_path, 0, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        supervise(jobs, Local(["cpu"], 2))
+    stopper.join()
+    assert any(processes)
+    assert not any(is_locked(Path(job.path)) for job in jobs)
+    assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_while_a_process_starts_leaves_none_behind(number, tmp_path, monkeypatch):
+    [job] = planned(tmp_path, {**COPYING, "base": {**COPYING["base"], "train": {"steps": 100_000}}})
+    real, started = Local._fork, []
+
+    def interrupted(self, *args):
+        started.append(real(self, *args))
+        os.kill(os.getpid(), number)
+        return started[0]
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Local, "_fork", interrupted)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            supervise([job], Local(["cpu"], 1))
+        assert signal.getsignal(signal.SIGTERM) is stop
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert [process.is_alive() for process in started] == [False]
+
+
+def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):
+    [job] = planned(tmp_path)
+    [wrong] = [job._replace(path=job.path[:-8] + "0" * 8)]
+    summary = supervise([wrong], Local(["cpu"], 1))
+    assert summary.failed == {wrong.path: "refused: see its log"}
+    assert "data or code changed since the run was planned" in Path(wrong.path, "train.log").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ["transformer", "lstm", "cnn"])
+def test_a_run_on_two_devices_of_a_grid_is_the_run_on_one(tmp_path, arch):
+    """In batches of 7, of which one process has 4 rows and the other 3; gloo adds up their gradients."""
+    train = {**COPYING["base"]["train"], "batch_size": 7, "steps": 30}
+    grid = {
+        "base": {**COPYING["base"], "train": train, "model": {"dropout": 0.0}},
+        "axes": {"arch": [arch]},
+    }
+    found = {}
+    for devices in (1, 2):
+        jobs = planned(tmp_path / str(devices), grid, devices=devices)
+        assert supervise(jobs, Local(["cpu"], 1)).failed == {}
+        found[devices] = Path(jobs[0].path)
+    assert found[1].name == found[2].name, "devices are no part of the identity"
+    one, two = ([row.split(",") for row in (path / "metrics.csv").read_text().split()[1:]] for path in found.values())
+    assert [row[:2] for row in one] == [row[:2] for row in two]
+    assert [float(row[2]) for row in two] == pytest.approx([float(row[2]) for row in one], rel=1e-4, abs=1e-5)
+    one, two = (json.loads((path / "result.json").read_text()) for path in found.values())
+    assert two["devices"] == 2
+    assert two["train_tokens"] == one["train_tokens"], "no example twice or lost"
+    assert two["splits"].keys() == one["splits"].keys()
+    for name, split in one["splits"].items():
+        assert two["splits"][name]["n"] == split["n"]
+        assert two["splits"][name]["metrics"] == pytest.approx(split["metrics"], abs=0.05), "some ties are close"

@@ -1,0 +1,188 @@
+"""The Slurm executor on a simulated queue; `test_clusters.py` starts a real one."""
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tasks.errors import UserError
+from tests.example_jobs import executable
+from tfstudy.experiment.options import RunOptions
+from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
+from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
+from tfstudy.launchers.slurm import Slurm
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "results" / "s" / "copying-copy" / "lstm" / "s0-12345678"
+    path.mkdir(parents=True)
+    return Job(str(path), {})
+
+
+class RefusedError(Exception):
+    """What submitit says if sbatch fails."""
+
+
+class Submitit:
+    """As much of submitit as the executor uses; all that was submitted together is an array."""
+
+    core = SimpleNamespace(utils=SimpleNamespace(FailedJobError=RefusedError, FailedSubmissionError=RefusedError))
+
+    def __init__(self):
+        self.arrays, self.refuses, self.parameters = [], False, {}
+
+    def AutoExecutor(self, folder, **_):  # noqa: N802
+        folder.mkdir(exist_ok=True)
+        return SimpleNamespace(update_parameters=self.parameters.update, batch=self.batch, submit=self.handle(folder))
+
+    @contextmanager
+    def batch(self):
+        if self.refuses:
+            raise RefusedError("sbatch: error: invalid partition")
+        self.arrays.append([])
+        yield
+
+    def handle(self, folder):
+        def submit(work):
+            name = f"{len(self.arrays)}_{len(self.arrays[-1])}"
+            self.arrays[-1].append(work)
+            names = ("submitted.pkl", "result.pkl", "log.out", "log.err")
+            keys = ("submitted_pickle", "result_pickle", "stdout", "stderr")
+            paths = {key: folder / f"{name}_0_{end}" for key, end in zip(keys, names, strict=True)}
+            paths["stderr"].write_text("")
+            paths = SimpleNamespace(folder=folder, **paths)
+            return SimpleNamespace(job_id=name, paths=paths, exception=lambda: None, result=lambda: (SUCCEEDED, ""))
+
+        return submit
+
+
+@pytest.fixture
+def queue(tmp_path, monkeypatch):
+    """The file that `squeue` shows, beside one that gets the words of `scancel`."""
+    executable(tmp_path / "bin" / "squeue", f"cat {tmp_path}/queue")
+    executable(tmp_path / "bin" / "scancel", f'echo "$@" > {tmp_path}/cancelled')
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setattr(slurm, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(slurm, "QUEUE_SECONDS", -1.0)
+    (tmp_path / "queue").write_text("")
+    return tmp_path / "queue"
+
+
+def ended(executor: Slurm) -> list:
+    return [end for _ in range(slurm.MAX_MISSED) for end in executor.wait(0)]
+
+
+def test_the_resources_of_a_job_follow_the_options():
+    asked = slurm.parameters(
+        ExecutorSettings(slurm=SlurmRequest("gpu", 30, "", 8, 7), options=RunOptions(devices=2, accelerator="cuda"))
+    )
+    assert asked == {
+        "name": "tfstudy",
+        "timeout_min": 30,
+        "cpus_per_task": 8,
+        "slurm_array_parallelism": 7,
+        "slurm_additional_parameters": {"requeue": True},
+        "slurm_partition": "gpu",
+        "slurm_gres": "gpu:2",
+    }
+    assert "slurm_gres" not in slurm.parameters(ExecutorSettings())
+    assert slurm.parameters(ExecutorSettings(slurm=SlurmRequest(gres="shard:1")))["slurm_gres"] == "shard:1"
+
+
+def test_all_jobs_are_one_array_and_later_ones_fill_the_queue(job, queue):
+    library = Submitit()
+    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(max_parallel=2)))
+    for _ in range(5):
+        assert executor.has_room(job, False)
+        executor.start(job, False)
+    executor.wait(0)
+    assert [len(array) for array in library.arrays] == [5]
+    assert not executor.has_room(job, True), "five are in the queue, and two may be at work"
+
+
+def test_a_job_ends_with_its_result_file_and_leaves_no_files(job, queue):
+    executor = Slurm(Submitit(), ExecutorSettings())
+    executor.start(job, False)
+    queue.write_text("1_0 RUNNING\n")
+    assert ended(executor) == []
+    folder = job.study / ".slurm"
+    (folder / "1_0_0_result.pkl").touch()
+    assert ended(executor) == [(job, SUCCEEDED, "")]
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])
+def test_a_preempted_job_is_submitted_again_without_a_report(job, queue, state):
+    library = Submitit()
+    executor = Slurm(library, ExecutorSettings())
+    executor.start(job, False)
+    queue.write_text(f"1_0 {state}\n")
+    assert ended(executor) == []
+    executor.wait(0)
+    assert len(library.arrays) == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "reason"),
+    [
+        ("OUT_OF_MEMORY", OUT_OF_MEMORY, ""),
+        ("CANCELLED", FAILED, "CANCELLED; see"),
+        ("", FAILED, "no longer in the queue"),
+    ],
+)
+def test_a_lost_job_is_judged_by_its_state(job, queue, state, code, reason):
+    executor = Slurm(Submitit(), ExecutorSettings())
+    executor.start(job, False)
+    queue.write_text(f"1_0 {state}\n" if state else "")
+    [end] = ended(executor)
+    assert end.code == code
+    assert reason in end.reason
+
+
+def test_a_run_with_a_result_succeeded_whatever_slurm_says(job, queue):
+    executor = Slurm(Submitit(), ExecutorSettings())
+    executor.start(job, False)
+    Path(job.path, "result.json").write_text("{}")
+    queue.write_text("1_0 CANCELLED\n")
+    assert ended(executor) == [(job, SUCCEEDED, "")]
+
+
+def test_a_slurm_that_does_not_answer_ends_nothing(job, queue):
+    executor = Slurm(Submitit(), ExecutorSettings())
+    executor.start(job, False)
+    executable(queue.parent / "bin" / "squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    assert ended(executor) == []
+
+
+def test_a_refused_first_array_is_reported_and_later_ones_are_submitted_again(job, queue):
+    library = Submitit()
+    library.refuses = True
+    executor = Slurm(library, ExecutorSettings())
+    executor.start(job, False)
+    with pytest.raises(UserError, match="--launcher slurm: sbatch: error: invalid partition"):
+        executor.wait(0)
+    library.refuses = False
+    executor.wait(0)
+    library.refuses = True
+    executor.start(job, False)
+    executor.wait(0)
+    library.refuses = False
+    executor.wait(0)
+    assert [len(array) for array in library.arrays] == [1, 1]
+
+
+def test_stop_cancels_the_submitted_jobs(job, queue):
+    executor = Slurm(Submitit(), ExecutorSettings())
+    executor.start(job, False)
+    executor.start(job, False)
+    executor.wait(0)
+    executor.stop()
+    assert (queue.parent / "cancelled").read_text() == "1_0 1_1\n"

@@ -1,0 +1,131 @@
+"""What runs next, what is retried and what is given up, on an executor whose jobs end as the test decides."""
+
+import fcntl
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from tfstudy.launchers import Executor, JobExit, supervisor
+from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.supervisor import supervise
+
+
+class FakeExecutor(Executor):
+    """An executor with some slots on one device, whose jobs end at once with the codes given for their names."""
+
+    def __init__(self, codes: dict[str, list[int]], slots: int = 2) -> None:
+        self.codes, self.slots = codes, slots
+        self.now: list[Job] = []
+        self.log: list[tuple[str, bool, int]] = []  # name, exclusive, how many ran with it
+        self.stopped = False
+
+    @property
+    def max_parallel(self):
+        return self.slots
+
+    def has_room(self, job, exclusive):
+        return not self.now if exclusive else len(self.now) < self.slots
+
+    def start(self, job, exclusive):
+        self.log.append((Path(job.path).name, exclusive, len(self.now)))
+        self.now.append(job)
+
+    def wait(self, seconds):
+        ended, self.now = self.now, []
+        codes = [self.codes.get(Path(job.path).name, []) for job in ended]
+        ends = [JobExit(job, code.pop(0) if code else SUCCEEDED) for job, code in zip(ended, codes, strict=True)]
+        for end in ends:
+            if end.code == SUCCEEDED:
+                Path(end.job.path, "result.json").write_text("{}")
+        return ends
+
+    def stop(self):
+        self.stopped = True
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    for name in "abcd":
+        (tmp_path / name).mkdir()
+    return [Job(str(tmp_path / name), {}) for name in "abcd"]
+
+
+def names(jobs):
+    return [Path(job.path).name for job in jobs]
+
+
+def test_all_jobs_run_in_order_and_the_executor_is_stopped(jobs):
+    executor = FakeExecutor({})
+    summary = supervise(jobs, executor)
+    assert names(summary.finished) == list("abcd")
+    assert [name for name, *_ in executor.log] == list("abcd")
+    assert executor.stopped
+    assert not summary.failed
+
+
+@pytest.mark.parametrize("code", [FAILED, OUT_OF_MEMORY, -9])
+def test_a_failed_job_is_retried_once_on_an_exclusive_device_after_the_others(jobs, code):
+    executor = FakeExecutor({"a": [code]})
+    summary = supervise(jobs, executor)
+    assert sorted(names(summary.finished)) == list("abcd")
+    assert executor.log[-1] == ("a", True, 0)
+
+
+def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
+    Path(jobs[1].path, "train.log").write_text("step 1\nTraceback\nValueError: no\n")
+    summary = supervise(jobs, FakeExecutor({"b": [FAILED, -11]}))
+    assert names(summary.finished) == list("acd")
+    assert summary.failed == {jobs[1].path: "ended by signal 11"}
+    note = json.loads(Path(jobs[1].path, "failed.json").read_text())
+    assert note == {"reason": "ended by signal 11", "attempts": 2, "log": ["step 1", "Traceback", "ValueError: no"]}
+
+
+def test_a_config_error_is_not_retried(jobs):
+    executor = FakeExecutor({"a": [REFUSED]})
+    assert supervise(jobs, executor).failed == {jobs[0].path: "refused: see its log"}
+    assert len(executor.log) == 4
+
+
+def test_a_process_that_succeeds_without_a_result_has_failed(jobs):
+    class Empty(FakeExecutor):
+        def wait(self, seconds):
+            ended, self.now = self.now, []
+            return [JobExit(job, SUCCEEDED) for job in ended]
+
+    assert set(supervise(jobs, Empty({})).failed.values()) == {"the process ended without a result"}
+
+
+def test_fail_fast_leaves_the_rest_unfinished(jobs):
+    summary = supervise(jobs, FakeExecutor({"a": [REFUSED]}, slots=1), fail_fast=True)
+    assert summary.finished == []
+    assert names(summary.unfinished) == list("bcd")
+
+
+def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(supervisor, "write_failure", full)
+    events = []
+    summary = supervise(jobs, FakeExecutor({"a": [FAILED, FAILED]}), events.append)
+    assert names(summary.finished) == list("bcd")
+    assert any(event and "No space left on device" in event.reason for event in events)
+
+
+def test_a_run_of_another_process_is_waited_for(jobs, monkeypatch):
+    monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.05)
+    executor = FakeExecutor({"a": [BUSY]})
+    with Path(jobs[0].path, ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        threading.Timer(0.3, Path(jobs[0].path, "result.json").write_text, ["{}"]).start()
+        assert sorted(names(supervise(jobs, executor).finished)) == list("abcd")
+    assert len(executor.log) == 4, "it did not run again"
+
+
+def test_a_run_whose_other_process_died_runs_here(jobs, monkeypatch):
+    monkeypatch.setattr(supervisor, "POLL_SECONDS", 0.05)
+    executor = FakeExecutor({"a": [BUSY, BUSY, BUSY]})
+    assert sorted(names(supervise(jobs, executor).finished)) == list("abcd")
+    assert [name for name, *_ in executor.log].count("a") == 4, "busy is no failure"
