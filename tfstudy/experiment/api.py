@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tasks
+from tasks.errors import one_of
 from tfstudy import models
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
@@ -56,10 +57,17 @@ def compose_config(
     `UserError` for unknown names and impossible values.
     """
     arch = arch or str(given.get("arch", "transformer"))
-    tasks.find(task), models.find(arch)
+    tasks.find(task)
+    one_of("architecture", arch, models.names())
     named: Tree = {"task": task, "arch": arch}
     if split is not None:
         named["data"] = {"split": split}
     if seed is not None:
         named["seed"] = seed
-    return resolve(merge(preset_of(task, arch, preset), SMOKE if smoke else {}, given, named))
+    settings = preset_of(task, arch, preset)
+    config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
+    if settings:
+        return config
+    from tfstudy.experiment.sizes import with_reference_size
+
+    return with_reference_size(config, given)

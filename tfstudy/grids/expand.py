@@ -104,7 +104,12 @@ def _run(point: Point, smoke: bool) -> GridRun:
     if "task" not in tree:
         raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
     preset = preset_of(str(tree["task"]), str(tree.setdefault("arch", "transformer")), name)
-    return GridRun(resolve(merge(preset, SMOKE if smoke else {}, tree)), name)
+    config = resolve(merge(preset, SMOKE if smoke else {}, tree))
+    if not preset:
+        from tfstudy.experiment.sizes import with_reference_size
+
+        config = with_reference_size(config, tree)
+    return GridRun(config, name)
 
 
 def _name(point: Point, grid: Tree) -> str:

@@ -20,11 +20,12 @@ from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.score import scored_splits
+from tfstudy.experiment.sizes import match_sizes
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.samplers import Sampler, Values, sampler
-from tfstudy.tuning.space import WIDTH, Space, for_architecture, matched, parse_space, scaled
+from tfstudy.tuning.space import WIDTH, Space, for_architecture, parse_space, scaled
 
 T = TypeVar("T")
 
@@ -147,7 +148,7 @@ def make_trial(search: Search, arch: str, index: int, values: Values) -> Trial:
     tree = merge(search.bases[arch], unflatten({key: value for key, value in values.items() if key != WIDTH}))
     config, widths = resolve(tree), {}
     if search.request.parameters:
-        widths = matched(config, search.vocabularies, search.request.parameters)
+        widths = match_sizes(config, search.vocabularies, search.request.parameters)
     elif WIDTH in values:
         widths = scaled(config, values[WIDTH])
     tree = merge(tree, {"model": widths})

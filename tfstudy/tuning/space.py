@@ -10,23 +10,18 @@ cnn.model.kernel=[3, 5]                for one architecture only
 import math
 import random
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, NamedTuple
-
-import torch
 
 from tasks.errors import UserError, one_of
 from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, nested
-from tfstudy.models.base import parameter_count
+from tfstudy.experiment.sizes import width_divisors
 
 WIDTH = "width"
-WIDTHS = ("dim", "hidden", "channels", "feedforward")  # keys of `model` that are widths, of all architectures
 DEFAULT = ("train.learning_rate=1e-4..1e-2:log", "model.dropout=0.0..0.4", "width=0.5..2:log")
 SEARCHED = ("model", "train", "decode")  # the other sections define the task and its evaluation
-TOLERANCE = 0.05  # relative deviation from the requested number of parameters
 
 
 class Range(NamedTuple):
@@ -117,7 +112,7 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
     With `match`, the widths follow from the number of parameters. Searched widths replace the default factor.
     """
     chosen = dict(map(parse, texts))
-    widths = [key for key in chosen if key == WIDTH or key.removeprefix("model.") in WIDTHS]
+    widths = [key for key in chosen if key == WIDTH or key.removeprefix("model.") in models.find(base["arch"]).widths]
     if match and widths:
         raise UserError(f"--match-params determines the widths, so --search can't include '{widths[0]}'")
     if WIDTH in widths and len(widths) > 1:
@@ -171,45 +166,5 @@ def _check_key(key: str) -> None:
 def scaled(config: RunConfig, factor: float) -> Tree:
     """Return the widths of the model times `factor`, as multiples of 4 or of what the attention heads require."""
     model = config.model.model_dump()
-    return {key: max(1, round(factor * model[key] / divisor)) * divisor for key, divisor in _divisors(model, 4).items()}
-
-
-def _divisors(model: Tree, divisor: int) -> dict[str, int]:
-    """The widths of a model, each with the number that divides it: `dim` must split into heads of even size."""
-    heads = 2 * int(model.get("heads", 1))
-    return {key: math.lcm(heads, divisor) if key == "dim" else divisor for key in WIDTHS if key in model}
-
-
-def matched(config: RunConfig, vocabularies: tuple[int, int], wanted: int) -> Tree:
-    """Return widths, in about their ratios now, with which the model has `wanted` parameters within 5 %."""
-    # Without dropout, so that trials that differ in it share the cached result.
-    plain = config.model.model_copy(update={"dropout": 0.0})
-    return dict(_matched(config.arch, plain.model_dump_json(), vocabularies, wanted))
-
-
-@cache
-def _matched(arch: str, text: str, vocabularies: tuple[int, int], wanted: int) -> Tree:
-    kind = models.find(arch)
-    model = kind.Config.model_validate_json(text).model_dump()
-    divisors = _divisors(model, 1)
-    found: Tree = {}
-
-    def count(widths: Tree) -> int:
-        with torch.device("meta"):
-            return parameter_count(kind(kind.Config(**model | widths), *vocabularies))
-
-    def with_factor(keys: Sequence[str], factor: float) -> Tree:
-        return found | {key: max(1, round(factor * model[key] / divisors[key])) * divisors[key] for key in keys}
-
-    free = [key for key in divisors if key != "dim"]
-    for keys in (list(divisors), free) if free else (list(divisors),):  # first all, then the finer ones
-        low, high = 2.0**-10, 2.0**6
-        for _ in range(24):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if count(with_factor(keys, middle)) <= wanted else (low, middle)
-        near = (with_factor(keys, factor) for factor in (low, high))
-        found = min(near, key=lambda widths: abs(count(widths) - wanted))
-    if abs(count(found) - wanted) > TOLERANCE * wanted:
-        nearest = f"the nearest has {count(found):,}"
-        raise UserError(f"--match-params {wanted}: no width of this {arch} is within 5 %; {nearest}")
-    return found
+    divisors = width_divisors(config, 4)
+    return {key: max(1, round(factor * model[key] / divisor)) * divisor for key, divisor in divisors.items()}

@@ -1,0 +1,108 @@
+"""Sizes of models: widths that give a model a wanted number of parameters, so that architectures can be compared."""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+
+import torch
+
+import tasks
+from tasks.errors import UserError
+from tfstudy import models
+from tfstudy.config.presets import preset
+from tfstudy.config.resolve import resolve
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree, merge
+from tfstudy.data.vocabulary import Vocab
+from tfstudy.models.base import parameter_count
+
+TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
+REFERENCE = "transformer"  # the architecture whose size the others get where they have no preset
+
+Vocabularies = tuple[int, int]  # sizes, with the special tokens, of source and target
+
+
+def width_divisors(config: RunConfig, divisor: int = 1) -> dict[str, int]:
+    """Return the keys of the model's widths, each with a divisor: `dim` must split into heads of even size."""
+    heads = 2 * int(config.model.model_dump().get("heads", 1))
+    return {k: math.lcm(heads, divisor) if k == "dim" else divisor for k in models.find(config.arch).widths}
+
+
+def match_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> Tree:
+    """Return widths, in about their present ratios, with which the model has `wanted` parameters within 5 %.
+
+    `UserError` if there are none.
+    """
+    widths, count = nearest_sizes(config, vocabularies, wanted)
+    if abs(count - wanted) > TOLERANCE * wanted:
+        raise UserError(f"no widths of {config.arch} give {wanted:,} parameters within 5 %; the nearest give {count:,}")
+    return widths
+
+
+def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> tuple[Tree, int]:
+    """Return the widths that come nearest to `wanted` parameters, and the number of parameters that they give."""
+    plain = config.model.model_copy(update={"dropout": 0.0})  # the same cached result for any dropout
+    divisors = tuple(width_divisors(config).items())
+    widths, count = _nearest(config.arch, plain.model_dump_json(), divisors, vocabularies, wanted)
+    return dict(widths), count
+
+
+def with_reference_size(config: RunConfig, given: Tree) -> RunConfig:
+    """Return a config without a preset with as many parameters as the Transformer has on this task, if possible.
+
+    The Transformer has its default preset for the task, or its default settings if there is none. If the values given
+    by the user include a width, the config stays the same.
+    """
+    cls = models.find(config.arch)
+    if config.arch == REFERENCE or set(cls.widths) & set(given.get("model") or {}):
+        return config
+    wanted, vocabularies = _reference(config.task, config.data.model_dump_json())
+    widths, _ = nearest_sizes(config, vocabularies, wanted)
+    return config.model_copy(update={"model": cls.Config(**config.model.model_dump() | widths)})
+
+
+@cache
+def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
+    """Return the Transformer's number of parameters on a task with these data settings (JSON), and the vocabularies."""
+    kind = tasks.find(task)
+    settings = kind.Config.model_validate_json(data)
+    source, target = kind(settings).vocabulary()
+    vocabularies = len(Vocab(source)), len(Vocab(target))
+    named = {"task": task, "arch": REFERENCE, "data": settings.model_dump()}
+    config = resolve(merge(preset(task, REFERENCE), named))
+    return _count(REFERENCE, config.model.model_dump(), vocabularies), vocabularies
+
+
+def _count(arch: str, model: Tree, vocabularies: Vocabularies) -> int:
+    kind = models.find(arch)
+    with torch.device("meta"):
+        return parameter_count(kind(kind.Config(**model), *vocabularies))
+
+
+@cache
+def _nearest(
+    arch: str, text: str, divisors: Sequence[tuple[str, int]], vocabularies: Vocabularies, wanted: int
+) -> tuple[Tree, int]:
+    """Find the widths by bisection: first one factor for all, then one for those that have no heads to fit."""
+    model, divisor_of = models.find(arch).Config.model_validate_json(text).model_dump(), dict(divisors)
+    widths: Tree = {}
+
+    def scaled(keys: Sequence[str], factor: float) -> Tree:
+        return widths | {k: max(1, round(factor * model[k] / divisor_of[k])) * divisor_of[k] for k in keys}
+
+    counts: dict[tuple[int, ...], int] = {}  # bisection comes to the same widths again and again
+
+    def count(candidate: Tree) -> int:
+        key = tuple(candidate[k] for k in divisor_of if k in candidate)
+        counts[key] = counts.get(key) or _count(arch, model | candidate, vocabularies)
+        return counts[key]
+
+    finer = [key for key in divisor_of if key != "dim"]
+    for keys in filter(None, (list(divisor_of), finer)):
+        low, high = 2.0**-10, 2.0**6
+        for _ in range(24):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if count(scaled(keys, middle)) <= wanted else (low, middle)
+        candidates = [scaled(keys, factor) for factor in (low, high)]
+        widths = min(candidates, key=lambda candidate: abs(count(candidate) - wanted))
+    return widths, count(widths)
