@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 import tasks
 from tasks.errors import UserError
 from tfstudy import models
-from tfstudy.cli import config_of
+from tfstudy.cli.options import config_of
 from tfstudy.config.display import annotated, to_yaml
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.presets import preset, presets
@@ -16,7 +16,6 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
 from tfstudy.models.base import parameter_count
 
-NONE = {"split": None, "seed": None, "smoke": False}
 PRESETS = [
     (path.stem, arch, name)
     for path in sorted((configs() / "presets").glob("*.yaml"))
@@ -38,9 +37,9 @@ def errors(*assignments: str, arch: str = "lstm", **tree) -> list[str]:
 def test_defaults_give_way_to_presets_then_files_then_assignments_then_flags(tmp_path):
     file = tmp_path / "mine.yaml"
 
-    def resolved(name="default", text="", assignments=(), flags=None):
+    def resolved(name="default", text="", assignments=(), split=None, seed=None):
         file.write_text(text or "{}")
-        return config_of("scan", "lstm", name, file, list(assignments), {**NONE, **(flags or {})})
+        return config_of("scan", "lstm", name, file, list(assignments), split, seed, smoke=False)
 
     text = "model: {hidden: 7}\nseed: 5\ndata: {split: length}"
     assert resolve({"task": "scan", "arch": "lstm"}).model.hidden == 256
@@ -48,8 +47,8 @@ def test_defaults_give_way_to_presets_then_files_then_assignments_then_flags(tmp
     assert resolved(text=text).model.hidden == 7
     assert resolved(text=text, assignments=["model.hidden=8"]).model.hidden == 8
     assert resolved(text=text, assignments=["seed=6"]).seed == 6
-    assert resolved(text=text, assignments=["seed=6"], flags={"seed": 7}).seed == 7
-    assert resolved(text=text, flags={"split": "addprim_jump"}).data.split == "addprim_jump"
+    assert resolved(text=text, assignments=["seed=6"], seed=7).seed == 7
+    assert resolved(text=text, split="addprim_jump").data.split == "addprim_jump"
     assert resolved(text=text).model.dim == 128, "keys that are not in the file keep the value of the preset"
     assert resolved("lake-2018").model.attention == "none"
 
@@ -137,7 +136,7 @@ def test_a_section_given_as_a_single_value_is_refused(section, value):
 
 def test_a_section_of_a_preset_may_not_be_replaced_by_a_single_value():
     with pytest.raises(UserError, match=r"'train' .*'5'"):
-        config_of("scan", "lstm", "default", None, ["train=5"], NONE)
+        config_of("scan", "lstm", "default", None, ["train=5"], None, None, smoke=False)
 
 
 @pytest.mark.parametrize(
