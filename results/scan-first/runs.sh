@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The runs of this study, two at a time on one thread each. Stopped and started again, it goes on where it was.
-# The official mcd1 split is read from a copy of the SCAN repository: make scan-first SCAN=DIR
+# Start the runs of this study, two in parallel with one thread each. If it is interrupted, start it again: it resumes.
+# The official split mcd1 is read from a copy of the SCAN repository: make scan-first SCAN=DIR
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS=1
-: "${SCAN:?must name a copy of the SCAN repository}"
+: "${SCAN:?set it to a copy of the SCAN repository}"
 
 list() {
   for arch in transformer lstm cnn; do echo "--arch $arch --split simple"; done

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The runs of this study, two at a time on one thread each. Stopped and started again, it goes on where it was.
-# The corpus is Multi30k (Elliott et al. 2016), read from a folder with {train,dev,test}.tsv.gz: make tasks-first MULTI30K=DIR
+# Start the runs of this study, two in parallel with one thread each. If it is interrupted, start it again: it resumes.
+# The corpus is Multi30k (Elliott et al. 2016), in a folder with {train,dev,test}.tsv.gz: make tasks-first MULTI30K=DIR
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS=1
-: "${MULTI30K:?must name a folder with the corpus}"
+: "${MULTI30K:?set it to a folder with the corpus}"
 
 list() {
   for arch in transformer lstm cnn; do
@@ -27,7 +27,7 @@ list() {
 }
 
 list | xargs -P 2 -I{} sh -c 'tfstudy run {} --study tasks-first || exit 255'
-# the same weights, decoded greedily
+# Decode the same weights greedily.
 for arch in lstm transformer; do
   tfstudy run translation --arch $arch --split corpus --set data.root="$MULTI30K" --set data.source_language=en --set data.target_language=de \
     --set data.train_pairs=5000 --set decode.method=greedy --set decode.length_penalty=0 --study tasks-first

@@ -188,5 +188,5 @@ def test_copies_are_what_python_makes_of_a_string(text):
 def test_a_task_with_nothing_to_train_or_to_test_on_says_so():
     with pytest.raises(UserError, match=r"5-5 .*train split"):
         made("counting", "length", train_length="5", test_length="6").splits()
-    with pytest.raises(UserError, match="leaves no example to test on"):
+    with pytest.raises(UserError, match=r"1-1 .*test split: set data\.test_length"):
         made("copying", "copy", symbols=2, train_length="1", test_length="").splits()
