@@ -1,6 +1,5 @@
 """A killed run, started again, ends as if it had never stopped; a finished run is left alone; a living one is safe."""
 
-import fcntl
 import json
 import os
 import signal
@@ -138,7 +137,7 @@ def test_a_process_of_its_own_killed_from_outside_resumes_on_scan(arch, tmp_path
 
 
 @pytest.mark.parametrize("place", ["training", "evaluation"])
-def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, undisturbed):
+def test_an_interrupted_run_says_how_to_resume_it_and_exits_with_130(place, undisturbed):
     def interrupt() -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -149,7 +148,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, undistur
         else:
             from tfstudy.evaluation import evaluate
 
-            evaluate.summarise_predictions = lambda *_: interrupt() or time.sleep(5)
+            evaluate.summarise_outputs = lambda *_: interrupt() or time.sleep(5)
 
     def child() -> None:
         prepare()
@@ -164,7 +163,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_exits_with_130(place, undistur
     process = forked([], lambda: _to_file(Path("err"), child))
     _, status = os.waitpid(process, 0)
     assert os.WEXITSTATUS(status) == 130
-    assert "the same command goes on from the last checkpoint" in Path("err").read_text()
+    assert "same command" in Path("err").read_text()
+    assert "resume" in Path("err").read_text()
     assert tfstudy(*command()) == 0
     assert_same(folder(), undisturbed(command()))
 
@@ -174,86 +174,7 @@ def _to_file(path: Path, then: Callable[[], None]) -> None:
     then()
 
 
-def test_the_same_command_twice_does_no_work_and_says_so(capsys):
-    assert tfstudy(*command()) == 0
-    before = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
-    capsys.readouterr()
-    assert tfstudy(*command()) == 0
-    out = capsys.readouterr().out
-    assert f"already done, nothing to do (--fresh redoes it): {folder()}" in out
-    assert "reverse short, lstm" in out, "the result is shown again"
-    after = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
-    assert after == before
-
-
-def test_restart_sets_the_old_run_aside_whole_and_redoes_it(capsys):
-    assert tfstudy(*command()) == 0
-    old = {path.relative_to(folder()): path.read_bytes() for path in folder().rglob("*") if path.is_file()}
-    capsys.readouterr()
-    for number in (1, 2):
-        assert tfstudy(*command("lstm", "--restart")) == 0
-        aside = folder().with_name(f"{folder().name}.old-{number}")
-        assert (aside / "result.json").exists()
-    aside = folder().with_name(f"{folder().name}.old-1")
-    for name, content in old.items():
-        assert name.name == ".lock" or (aside / name).read_bytes() == content
-    assert_same(folder(), aside)
-    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
-
-
-def test_restart_says_where_the_old_run_is(capsys):
-    assert tfstudy(*command()) == 0
-    capsys.readouterr()
-    assert tfstudy(*command("lstm", "--restart")) == 0
-    assert f"{folder().name}.old-1" in capsys.readouterr().out
-
-
-def test_restart_without_an_old_run_just_runs():
-    assert tfstudy(*command("lstm", "--restart")) == 0
-    assert [path.name for path in folder().parent.iterdir()] == [folder().name]
-
-
-def test_resume_without_a_begun_run_is_refused_and_writes_nothing(capsys):
-    assert tfstudy(*command("lstm", "--resume")) == 2
-    assert "error: --resume: no run of this config was begun" in capsys.readouterr().err
-    assert not Path("results").exists()
-
-
-def test_resume_goes_on_with_a_run_that_was_begun(undisturbed, capsys):
-    killed(command(), at_row(15))
-    assert tfstudy(*command("lstm", "--resume")) == 0
-    assert "resuming after step 10" in capsys.readouterr().out
-    assert_same(folder(), undisturbed(command()))
-
-
-def test_a_run_that_another_process_holds_is_refused_until_that_has_died(undisturbed, capsys):
-    process = forked(command(), at_row(15, signal.pause))
-    try:
-        deadline = time.monotonic() + 60
-        while not list(Path("results").glob("runs/*/*/*/metrics.csv")) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        for more in ([], ["--restart"], ["--resume"]):
-            assert tfstudy(*command("lstm", *more)) == 2
-            err = capsys.readouterr().err
-            assert f"is being run by another process (process {process} on " in err
-    finally:
-        os.kill(process, signal.SIGKILL)
-        os.waitpid(process, 0)
-    assert tfstudy(*command()) == 0
-    assert_same(folder(), undisturbed(command()))
-    assert not list(folder().parent.glob("*.old-*"))
-
-
-def test_a_lock_alone_is_no_run_and_another_run_is_not_locked_by_it():
-    killed(command(), at_row(5))
-    with (folder() / ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert tfstudy(*command()) == 2
-        assert tfstudy(*command("lstm", "--seed", "1")) == 0
-    assert tfstudy(*command()) == 0
-
-
-def test_a_test_split_read_again_by_a_resumed_run_is_counted(capsys):
+def test_a_test_set_that_a_resumed_run_reads_again_is_counted(capsys):
     killed(command(), at_file("result.json", 1, "before"))
     assert tfstudy(*command()) == 0
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}

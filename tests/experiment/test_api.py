@@ -1,0 +1,100 @@
+"""Experiments from Python: `tfstudy.run` and `tfstudy.load`."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tasks
+import tfstudy
+from tasks.errors import UserError
+from tests.example_task import TASK, added
+from tfstudy.experiment.api import compose_config
+from tfstudy.experiment.options import RunOptions
+
+SMALL = {
+    "train.steps": 20,
+    "train.validation_interval": 10,
+    "train.log_interval": 10,
+    "train.warmup_steps": 5,
+    "model.dim": 16,
+    "model.hidden": 16,
+    "train.batch_size": 8,
+}
+CPU = RunOptions(accelerator="cpu")
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+def test_a_run_is_trained_loaded_and_used():
+    outcome = tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL, **{"eval.max_examples": 24})
+    assert outcome.worked
+    assert outcome.path.name.startswith("s3-")
+    assert (outcome.result.seed, outcome.result.step) == (3, 20)
+    assert not tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL, **{"eval.max_examples": 24}).worked
+    for name in (outcome.path, outcome.result.run[:8], "runs/lstm/s3"):
+        run = tfstudy.load(name)
+        assert run.path == outcome.path
+    predictions = run.predictions()
+    assert len(predictions) == 24
+    assert not run.model.training
+    for one in predictions[:5]:
+        assert run.predict(one.source) == one.prediction
+    again = run.evaluate(["test"])
+    assert again.splits.keys() == {"test"}
+    assert again.splits["test"].metrics == run.result.splits["test"].metrics
+    with pytest.raises(UserError, match="did you mean 'test'"):
+        run.predictions("tets")
+
+
+def test_the_frame_of_results_has_a_row_for_each_split():
+    tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
+    frame = tfstudy.results("results")
+    assert set(frame["arch"]) == {"lstm"}
+
+
+def test_a_smoke_run_is_kept_apart():
+    outcome = tfstudy.run("reverse", arch="lstm", smoke=True, options=CPU)
+    assert outcome.path.parts[0] == "results-smoke"
+
+
+def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
+    result = json.loads((outcome.path / "result.json").read_text())
+    (outcome.path / "result.json").write_text(json.dumps(result | {"run": "f" * 64}))
+    with pytest.raises(UserError, match="tfstudy why"):
+        tfstudy.load(outcome.path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ({"task": "revers"}, "did you mean 'reverse'"),
+        ({"task": "reverse", "arch": "lstn"}, "did you mean 'lstm'"),
+        ({"task": "reverse", "train.stesp": 5}, "did you mean 'train.steps'"),
+        ({"task": "reverse", "preset": "nope"}, "nope"),
+    ],
+)
+def test_an_unknown_name_is_an_error_with_the_nearest_match(arguments, fact):
+    task = arguments.pop("task")
+    with pytest.raises(UserError, match=fact):
+        tfstudy.run(task, **arguments)
+    assert not Path("results").exists()
+
+
+def test_named_arguments_come_before_settings_and_settings_before_the_preset():
+    config = compose_config("reverse", "lstm", "default", {"seed": 1, "train": {"steps": 7}}, seed=2)
+    assert (config.seed, config.train.steps) == (2, 7)
+
+
+def test_importing_tfstudy_and_asking_for_its_functions_imports_no_torch():
+    code = "import sys, tfstudy; tfstudy.run; print('torch' in sys.modules, 'lightning' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
