@@ -221,6 +221,15 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
 
 
+def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr("tfstudy.report.plots.differences.MAX_COMPARISONS", 2)
+    equal = [one for arch in ("cnn", "gru", "lstm") for one in runs(arch, 0.2, 0.21, 0.22)]
+    plot = make_plot(read_study(write(tmp_path, *equal, *runs("transformer", 0.9, 0.91, 0.92))), "differences")
+    [axes] = plot.figure.axes
+    assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
+    assert "2 smallest p of 6" in axes.get_xlabel()
+
+
 def test_differences_are_filled_where_they_are_significant(tmp_path):
     far, near = (0.9, 0.91, 0.92, 0.93, 0.94), (0.2, 0.22, 0.21, 0.22, 0.2)
     like = [x + 0.001 * (-1) ** number for number, x in enumerate(near)]

@@ -24,23 +24,23 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     tested = [one for one in comparisons if one.tested]
     if not tested:
         raise UserError("no two conditions on the same test set have 2 seeds each, so no difference can be tested")
-    threshold = sorted(one.p for one in tested)[:MAX_COMPARISONS][-1]
-    shown = [one for one in tested if one.p <= threshold][:MAX_COMPARISONS]
+    smallest = sorted(range(len(tested)), key=lambda number: tested[number].p)[:MAX_COMPARISONS]
+    shown = [tested[number] for number in sorted(smallest)]
     groups: dict[str, list[Comparison]] = {}
     for one in shown:
         groups.setdefault(test_set_label(one.first, conditions), []).append(one)
-    labels = {name: list(map(_pair_label, members)) for name, members in groups.items()}
-    figure, [(axes, levels)] = layout.row_panels("Differences with 95 % intervals", [labels], 5.0, _legend(shown))
+    notes = [f"difference in {layout.metric_label(metrics).replace('(%)', '(points)')}", NOTE]
+    notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
+    notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
+    title, xlabel = "Differences with 95 % intervals", "\n".join(notes)
+    figure, [(axes, rows)] = layout.row_panels(title, groups, _pair_label, xlabel, 5.0, _legend(shown), max_columns=1)
     colours = architecture_colours(condition.arch for condition in conditions)
-    for one, level in zip(shown, levels, strict=True):
+    for one, level in rows:
         _draw_difference(axes, one, level, colours)
     furthest = max(abs(end) for one in shown for end in (one.difference.low, one.difference.high, one.difference.mean))
     limit = min(104.0, max(2.0, 1.06 * furthest))
     axes.axvline(0, color="0.3", lw=1)
-    notes = [f"difference in {layout.metric_label(metrics).replace('(%)', '(points)')}", NOTE]
-    notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
-    notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
-    axes.set(xlim=(-limit, limit), xlabel="\n".join(notes))
+    axes.set_xlim(-limit, limit)
     return layout.Plot("differences", figure, _alt(tested, conditions))
 
 

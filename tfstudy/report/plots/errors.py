@@ -40,13 +40,13 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     groups = layout.group_by_test_set([c for c in conditions if shares[id(c)]])
     if not groups:
         raise UserError("no run has saved predictions on a test set")
-    columns = layout.balanced_columns(groups)
     legend = [Patch(label=kind, **_bar(kind)) for kind in KIND_STYLES if any(kind in own for own in shares.values())]
-    figure, panels = layout.row_panels("Kinds of errors", layout.row_labels(columns), 3.6, legend)
-    for (axes, levels), column in zip(panels, columns, strict=True):
-        members = [condition for group in column.values() for condition in group]
-        _draw_bars(axes, levels, [shares[id(c)] for c in members])
-        axes.set(xlabel="share of all predictions (%)", xlim=(0, 100))
+    figure, panels = layout.row_panels(
+        "Kinds of errors", groups, lambda c: layout.wrap(c.label), "share of all predictions (%)", 3.6, legend
+    )
+    for axes, rows in panels:
+        _draw_bars(axes, [level for _, level in rows], [shares[id(condition)] for condition, _ in rows])
+        axes.set_xlim(0, 100)
         axes.grid(visible=False)
         axes.spines[["top", "right", "left"]].set_visible(False)
     frequent = layout.describe(groups, lambda c: most_frequent(shares[id(c)])) or "none"

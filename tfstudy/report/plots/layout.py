@@ -1,12 +1,12 @@
 """The layout that all plots share: panels in rows, labelled rows under headings, a legend on the right, one theme."""
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from math import ceil
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import matplotlib as mpl
 import matplotlib.style
@@ -27,8 +27,9 @@ from tfstudy.runs.files import write_atomically
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
 LETTER, LINE, HEADING = 0.068, 0.15, 0.26  # inches of a letter, of a line of text, of a heading above rows
 MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
-MAX_ROWS = 45  # in a column of rows, up to three columns
+MAX_ROWS = 45  # in a column of rows
 
+Item = TypeVar("Item")
 Groups = Mapping[str, Sequence[Condition]]  # by heading
 
 
@@ -89,7 +90,7 @@ def uneven_panels(
     labels = [handle.get_label().splitlines() for handle in legend]
     legend_width = 0.6 + LETTER * max(len(line) for label in labels for line in label) if labels else 0.0
     legend_height = 0.3 + sum(0.155 * len(label) + 0.065 for label in labels)
-    total = max(columns * width + legend_width, 0.085 * len(title)), max(sum(rows) + 0.4, legend_height)
+    total = max(columns * width, 0.085 * len(title)) + legend_width, max(sum(rows) + 0.4, legend_height)
     figure = Figure(figsize=total, layout=ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07))
     figure.suptitle(title, x=0.01, ha="left")
     axes = list(figure.subplots(len(rows), columns, squeeze=False, height_ratios=rows).flat)
@@ -101,20 +102,33 @@ def uneven_panels(
 
 
 def row_panels(
-    title: str, columns: Sequence[Mapping[str, Sequence[str]]], width: float, legend: Sequence[Any]
-) -> tuple[Figure, list[tuple[Axes, list[float]]]]:
-    """Return a figure and its panels, each with the y positions of its rows.
+    title: str,
+    groups: Mapping[str, Sequence[Item]],
+    label: Callable[[Item], str],
+    xlabel: str,
+    width: float,
+    legend: Sequence[Any],
+    max_columns: int = 3,
+) -> tuple[Figure, list[tuple[Axes, list[tuple[Item, float]]]]]:
+    """Return a figure with a row for each item below the heading of its group, and the y positions in each panel.
 
-    A column maps headings to the labels of the rows below them; `width` is that of a panel without its labels.
+    `width` is that of a panel without its labels, in inches. Many rows are distributed over several panels.
     """
-    lines = [line for column in columns for labels in column.values() for label in labels for line in label.split("\n")]
-    height = max(sum(HEADING + sum(map(_row_height, labels)) for labels in column.values()) for column in columns)
-    width += LETTER * max(map(len, lines))
-    figure, axes = uneven_panels(title, [height + 0.6] * len(columns), width, len(columns), legend)
-    return figure, [(one, _place_rows(one, column, height)) for one, column in zip(axes, columns, strict=True)]
+    columns = balanced_columns(groups, max_columns)
+    labels = {id(item): label(item) for items in groups.values() for item in items}
+    heights = [sum(HEADING + sum(_row_height(labels[id(i)]) for i in items) for items in c.values()) for c in columns]
+    width += LETTER * max(len(line) for text in labels.values() for line in text.split("\n"))
+    height = max(heights) + 0.35 + LINE * len(xlabel.splitlines())
+    figure, panels = uneven_panels(title, [height] * len(columns), width, len(columns), legend)
+    rows = []
+    for axes, column in zip(panels, columns, strict=True):
+        levels = _place_rows(axes, {name: [labels[id(i)] for i in items] for name, items in column.items()})
+        axes.set(xlabel=xlabel, ylim=(max(heights), 0))
+        rows.append((axes, list(zip([i for items in column.values() for i in items], levels, strict=True))))
+    return figure, rows
 
 
-def _place_rows(axes: Axes, groups: Mapping[str, Sequence[str]], height: float) -> list[float]:
+def _place_rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> list[float]:
     """Draw the headings and labels; return the positions of the rows in inches from the top of the panel."""
     top, levels = 0.0, []
     style: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "weight": "bold", "size": 8}
@@ -126,7 +140,6 @@ def _place_rows(axes: Axes, groups: Mapping[str, Sequence[str]], height: float) 
             levels.append(top + _row_height(label) / 2)
             top += _row_height(label)
     axes.set_yticks(levels, [label for labels in groups.values() for label in labels])
-    axes.set_ylim(height, 0)
     axes.grid(visible=False, axis="y")
     return levels
 
@@ -208,21 +221,23 @@ def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]
     return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
 
 
-def balanced_columns(groups: Groups) -> list[dict[str, Sequence[Condition]]]:
-    """Distribute the groups over up to three columns with a similar number of rows in each."""
-    rows = sum(map(len, groups.values()))
-    count = min(3, ceil(rows / MAX_ROWS))
-    columns: list[dict[str, Sequence[Condition]]] = [{} for _ in range(count)]
+def trained_range(conditions: Sequence[Condition], tag: str) -> tuple[int, int] | None:
+    """Return the least and greatest value of a tag in validation, which is in distribution; None without it."""
+    splits = [run.result.splits.get("validation") for condition in conditions for run in condition.runs]
+    seen = [int(value) for scores in splits if scores for value in scores.slices.get(tag, {}) if value.isdecimal()]
+    return (min(seen), max(seen)) if seen else None
+
+
+def balanced_columns(groups: Mapping[str, Sequence[Item]], most: int = 3) -> list[dict[str, Sequence[Item]]]:
+    """Distribute the groups over at most this many columns with a similar number of items in each."""
+    total = sum(map(len, groups.values()))
+    count = min(most, ceil(total / MAX_ROWS))
+    columns: list[dict[str, Sequence[Item]]] = [{} for _ in range(count)]
     before = 0
-    for name, members in groups.items():
-        columns[before * count // rows][name] = members
-        before += len(members)
+    for name, items in groups.items():
+        columns[before * count // total][name] = items
+        before += len(items)
     return [column for column in columns if column]
-
-
-def row_labels(columns: Iterable[Groups]) -> list[dict[str, list[str]]]:
-    """Return the wrapped labels of the conditions in each column, by heading."""
-    return [{name: [wrap(c.label) for c in members] for name, members in column.items()} for column in columns]
 
 
 def describe(groups: Groups, text: Callable[[Condition], str]) -> str:

@@ -29,15 +29,19 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     legend = layout.legend_handles(styles, "lines")
     if any(len(members) > 1 for members in measured.values()):
         legend.append(Patch(color="0.6", alpha=0.5, lw=0, label="95 % interval over seeds"))
-    if trained_lengths(shown):
+    trained = {name: layout.trained_range(members, "length") for name, members in groups.items()}
+    if any(trained.values()):
         legend.append(Patch(color="0.92", lw=0, label="lengths of training"))
     figure, panels = layout.panels("Exact match by length", len(groups), legend=legend)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
+        if ends := trained[name]:
+            axes.axvspan(ends[0] - 0.5, ends[1] + 0.5, color="0.92", lw=0, zorder=0)
         _draw_panel(axes, members, measured, styles)
         axes.set_title(name)
     layout.label_axes(panels, "length (as the task defines it)", "exact match (%)")
-    named = {f"{name}{_training(members)}": members for name, members in groups.items()}
-    thresholds = layout.describe(named, lambda c: length_threshold(measured[c.experiment], "L50"))
+    ranges = {name: f" (trained on {ends[0]} to {ends[1]})" if ends else "" for name, ends in trained.items()}
+    described = {f"{name}{ranges[name]}": members for name, members in groups.items()}
+    thresholds = layout.describe(described, lambda c: length_threshold(measured[c.experiment], "L50"))
     alt = f"Exact match by length; the length up to which at least 50 % are correct, {thresholds}."
     return layout.Plot("length", figure, alt)
 
@@ -62,21 +66,7 @@ def mean_curve(measured: Sequence[Lengths]) -> dict[int, list[float]]:
     return dict(sorted(curve.items()))
 
 
-def trained_lengths(conditions: Sequence[Condition]) -> tuple[int, int] | None:
-    """Return the shortest and longest length of the validation split, which is in distribution; None without one."""
-    splits = [run.result.splits.get("validation") for condition in conditions for run in condition.runs]
-    seen = [int(value) for scores in splits if scores for value in scores.slices.get("length", {}) if value.isdecimal()]
-    return (min(seen), max(seen)) if seen else None
-
-
-def _training(conditions: Sequence[Condition]) -> str:
-    trained = trained_lengths(conditions)
-    return f" (trained on {trained[0]} to {trained[1]})" if trained else ""
-
-
 def _draw_panel(axes: Axes, conditions: Sequence[Condition], measured: Measured, styles: Styles) -> None:
-    if trained := trained_lengths(conditions):
-        axes.axvspan(trained[0] - 0.5, trained[1] + 0.5, color="0.92", lw=0, zorder=0)
     for number, condition in enumerate(conditions):
         width = 1.2 + 0.8 * max(0, min(len(conditions), 4) - 1 - number)  # so that equal curves are all visible
         curve = mean_curve(measured[condition.experiment])

@@ -59,10 +59,9 @@ def read_answers(condition: Condition) -> pd.DataFrame:
 
 
 def trained_digits(condition: Condition) -> Range | None:
-    """Return the range of digits in the validation split, which is in distribution; None without it."""
-    splits = [run.result.splits["validation"].slices for run in condition.runs if "validation" in run.result.splits]
-    left, right = ([int(value) for slices in splits for value in slices.get(tag, {})] for tag in (LEFT, RIGHT))
-    return ((min(left), max(left)), (min(right), max(right))) if left and right else None
+    """Return the range of digits in training; None if it is unknown."""
+    left, right = (layout.trained_range([condition], tag) for tag in (LEFT, RIGHT))
+    return (left, right) if left and right else None
 
 
 def _describe(answers: pd.DataFrame, trained: Range | None) -> str:

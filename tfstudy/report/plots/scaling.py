@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import EngFormatter
 
 from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
@@ -133,8 +132,8 @@ def _draw_panel(axes: Axes, name: str, members: Sequence[Series], styles: Styles
         axes.annotate(text, (0, 1), corner, "axes fraction", "offset points", color=style.colour, fontsize=7.5)
     axes.set_title(name, loc="left", pad=8 + 10 * len(fits))
     axes.set(xscale="log", ylim=layout.PERCENT, xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
-    axes.set_xticks(_readable_ticks(sizes))
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    ticks = _readable_ticks(sizes)
+    axes.set_xticks(ticks, [_short_number(size) for size in ticks])
     axes.minorticks_off()
 
 
@@ -145,3 +144,8 @@ def _readable_ticks(sizes: Sequence[int]) -> list[int]:
         if log10(size / ticks[-1]) > log10(sizes[-1] / sizes[0]) / 6:
             ticks.append(size)
     return ticks
+
+
+def _short_number(size: int) -> str:
+    """Return `500`, `16.1k`, `0.67M`."""
+    return f"{size / 1e6:.3g}M" if size >= 100_000 else f"{size / 1e3:.3g}k" if size >= 1000 else str(size)

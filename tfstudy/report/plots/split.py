@@ -23,14 +23,12 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     if not shown:
         raise UserError("no finished run was evaluated on a test set")
     label, styles, groups = layout.metric_label(metrics), condition_styles(shown), layout.group_by_test_set(shown)
-    columns = layout.balanced_columns(groups)
     title, legend = "Generalisation to each test set", _legend(shown, metrics)
-    figure, panels = layout.row_panels(title, layout.row_labels(columns), 4.0, legend)
-    for (axes, levels), column in zip(panels, columns, strict=True):
-        members = [condition for group in column.values() for condition in group]
-        for condition, level in zip(members, levels, strict=True):
+    figure, panels = layout.row_panels(title, groups, lambda c: layout.wrap(c.label), label, 4.0, legend)
+    for axes, rows in panels:
+        for condition, level in rows:
             _draw_condition(axes, condition, metrics[condition.task], level, styles[condition.label])
-        axes.set(xlabel=label, xlim=layout.PERCENT)
+        axes.set_xlim(layout.PERCENT)
     means = layout.describe(groups, lambda c: f"{mean(c.values(metrics[c.task])):.1f}")
     return layout.Plot("split", figure, f"Mean {label} on each test set: {means}.")
 
