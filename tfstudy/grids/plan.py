@@ -33,7 +33,7 @@ def plan(runs: Sequence[GridRun], root: Path, study: str) -> list[PlannedRun]:
 
     Data are built once for all runs that share them; a model is checked once for all its seeds.
     """
-    from tfstudy.experiment.prepare import check
+    from tfstudy.experiment.compatibility import check
 
     data: dict[str, tuple[Task, str]] = {}  # a task and the fingerprint of its data
     errors: dict[str, str] = {}  # of each config without its seed; empty if it is valid

@@ -66,6 +66,10 @@ class Transformer(RaggedModel):
                 raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
             return self
 
+        @property
+        def needs_one_vocabulary(self) -> bool:
+            return self.share_embeddings
+
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
