@@ -1,7 +1,7 @@
-"""Greedy decoding of the test commands of SCAN simple: as evaluation does it, against a loop without caches.
+"""Greedy decoding of the test commands of SCAN simple: as in evaluation, against a loop without caches.
 
-The usual way: commands in the file's order, 64 at a time; at every step the decoder reads the whole prefix, until all
-rows of the batch have ended. The model is trained a little first, so that its outputs end where they should.
+The usual way: commands in the order of the file, 64 at a time; at every step the decoder reads the whole prefix, until
+all rows of the batch have ended. The model is trained briefly first, so that its outputs end where they should.
 """
 
 from functools import partial
@@ -13,19 +13,19 @@ from torch import Tensor
 from benchmarks.timing import alternate, arguments, scan, seconds, table
 from tfstudy.data.encoding import Encoded
 from tfstudy.data.vocabulary import BOS, EOS, PAD
-from tfstudy.evaluation.evaluate import generate, generation_limit, some
+from tfstudy.evaluation.evaluate import generate, generation_limit, sample_examples
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.models.base import Model
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
-Outputs = dict[int, list[int]]  # of each row, the tokens before EOS
-TOLERATED = 1e-3  # share of outputs that may differ: of two tokens as probable, rounding decides
+Outputs = dict[int, list[int]]  # tokens before EOS, by row
+TOLERATED = 1e-3  # fraction of outputs that may differ: rounding decides between equally probable tokens
 
 
 @torch.no_grad()
 def prefixes(model: Model, source: Tensor, mask: Tensor, limit: int) -> list[list[int]]:
-    """The most probable next token after the whole prefix, until every row has ended."""
+    """Append the most probable next token, given the whole prefix, until every row has ended."""
     state = model.encode(source, mask)
     tokens = torch.full((len(source), 1), BOS)
     ended = torch.zeros(len(source), dtype=torch.bool)
@@ -40,18 +40,20 @@ def prefixes(model: Model, source: Tensor, mask: Tensor, limit: int) -> list[lis
 
 
 def decode(prepared: Prepared, encoded: Encoded, limit: int, ordered: bool, size: int, cached: bool) -> Outputs:
-    """The outputs of all rows, by source length or in the file's order, `size` rows at a time."""
+    """Return the outputs of all rows, `size` at a time, ordered by source length or as in the file."""
     order = encoded.source_lengths.sort(stable=True).indices if ordered else torch.arange(len(encoded))
     out: Outputs = {}
     for rows in order.split(size):
-        part = encoded.rows(rows)
-        given = prepared.model, part.source, part.source != PAD, limit
-        out |= zip(rows.tolist(), generate(*given, prepared.config.decode) if cached else prefixes(*given), strict=True)
+        batch = encoded.rows(rows)
+        inputs = prepared.model, batch.source, batch.source != PAD, limit
+        out |= zip(
+            rows.tolist(), generate(*inputs, prepared.config.decode) if cached else prefixes(*inputs), strict=True
+        )
     return out
 
 
 def compare(arch: str, commands: int, rounds: int) -> None:
-    """Trains, decodes each way in turn, and checks that all give the same."""
+    """Train, decode in each way in turn, and check that all outputs are the same."""
     prepared = scan(arch, steps=400, warmup_steps=100)
     fit(
         Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train),
@@ -59,7 +61,7 @@ def compare(arch: str, commands: int, rounds: int) -> None:
         accelerator="cpu",
     )
     prepared.model.eval().cpu()
-    encoded = prepared.data.encode(some(prepared.task.examples("test"), commands))
+    encoded = prepared.data.encode(sample_examples(prepared.task.examples("test"), commands))
     limit, size = generation_limit(prepared.task, prepared.config.decode), prepared.config.eval.batch_size
     ways = {"usual": (False, 64, False), "usual, with caches": (False, 64, True), "ours": (True, size, True)}
     outputs: dict[str, Outputs] = {}

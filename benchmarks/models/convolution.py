@@ -1,4 +1,4 @@
-"""The CNN's convolution as one product of matrices against torch's: forward and backward in a training step."""
+"""The convolution of the CNN as one matrix product, against torch's: forward and backward of a training step."""
 
 from functools import partial
 
@@ -7,40 +7,40 @@ from torch import Tensor
 
 from benchmarks.timing import alternate, arguments, scan, seconds, table
 from tfstudy.models.cnn import GatedConvolution
-from tfstudy.training.module import block
+from tfstudy.training.loss import ragged_group
 
-Call = tuple[GatedConvolution, list[Tensor]]  # a layer and the blocks that it is given
+Call = tuple[GatedConvolution, list[Tensor]]  # a layer and its input groups
 
 
 def calls() -> list[Call]:
-    """All that a step of the preset convolves, with made-up values."""
-    prepared, found = scan("cnn"), []
+    """Return all calls of convolutions in a step of the preset, with random values."""
+    prepared, seen = scan("cnn"), []
     for module in prepared.model.modules():
         if isinstance(module, GatedConvolution):
-            module.register_forward_hook(lambda layer, given, _: found.append((layer, [x.shape for x in given[0]])))
-    for part in next(iter(prepared.data.train_dataloader())).parts:
-        prepared.model.forward_blocks([block(rows) for rows in part])
-    return [(layer, [torch.randn(shape, requires_grad=True) for shape in shapes]) for layer, shapes in found]
+            module.register_forward_hook(lambda layer, inputs, _: seen.append((layer, [x.shape for x in inputs[0]])))
+    for part in next(iter(prepared.data.train_dataloader())).micro_batches:
+        prepared.model.forward_groups([ragged_group(rows) for rows in part])
+    return [(layer, [torch.randn(shape, requires_grad=True) for shape in shapes]) for layer, shapes in seen]
 
 
-def step(found: list[Call], name: str, repeats: int) -> float:
-    """Milliseconds of all calls of one step, by the method of that name."""
+def step(layer_calls: list[Call], name: str, repeats: int) -> float:
+    """Return the milliseconds of all calls of one step with the method `name`."""
 
-    def both_ways() -> None:
-        for layer, blocks in found:
-            getattr(layer, name)(blocks).sum().backward()
-            for x in (*blocks, *layer.parameters()):
+    def forward_and_backward() -> None:
+        for layer, groups in layer_calls:
+            getattr(layer, name)(groups).sum().backward()
+            for x in (*groups, *layer.parameters()):
                 x.grad = None
 
-    return 1000 * seconds(lambda: [both_ways() for _ in range(repeats)]) / repeats
+    return 1000 * seconds(lambda: [forward_and_backward() for _ in range(repeats)]) / repeats
 
 
 def main() -> None:
     chosen = arguments(__doc__, archs=False)
     repeats, rounds = (2, 3) if chosen.quick else (10, 11)
-    found = calls()
-    measured = alternate({n: partial(step, found, n, repeats) for n in ("convolution", "product")}, rounds)
-    title = f"cnn, {torch.get_num_threads()} threads, {len(found)} calls"
+    layer_calls = calls()
+    measured = alternate({n: partial(step, layer_calls, n, repeats) for n in ("convolution", "product")}, rounds)
+    title = f"cnn, {torch.get_num_threads()} threads, {len(layer_calls)} calls"
     table(title, "ms a step", measured, "convolution", faster=True)
 
 

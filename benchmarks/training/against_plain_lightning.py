@@ -1,13 +1,14 @@
 """Training speed on SCAN simple: tfstudy against the same model trained in the usual way with Lightning.
 
 The usual way: a DataLoader that shuffles examples, a collate function that encodes and pads them, `nn.Dropout` and
-torch's convolution, one padded pass per batch, `self.log` at every step, Adam as it comes, clipping by the Trainer.
-Model, size, batch size and schedule are the same; what is counted is label tokens a second, without padding.
+torch's convolution, one padded pass per batch, `self.log` at every step, plain Adam, clipping by the Trainer.
+Model, size, batch size and schedule are the same. The figure is target tokens per second, without padding.
 """
 
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
@@ -20,23 +21,25 @@ from torch.utils.data import DataLoader
 from benchmarks.timing import alternate, arguments, now, scan, table
 from tasks.base import Example
 from tfstudy.config.schema import TrainConfig
+from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.experiment.prepare import Prepared
-from tfstudy.models.base import Dropout, Model
+from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
+from tfstudy.models.layers import Dropout
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
-from tfstudy.training.optimization import rate
+from tfstudy.training.optimization import learning_rate_factor
 
-SKIP = 5  # the first steps, which are not measured
+SKIP = 5  # first steps that are not measured
 
 
 class Speed(Callback):
-    """Label tokens a second after the first `SKIP` steps, and what of them was padding."""
+    """Measures target tokens per second after the first `SKIP` steps, and the fraction of padding."""
 
     def __init__(self) -> None:
-        self.blocks: list[tuple[Tensor, Tensor]] = []  # sources and targets, padded
+        self.groups: list[tuple[Tensor, Tensor]] = []  # sources and targets, padded
         self.began = self.ended = 0.0
 
     def on_train_batch_end(
@@ -46,16 +49,16 @@ class Speed(Callback):
         if batch_idx < SKIP:
             self.began = self.ended
         else:
-            self.blocks += [rows for part in batch.parts for rows in part] if hasattr(batch, "parts") else [batch]
+            self.groups += list(chain(*batch.micro_batches)) if isinstance(batch, Batch) else [batch]
 
     def tokens_per_second(self) -> float:
-        """Labels are what is no padding, without BOS."""
-        return sum(int((target[:, 1:] != PAD).sum()) for _, target in self.blocks) / (self.ended - self.began)
+        """Return target tokens per second, without padding and BOS."""
+        return sum(int((target[:, 1:] != PAD).sum()) for _, target in self.groups) / (self.ended - self.began)
 
     def padded(self) -> float:
-        """Positions computed for each that is no padding, of sources and targets together."""
-        given = [ids for source, target in self.blocks for ids in (source, target[:, 1:])]
-        return sum(ids.numel() for ids in given) / sum(int((ids != PAD).sum()) for ids in given)
+        """Return the ratio of computed positions to tokens, of sources and targets together."""
+        ids_of = [ids for source, target in self.groups for ids in (source, target[:, 1:])]
+        return sum(ids.numel() for ids in ids_of) / sum(int((ids != PAD).sum()) for ids in ids_of)
 
 
 class Usual(LightningModule):
@@ -68,31 +71,31 @@ class Usual(LightningModule):
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         source, target = batch
         logits = self.model(source, source != PAD, target[:, :-1])
-        labels = target[:, 1:]
-        loss = cross_entropy(logits.transpose(1, 2), labels, ignore_index=PAD)
-        counted = labels != PAD
+        targets = target[:, 1:]
+        loss = cross_entropy(logits.transpose(1, 2), targets, ignore_index=PAD)
+        counted = targets != PAD
         self.log("train_loss", loss)
-        self.log("train_accuracy", (logits.argmax(-1) == labels)[counted].float().mean())
+        self.log("train_accuracy", (logits.argmax(-1) == targets)[counted].float().mean())
         return loss
 
     def configure_optimizers(self) -> Any:
         optimizer = torch.optim.Adam(self.parameters(), self.config.learning_rate, betas=(0.9, 0.98))
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate(self.config, step))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate_factor(self.config, step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
 
 class UsualDropout(nn.Dropout):
-    """`nn.Dropout` under the name that our models read the probability by."""
+    """`nn.Dropout` with the attribute `probability`, which our attention reads."""
 
     @property
     def probability(self) -> float:
         return self.p
 
 
-def with_usual_parts(module: nn.Module) -> nn.Module:
-    """The module, with `nn.Dropout` and torch's convolution in place of ours wherever they are."""
+def with_usual_layers(module: nn.Module) -> nn.Module:
+    """Replace our dropout and convolution by those of torch, in place, and return the module."""
     for name, child in module.named_children():
-        usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_parts(child)
+        usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_layers(child)
         setattr(module, name, usual)
     if isinstance(module, GatedConvolution):
         module.product = module.convolution  # type: ignore[method-assign]
@@ -100,7 +103,7 @@ def with_usual_parts(module: nn.Module) -> nn.Module:
 
 
 def loader(data: TaskData, batch_size: int) -> DataLoader[Example]:
-    """Shuffled examples, encoded and padded as they are drawn."""
+    """Return a loader of shuffled examples, encoded and padded when they are drawn."""
 
     def collate(examples: Sequence[Example]) -> tuple[Tensor, Tensor]:
         sources = [torch.tensor([*data.source_vocab.encode(e.source), EOS]) for e in examples]
@@ -112,7 +115,7 @@ def loader(data: TaskData, batch_size: int) -> DataLoader[Example]:
 
 
 def usual(prepared: Prepared) -> Speed:
-    """The usual way's speed."""
+    """Measure the speed of the usual way."""
     config, speed = prepared.config.train, Speed()
     trainer = Trainer(
         max_steps=config.steps,
@@ -125,13 +128,13 @@ def usual(prepared: Prepared) -> Speed:
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    model: Any = with_usual_parts(copy.deepcopy(prepared.model))
+    model: Any = with_usual_layers(copy.deepcopy(prepared.model))
     trainer.fit(Usual(model, config), loader(prepared.data, config.batch_size))
     return speed
 
 
 def ours(prepared: Prepared) -> Speed:
-    """The speed of `tfstudy.training.fit`."""
+    """Measure the speed of `tfstudy.training.fit`."""
     speed = Speed()
     module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
     fit(module, prepared.data, callbacks=[speed], accelerator="cpu")
@@ -143,29 +146,27 @@ def main() -> None:
     steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 60, 5)
     for arch in chosen.arch:
         default = scan(arch, steps=steps)
-        one_part, by_length = (
-            scan(arch, steps=steps, micro_batches=1),
-            scan(arch, steps=steps, batching="length", parts=2),
-        )
+        one_micro_batch = scan(arch, steps=steps, micro_batches=1)
+        by_length = scan(arch, steps=steps, batching="length", micro_batches=2)
         padded: dict[str, float] = {}
 
-        def labels(
+        def target_tokens(
             name: str, way: Callable[[Prepared], Speed], prepared: Prepared, p: dict[str, float] = padded
         ) -> float:
-            """Labels a second, and on the side how much of it all was padding."""
+            """Return target tokens per second, and keep the ratio of positions to tokens."""
             speed = way(prepared)
             p[name] = speed.padded()
             return speed.tokens_per_second()
 
         settings = {
             "usual": (usual, default),
-            "ours, one part": (ours, one_part),
+            "ours, one micro-batch": (ours, one_micro_batch),
             "ours": (ours, default),
             "ours, length batching": (ours, by_length),
         }
-        measured = alternate({name: partial(labels, name, *how) for name, how in settings.items()}, rounds)
-        table(f"{arch}, {torch.get_num_threads()} threads", "labels a second", measured, "usual")
-        print("  positions computed for a token:", ", ".join(f"{name} {ratio:.2f}" for name, ratio in padded.items()))
+        measured = alternate({name: partial(target_tokens, name, *way) for name, way in settings.items()}, rounds)
+        table(f"{arch}, {torch.get_num_threads()} threads", "tokens/s", measured, "usual")
+        print("  computed positions per token:", ", ".join(f"{name} {ratio:.2f}" for name, ratio in padded.items()))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What Lightning costs a step: `fit` against a bare loop over the same batches with the same loss and optimiser."""
+"""Lightning's overhead per step: `fit` against a bare loop over the same batches with the same loss and optimiser."""
 
 import copy
 import statistics
@@ -12,33 +12,29 @@ from torch import nn
 from benchmarks.timing import alternate, arguments, now, ratios, scan, table
 from benchmarks.training.against_plain_lightning import SKIP, Speed
 from tfstudy.data.encoding import Batch
-from tfstudy.data.module import TaskData
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
 
 class NoTrainer:
-    """What `Seq2Seq.training_step` asks of a Trainer, which is none."""
+    """The attributes of a Trainer that `Seq2Seq` reads in a step."""
 
-    current_epoch, num_training_batches, world_size, global_rank = 0, 1, 1, 0
-
-    def __init__(self, data: TaskData) -> None:
-        self.datamodule = data  # says in how many parts a batch comes
+    current_epoch, num_training_batches, world_size, global_rank, global_step = 0, 1, 1, 0, 0
 
 
 def copied(prepared: Prepared) -> Seq2Seq:
-    """A module of its own, with the same weights every time."""
+    """Return a new module, with the same weights every time."""
     return Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
 
 
 def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
-    """Trains for so many steps without Lightning; yields each batch after its step."""
+    """Train for `count` steps without Lightning; yield each batch after its step."""
     module, batches = copied(prepared), islice(prepared.data.train_dataloader(), count)
-    trainer = NoTrainer(prepared.data)  # the module keeps no more than a weak reference
+    trainer = NoTrainer()  # the module keeps only a weak reference
     module.trainer = trainer  # type: ignore[assignment]
-    chosen = module.configure_optimizers()
-    optimizer, schedule = chosen["optimizer"], chosen["lr_scheduler"]["scheduler"]
+    configured = module.configure_optimizers()
+    optimizer, schedule = configured["optimizer"], configured["lr_scheduler"]["scheduler"]
     module.on_fit_start()
     try:
         for number, batch in enumerate(batches):
@@ -53,14 +49,14 @@ def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
 
 
 def with_lightning(prepared: Prepared) -> float:
-    """Milliseconds a step of `fit`."""
+    """Return the milliseconds per step of `fit`."""
     speed = Speed()
     fit(copied(prepared), prepared.data, callbacks=[speed], accelerator="cpu")
     return 1000 * (speed.ended - speed.began) / (prepared.config.train.steps - SKIP)
 
 
 def bare(prepared: Prepared) -> float:
-    """Milliseconds a step of the loop."""
+    """Return the milliseconds per step of the loop."""
     steps = prepared.config.train.steps
     times = [now() for _ in loop(prepared, steps)]
     return 1000 * (times[-1] - times[SKIP - 1]) / (steps - SKIP)
@@ -76,7 +72,7 @@ def main() -> None:
             "fit": partial(with_lightning, prepared),
         }
         measured = alternate(ways, rounds)
-        table(f"{arch}, {torch.get_num_threads()} threads", "ms a step", measured, "bare loop")
+        table(f"{arch}, {torch.get_num_threads()} threads", "ms/step", measured, "bare loop")
         share = 1 - 1 / statistics.median(ratios(measured["fit"], measured["bare loop"]))
         print(f"  {share:.1%} of fit's time is not in the bare loop")
 

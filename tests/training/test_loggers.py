@@ -1,4 +1,4 @@
-"""Loggers beside the metrics file: what they are given, and that whatever they do, the run is the same."""
+"""Loggers: what they receive, and that no failure of theirs changes a run."""
 
 import csv
 import os
@@ -15,9 +15,9 @@ import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
-from tfstudy.cli import grids
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
+from tfstudy.report import batches
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import logger_names, loggers
 
@@ -25,22 +25,22 @@ METHODS = ("log_hyperparams", "log_metrics", "save", "finalize")
 
 
 class Fake(Logger):
-    """Keeps what it is given, and fails where it is told to."""
+    """Records all calls, and fails in the method `fails`."""
 
-    made: ClassVar[list["Fake"]] = []
+    instances: ClassVar[list["Fake"]] = []
     fails = ""
 
-    def __init__(self, place: loggers.Place) -> None:
+    def __init__(self, target: loggers.LogTarget) -> None:
         super().__init__()
-        self.place, self.calls = place, []
-        Fake.made.append(self)
+        self.target, self.calls = target, []
+        Fake.instances.append(self)
         self._called("__init__")
 
     name, version = "fake", ""
 
     def _called(self, method: str, *given) -> None:
         self.calls.append((method, *given))
-        warnings.warn("what a package tells its own users", UserWarning, stacklevel=2)
+        warnings.warn("advice to users of the package", UserWarning, stacklevel=2)
         if method == self.fails:
             raise RuntimeError(f"{method}:\n  no network")
 
@@ -60,8 +60,8 @@ class Fake(Logger):
 @pytest.fixture(autouse=True)
 def _fake(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(loggers.MAKERS, "fake", Fake)
-    monkeypatch.setattr(Fake, "made", [])
+    monkeypatch.setitem(loggers.FACTORIES, "fake", Fake)
+    monkeypatch.setattr(Fake, "instances", [])
     monkeypatch.setattr(logger_names, "LOGGERS", [*logger_names.LOGGERS, "fake"])
     installed = logger_names.installed
     monkeypatch.setattr(logger_names, "installed", lambda name: name == "fake" or installed(name))
@@ -74,18 +74,18 @@ def rows(path: Path) -> Iterator[tuple[int, str, float]]:
         yield from ((int(r["step"]), r["metric"], float(r["value"])) for r in csv.DictReader(file))
 
 
-def test_a_logger_is_told_the_config_and_every_row_of_the_metrics_file():
+def test_a_logger_gets_the_config_and_every_row_of_the_metrics_file():
     assert tfstudy(*command(), "--logger", "fake") == 0
-    [fake] = Fake.made
+    [fake] = Fake.instances
     assert fake.calls[1][0] == "log_hyperparams"
     assert fake.calls[1][1]["model"]["hidden"] == 16
-    told = [(call[1], *row) for call in fake.calls if call[0] == "log_metrics" for row in call[2].items()]
-    assert told == list(rows(folder()))
+    logged = [(call[1], *row) for call in fake.calls if call[0] == "log_metrics" for row in call[2].items()]
+    assert logged == list(rows(folder()))
     assert ("finalize", "success") in fake.calls
-    assert fake.place.folder == folder() / "logs" / "fake"
-    assert fake.place.run.startswith(folder().name[-8:])
-    assert len(fake.place.run) == 64
-    assert fake.place.step == 0
+    assert fake.target.folder == folder() / "logs" / "fake"
+    assert fake.target.run.startswith(folder().name[-8:])
+    assert len(fake.target.run) == 64
+    assert fake.target.step == 0
 
 
 @pytest.mark.parametrize("method", ["", "__init__", *METHODS])
@@ -95,49 +95,51 @@ def test_a_logger_that_fails_changes_no_number_and_leaves_one_line(method, undis
     assert_same(folder(), undisturbed(command()))
     assert folder().name == undisturbed(command()).name, "a logger is no part of a run's identity"
     lines = [line for line in (folder() / "train.log").read_text().splitlines() if "fake" in line]
-    failed = f"logger fake dropped, the run goes on: RuntimeError: {method}: no network"
+    failed = f"logger fake dropped, the run continues: RuntimeError: {method}: no network"
     assert lines == ([failed] if method else [])
 
 
 def test_a_logger_is_not_called_again_once_it_is_dropped(monkeypatch):
     monkeypatch.setattr(Fake, "fails", "log_metrics")
     assert tfstudy(*command(), "--logger", "fake") == 0
-    assert [call[0] for call in Fake.made[0].calls] == ["__init__", "log_hyperparams", "save", "log_metrics"]
+    assert [call[0] for call in Fake.instances[0].calls] == ["__init__", "log_hyperparams", "save", "log_metrics"]
 
 
-def test_a_full_disk_where_the_failure_would_be_told_does_not_matter(tmp_path, monkeypatch):
+def test_a_full_disk_where_the_failure_would_be_reported_does_not_matter(tmp_path, monkeypatch):
     monkeypatch.setattr(Fake, "fails", "log_metrics")
 
     def full(_):
         raise OSError(28, "No space left on device")
 
-    guarded = loggers.Guarded("fake", loggers.Place(tmp_path / "logs", "0", "a/b/c", 0), {}, full)
+    guarded = loggers.GuardedLogger("fake", loggers.LogTarget(tmp_path / "logs", "0", "a/b/c", 0), {}, full)
     guarded.log_metrics({"loss": 1.0}, 5)
     guarded.finalize("success")
-    assert [call[0] for call in Fake.made[0].calls] == ["__init__", "log_hyperparams", "log_metrics"]
+    assert [call[0] for call in Fake.instances[0].calls] == ["__init__", "log_hyperparams", "log_metrics"]
 
 
-def test_a_folder_that_can_not_be_made_does_not_end_a_run(tmp_path):
+def test_a_folder_that_can_not_be_created_does_not_end_a_run(tmp_path):
     (tmp_path / "logs").write_text("a file is in the way")
-    said = []
-    guarded = loggers.Guarded("fake", loggers.Place(tmp_path / "logs" / "fake", "0", "a/b/c", 0), {}, said.append)
+    reports = []
+    guarded = loggers.GuardedLogger(
+        "fake", loggers.LogTarget(tmp_path / "logs" / "fake", "0", "a/b/c", 0), {}, reports.append
+    )
     guarded.log_metrics({"loss": 1.0}, 5)
-    assert Fake.made == []
-    assert len(said) == 1
+    assert Fake.instances == []
+    assert len(reports) == 1
 
 
-def test_a_resumed_run_goes_on_in_the_same_place():
+def test_a_resumed_run_continues_in_the_same_place():
     killed([*command(), "--logger", "fake"], at_row(25))
     assert tfstudy(*command(), "--logger", "fake") == 0
-    [fake] = Fake.made
-    assert fake.place == (folder() / "logs" / "fake", RunFolder(folder(), "").result["run"], fake.place.name, 20)
-    assert fake.place.name == "/".join(folder().parts[-3:])
+    [fake] = Fake.instances
+    assert fake.target == (folder() / "logs" / "fake", RunFolder(folder(), "").result.run, fake.target.name, 20)
+    assert fake.target.name == "/".join(folder().parts[-3:])
     assert [call[1] for call in fake.calls if call[0] == "log_metrics"] == [25, 30, 30, 35, 40, 40]
 
 
-def test_a_run_that_diverges_tells_its_logger_so(capsys):
+def test_the_logger_of_a_run_that_diverges_is_finalised_as_failed(capsys):
     assert tfstudy(*command("lstm", "--set", "train.learning_rate=1e30"), "--logger", "fake") == 1
-    assert Fake.made[0].calls[-1] == ("finalize", "failed")
+    assert Fake.instances[0].calls[-1] == ("finalize", "failed")
 
 
 def test_only_the_first_process_of_a_run_logs(tmp_path):
@@ -147,14 +149,14 @@ def test_only_the_first_process_of_a_run_logs(tmp_path):
 
 
 def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
-    made = []
-    monkeypatch.setattr(grids, "make", lambda todo, *_: made.extend(todo) or 0)
+    settings = []
+    monkeypatch.setattr(batches, "run_grid", lambda spec, folder, chosen, *_: settings.append(chosen) or 0)
     words = ["--task", "reverse", "--arch", "lstm", "--seed", "0-1", "--logger", "fake", "--accelerator", "cpu"]
     assert tfstudy("grid", *words) == 0
-    assert [job.loggers for job in made] == [("fake",), ("fake",)]
+    assert [chosen.options.loggers for chosen in settings] == [("fake",)]
 
 
-# Mistakes
+# User errors
 
 
 @pytest.mark.parametrize("words", [command(), ["grid", "--task", "reverse"]], ids=["run", "grid"])
@@ -164,7 +166,7 @@ def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
         ("tensorbord", "unknown logger 'tensorbord'; expected one of: tensorboard, wandb, mlflow, fake; did you mean"),
         (
             "fake,wandb, mlflow",
-            "--logger wandb,mlflow: not installed here; install it with: pip install 'tfstudy[wandb",
+            "--logger wandb,mlflow: not installed",
         ),
     ],
     ids=["unknown", "absent"],
@@ -172,7 +174,7 @@ def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
 def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(
     words, given, message, monkeypatch, capsys
 ):
-    monkeypatch.setattr(loggers, "installed", lambda name: name == "fake")
+    monkeypatch.setattr(logger_names, "installed", lambda name: name == "fake")
     assert tfstudy(*words, "--logger", given) == 2
     err = capsys.readouterr().err
     assert message in err
@@ -181,8 +183,8 @@ def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(
 
 
 def test_from_python_an_absent_package_is_refused_before_anything_starts(monkeypatch):
-    monkeypatch.setattr(loggers, "installed", lambda name: False)
-    with pytest.raises(tasks.base.UserError, match="not installed here"):
+    monkeypatch.setattr(logger_names, "installed", lambda name: False)
+    with pytest.raises(tasks.base.UserError, match="not installed"):
         run(None, Path("results"), "runs", RunOptions(accelerator="cpu", loggers=("wandb",)))
 
 
@@ -227,7 +229,7 @@ def test_mlflow_holds_a_resumed_run_as_one(monkeypatch):
 def test_wandb_is_offline_and_keeps_the_id_of_a_resumed_run(monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
     path = logged_twice("wandb")
-    identity = RunFolder(folder(), "").result["run"]
+    identity = RunFolder(folder(), "").result.run
     parts = [item for item in (path / "wandb").iterdir() if item.name.startswith("offline-run-")]
     assert 1 <= len(parts) <= 2  # two in different seconds
     assert all(item.name.endswith(identity) for item in parts)
