@@ -1,4 +1,4 @@
-"""`tfstudy grid` as a user types it."""
+"""`tfstudy grid` from the command line."""
 
 import json
 import subprocess
@@ -10,19 +10,15 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_jobs import COPYING
 
-SMALL = [
-    *(
-        "--set",
-        "data.examples=200",
-        "--set",
-        "model.dim=16",
-        "--set",
-        "train.steps=10",
-        "--set",
-        "train.validation_interval=10",
-    ),
-    *("--set", "train.log_interval=5", "--set", "eval.max_examples=20", "--accelerator", "cpu"),
-]
+SETTINGS = {
+    "data.train_examples": 200,
+    "model.dim": 16,
+    "train.steps": 10,
+    "train.validation_interval": 10,
+    "train.log_interval": 5,
+    "eval.max_examples": 20,
+}
+SMALL = [*(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}")), "--accelerator", "cpu"]
 
 
 @pytest.fixture(autouse=True)
@@ -30,32 +26,32 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_dry_run_tells_the_runs_and_writes_nothing(capsys):
+def test_a_dry_run_lists_the_runs_and_writes_nothing(capsys):
     assert tfstudy("grid", "--task", "copying", "--arch", "lstm,cnn", "--seed", "0-1", *SMALL, "--dry-run") == 0
     out = capsys.readouterr().out
-    assert out.count("to do") == 4
-    assert "4 runs, 0 of them done" in out
-    assert "how long they take is not known" in out
+    assert out.count("pending") == 4
+    assert "4 runs, 0 finished" in out
+    assert "no estimate" in out
     assert not list(Path().iterdir())
 
 
-def test_a_grid_is_made_once_and_knows_afterwards_how_long_it_takes(capfd):
+def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
     words = ["grid", "--task", "copying", "--arch", "lstm", "--seed", "0,2", *SMALL, "--study", "mine"]
     assert tfstudy(*words) == 0
     out = capfd.readouterr().out
-    assert "2 runs to make, 0 done already" in out
+    assert "2 runs to start, 0 already finished (results/mine); device: cpu, " in out
     assert "[2/2]" in out
     results = sorted(Path().glob("results/mine/copying-copy/lstm/s*/result.json"))
     assert [json.loads(path.read_text())["seed"] for path in results] == [0, 2]
     before = [path.stat().st_mtime_ns for path in results]
     assert tfstudy(*words) == 0
-    assert "0 runs to make, 2 done already" in capfd.readouterr().out
+    assert "0 runs to start, 2 already finished" in capfd.readouterr().out
     assert [path.stat().st_mtime_ns for path in results] == before
     assert tfstudy(*words[:-2], "--study", "other", "--dry-run", "--seed", "0-2") == 0
     out = capfd.readouterr().out
-    assert "judged by finished runs" in out
+    assert "estimated from finished runs" in out
     assert tfstudy(*words[:-1], "other") == 0
-    assert "2 runs taken over from other studies" in capfd.readouterr().out
+    assert "2 finished runs copied from other studies" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize("devices", ["1", "2"])
@@ -70,9 +66,9 @@ def test_another_copy_of_the_code_in_the_working_folder_is_not_run(devices, tmp_
     assert len(list(tmp_path.glob("results/*/*/lstm/*/result.json"))) == 1
 
 
-def test_a_run_that_fails_is_named_and_the_others_are_made(capfd, tmp_path):
-    told = {**COPYING, "axes": {"arch": ["lstm"], "train.learning_rate": [1e-3]}, "seeds": "0-1"}
-    Path("grid.yaml").write_text(json.dumps(told))
+def test_a_failed_run_is_named_and_the_others_run(capfd, tmp_path):
+    grid = {**COPYING, "axes": {"arch": ["lstm"], "train.learning_rate": [1e-3]}, "seeds": "0-1"}
+    Path("grid.yaml").write_text(json.dumps(grid))
     assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu", "--dry-run") == 0
     name = next(line.split()[-1] for line in capfd.readouterr().out.splitlines() if "/s1-" in line)
     broken = Path("results/grid", name)
@@ -92,17 +88,17 @@ def test_a_run_that_fails_is_named_and_the_others_are_made(capfd, tmp_path):
         (["--task", "copyin"], "unknown task"),
         (["scam"], "unknown grid"),
         (["missing.yaml"], "can't read missing.yaml"),
-        ([], "a grid must say its task"),
-        (["--task", "copying", "--seed", "x"], "seeds must be such as"),
-        (["--task", "copying", "--set", "model.dmi=3,4"], "unknown key 'model.dmi'; did you mean 'model.dim'?"),
-        (["--task", "copying", "--per-device", "0"], "--per-device must be auto or a number from 1 to 64"),
-        (["--task", "copying", "--shard", "3/2"], "--shard must be I/N"),
+        ([], "a grid needs a task"),
+        (["--task", "copying", "--seed", "x"], "'x'"),
+        (["--task", "copying", "--set", "model.dmi=3,4"], "did you mean 'model.dim'?"),
+        (["--task", "copying", "--per-device", "0"], "--per-device"),
+        (["--task", "copying", "--shard", "3/2"], "--shard"),
         (["--task", "copying", "--launcher", "lokal"], "did you mean 'local'"),
         (["smoke", "--tier", "large"], "unknown tier 'large'"),
-        (["--task", "copying", "--accelerator", "cuda"], "torch sees no CUDA device here"),
+        (["--task", "copying", "--accelerator", "cuda"], "no CUDA device"),
     ],
 )
-def test_bad_input_is_one_message_and_leaves_nothing(words, message, capsys):
+def test_invalid_input_is_one_message_and_writes_nothing(words, message, capsys):
     assert tfstudy("grid", *words, "--dry-run") == 2
     err = capsys.readouterr().err
     assert message in err
@@ -111,17 +107,17 @@ def test_bad_input_is_one_message_and_leaves_nothing(words, message, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "fact"),
     [
         (["--study", "a/b"], "'a/b'"),
         (["--study", ".."], "'..'"),
-        (["--slurm.partition", "gpu"], "go with --launcher slurm"),
+        (["--slurm.partition", "gpu"], "--launcher slurm"),
         (["--set", "seed=x"], "'x'"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_before_anything_is_written(words, said, capsys):
+def test_impossible_options_are_refused_before_anything_is_written(words, fact, capsys):
     assert tfstudy("grid", "--task", "copying", *SMALL, *words) == 2
-    assert said in capsys.readouterr().err
+    assert fact in capsys.readouterr().err
     assert not list(Path().iterdir())
 
 

@@ -1,0 +1,96 @@
+"""`tfstudy list`, `tfstudy config` and `tfstudy export`."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import tasks
+from tests.commands import tfstudy
+from tests.example_study import finish_run, planned, start_run
+from tests.example_task import TASK, added
+from tfstudy import models
+from tfstudy.grids.spec import grid_names
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+@pytest.fixture
+def lines(capsys):
+    """The lines that a command prints."""
+
+    def lines(*words: str) -> list[str]:
+        assert tfstudy(*words) == 0
+        return capsys.readouterr().out.splitlines()
+
+    return lines
+
+
+def names(lines: list[str]) -> list[str]:
+    return [line.split()[0] for line in lines]
+
+
+def test_list_names_tasks_splits_architectures_presets_and_grids(lines):
+    text = "\n".join(lines("list"))
+    assert "scan" in text
+    assert "addprim_jump" in text
+    assert names(lines("list", "splits")) == list(tasks.find("scan").split_schemes())
+    assert names(lines("list", "architectures")) == models.names()
+    assert {"default", "lake-2018"} <= set(names(lines("list", "presets", "scan")))
+    assert lines("list", "presets", "reverse") == []
+    assert names(lines("list", "grids")) == grid_names()
+
+
+def test_list_runs_shows_the_state_of_each_run(lines):
+    jobs = planned("0-3")
+    finish_run(Path(jobs[0].path))
+    start_run(jobs[1])
+    finish_run(Path(jobs[2].path), "diverged", reason="the loss is nan")
+    broken = start_run(jobs[3])
+    (broken / "result.json").write_text("{")
+    found = lines("list", "runs")
+    assert names(found)[:3] == ["finished", "interrupted", "diverged"]
+    assert all(job.path in line for job, line in zip(jobs, found, strict=True))
+    assert "exact match 50.0 %" in found[0]
+    assert lines("list", "runs", "--results", "nowhere") == []
+
+
+def test_config_shows_a_config_that_can_be_read_again(lines, tmp_path):
+    words = ["config", "scan", "--arch", "cnn", "--split", "length", "--seed", "3", "--set", "model.kernel=5"]
+    shown = lines(*words)
+    assert any(re.search(r"  kernel: 5 +# int.*, default 3: ", line) for line in shown)
+    file = tmp_path / "shown.yaml"
+    file.write_text("\n".join(shown))
+    assert lines("config", "scan", "--arch", "cnn", "--config", str(file)) == shown
+
+
+def test_config_shows_the_settings_of_a_smoke_run(lines):
+    assert any("steps: 20 " in line for line in lines("config", "scan", "--smoke"))
+
+
+def test_export_writes_jsonl_and_refuses_an_existing_folder(lines, capsys):
+    files = [f"data/{name}.jsonl" for name in ("test", "train", "validation")]
+    assert lines("export", "scan", "--split", "length", "--out", "data") == files
+    examples = Path("data/test.jsonl").read_text().splitlines()
+    assert len(examples) == 3920
+    assert json.loads(examples[0]).keys() >= {"source", "target", "length"}
+    before = {path: path.read_bytes() for path in Path("data").iterdir()}
+    assert tfstudy("export", "scan", "--out", "data") == 2
+    error = capsys.readouterr().err
+    assert "--out" in error
+    assert "data" in error
+    assert {path: path.read_bytes() for path in Path("data").iterdir()} == before
+
+
+def test_export_refuses_an_unknown_format_and_other_sections(capsys):
+    assert tfstudy("export", "reverse", "--out", "data", "--format", "json") == 2
+    assert "did you mean 'jsonl'?" in capsys.readouterr().err
+    assert tfstudy("export", "reverse", "--out", "data", "--set", "train.steps=1") == 2
+    assert "'train'" in capsys.readouterr().err
+    assert not Path("data").exists()
