@@ -9,7 +9,7 @@ def result(seed=0, exact=0.5, **more):
     part = {"role": "test", "n": 1000, "exact_match_interval": [max(0, exact - 0.3), min(1, exact + 0.3)], "slices": {}}
     part["metrics"] = {"exact_match": exact, "token_accuracy": 0.7, "oracle_length_exact_match": 0.6}
     made = {
-        "format": 1, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
+        "format": 2, "run": f"{seed:064d}", "preset": "default", "task": "scan", "split": "length", "arch": "lstm",
         "seed": seed, "experiment": "e", "decode": {"method": "greedy"}, "eval": {"max_examples": 0}, "device": "cpu",
         "smoke": False, "status": "finished", "checkpoint": "last", "parameters": 1000, "overlap": {"test": 0},
         "train_seconds": 30.0, "evaluate_seconds": 6.0, "splits": {"test": part},
@@ -42,3 +42,18 @@ def predict(study: Path, *made: tuple[str, str]) -> Path:
 
 def rival(seed: int, exact: float, arch: str = "cnn") -> dict:
     return result(seed, exact, arch=arch, experiment=arch, run=f"{arch}{seed}")
+
+
+GOLD = "a b c d"
+HOSTILE = "a <script>alert(1)</script> & ' \" \u202e\u05e9\u05dc\u05d5\u05dd"
+
+
+def three_architectures(folder: Path) -> Path:
+    """A study of an LSTM and a CNN that differ, a Transformer with one seed, and a run that is not finished."""
+    records = [result(seed, 0.2 + seed / 100) for seed in range(4)]
+    records += [rival(seed, 0.8 - seed / 50) for seed in range(4)]
+    study = write(folder / "study", *records, rival(0, 0.5, "transformer"))
+    unfinished = study / "scan-length" / "cnn" / "s9-0a"
+    unfinished.mkdir()
+    (unfinished / "config.yaml").write_text("")
+    return predict(study, (GOLD, GOLD), (GOLD, "a b"), (GOLD, "a x c d"), (GOLD, HOSTILE))

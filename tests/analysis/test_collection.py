@@ -8,7 +8,7 @@ import pytest
 import tfstudy
 from tasks.errors import UserError
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read
+from tfstudy.analysis.collection import read_study
 from tfstudy.report.tables import table
 
 
@@ -19,7 +19,7 @@ def only(study: Path) -> Path:
 
 
 def reasons(study: Path) -> list[str]:
-    found = read(study)
+    found = read_study(study)
     return [reason for _, reason in found.left_out]
 
 
@@ -35,86 +35,84 @@ def study(tmp_path):
 
 
 def test_a_whole_record_is_read(study):
-    found = read(study)
-    assert (len(found.runs), found.left_out, found.told()) == (1, [], [])
+    found = read_study(study)
+    assert (len(found.runs), found.left_out, found.left_out_notes()) == (1, [], [])
 
 
-def test_a_partial_run_is_named(study):
+def test_a_partial_run_is_left_out(study):
     (only(study) / "result.json").unlink()
     assert reasons(study) == ["not finished"]
-    assert read(study).told() == [f"left out, not finished: {only(study).relative_to(study)}"]
+    assert read_study(study).left_out_notes() == [f"left out (not finished): {only(study).relative_to(study)}"]
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 1}', b'{"format": 1, "run": 3}'])
-def test_a_record_that_can_not_be_read_is_named(study, content):
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b'{"format": 2}', b'{"format": 2, "run": 3}'])
+def test_an_unreadable_record_is_left_out(study, content):
     (only(study) / "result.json").write_bytes(content)
     [reason] = reasons(study)
-    assert "its result is broken" in reason
+    assert "the result is broken" in reason
 
 
-def test_a_record_of_another_format_is_named(study):
-    assert changed(study, format=2) == ["its result has format 2, but this version reads 1"]
+def test_a_record_of_another_format_is_left_out(study):
+    assert changed(study, format=9) == ["the result has format 9, but this version reads format 2"]
 
 
 @pytest.mark.parametrize(
-    ("part", "said"),
+    ("part", "message"),
     [
         ({"metrics": {"exact_match": 1.5}}, "$.splits[...].metrics[...]"),
         ({"metrics": {"exact_match": -0.1}}, ">= 0.0"),
         ({"n": -1}, ">= 0"),
         ({"mean_over_lengths": {"token_accuracy": 55.0}}, "mean_over_lengths"),
-        ({"metrics": {"exact_match": 0.9}}, "outside of its interval"),
-        ({"n": 0}, "without an example"),
-        ({"metrics": {}}, "nothing is measured"),
+        ({"metrics": {"exact_match": 0.9}}, "outside its interval"),
+        ({"n": 0}, "has no examples"),
+        ({"metrics": {}}, "without any metric"),
     ],
 )
-def test_figures_that_no_run_can_have_are_named(study, part, said):
+def test_impossible_values_are_reported(study, part, message):
     [reason] = changed(study, splits={"test": result(0)["splits"]["test"] | part})
-    assert said in reason
+    assert message in reason
 
 
 @pytest.mark.parametrize("more", [{"seed": 1}, {"run": "ab"}])
-def test_a_record_of_another_run_is_named(study, more):
+def test_a_record_of_another_run_is_left_out(study, more):
     [reason] = changed(study, **more)
-    assert "of another run" in reason
+    assert "belongs to another run" in reason
 
 
 @pytest.mark.parametrize("config", ["- a\n", "task: [\n", "task: 1\nscan\n", "just words"])
-def test_a_run_without_a_config_is_named_and_the_others_are_read(tmp_path, config):
+def test_a_run_without_a_config_is_left_out_and_the_others_are_read(tmp_path, config):
     study = write(tmp_path / "study", result(0), result(0, experiment="other", run="ab"))
     next(study.glob("*/*/s0-ab/config.yaml")).write_text(config)
-    assert reasons(study) == ["its config.yaml can't be read"]
-    assert len(read(study).runs) == 1
+    assert reasons(study) == ["config.yaml is unreadable"]
+    assert len(read_study(study).runs) == 1
 
 
-def test_broken_slices_are_one_message(tmp_path):
-    part = result(0)["splits"]["test"] | {"slices": {"length": {"2": {"n": "x"}}}}
-    study = write(tmp_path / "study", result(0, splits={"test": part}))
-    with pytest.raises(UserError, match="broken in its slices"):
+def test_a_record_with_broken_slices_is_left_out(tmp_path):
+    scores = result(0)["splits"]["test"] | {"slices": {"length": {"2": {"n": "x"}}}}
+    study = write(tmp_path / "study", result(0, splits={"test": scores}))
+    with pytest.raises(UserError, match=r"result is broken .*got `str`"):
         table(study, by="length")
 
 
-def test_a_config_of_another_run_is_named(study):
+def test_a_config_of_another_run_is_left_out(study):
     (only(study) / "config.yaml").write_text("# tfstudy run ab\nseed: 0\n")
-    assert reasons(study) == ["its config.yaml is of another run than its result"]
+    assert reasons(study) == ["config.yaml belongs to another run than the result"]
 
 
 def test_copies_count_once(tmp_path):
     for name in ("a", "b"):
         write(tmp_path / name, result(0))
-    found = read(tmp_path)
+    found = read_study(tmp_path)
     assert [run.path.parts[-4] for run in found.runs] == ["a"]
-    assert [reason for _, reason in found.left_out] == ["a copy of a run that is there already"]
+    assert [reason for _, reason in found.left_out] == ["copy of another run"]
 
 
-def test_of_contradictory_records_none_counts(tmp_path):
+def test_contradictory_records_do_not_count(tmp_path):
     write(tmp_path / "a", result(0, 0.5))
     write(tmp_path / "b", result(0, 0.6), result(1, 0.6))
-    found = read(tmp_path)
+    found = read_study(tmp_path)
     assert [run.result.seed for run in found.runs] == [1]
-    assert {reason for _, reason in found.left_out} == {
-        "the same experiment and seed is there several times, with other figures"
-    }
+    assert {reason for _, reason in found.left_out} == {"several records of this run, with different results"}
     assert len(found.left_out) == 2
 
 
@@ -124,9 +122,9 @@ def test_the_frame_has_a_row_for_each_split_and_names_what_is_left_out(tmp_path)
     [row] = frame.to_dict("records")
     assert (row["exact_match"], row["scored_on"], row["role"], row["model.dim"]) == (0.25, "test", "test", "e")
     assert row["study"] == "study"
-    assert list(frame.attrs["left_out"].values()) == ["a smoke run"]
+    assert list(frame.attrs["left_out"].values()) == ["smoke run"]
 
 
-def test_a_folder_that_is_not_there_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match="there is no study"):
+def test_a_missing_folder_is_a_user_error(tmp_path):
+    with pytest.raises(UserError, match="no study"):
         tfstudy.results(tmp_path / "nowhere")

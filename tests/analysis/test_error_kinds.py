@@ -1,10 +1,11 @@
-"""Kinds of errors, made on purpose and found again."""
+"""Kinds of errors, constructed and recognised."""
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tfstudy.analysis.error_kinds import KINDS, agreement, anatomy, first_error, kind_of
+from tfstudy.analysis.error_kinds import KINDS, count_errors, first_error, kind_of, solved_by
+from tfstudy.runs.schema import Prediction
 
 TOKENS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=12)
 
@@ -12,17 +13,17 @@ TOKENS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=12)
 @pytest.mark.parametrize(
     ("prediction", "kind", "place"),
     [
-        ("a b c d", "right", None),
+        ("a b c d", "correct", None),
         ("", "empty", 0),
         ("a b", "stops early", 2),
         ("a b c d a", "runs on", 4),
         ("c d a b", "swapped parts", 0),
         ("a b a b c d", "repeated part", 2),
         ("a b b b c d", "repeated part", 2),
-        ("a c d", "part left out", 1),
-        ("d", "part left out", 0),
-        ("a x c d", "one token for another", 1),
-        ("a x c y", "other tokens, right length", 1),
+        ("a c d", "omitted part", 1),
+        ("d", "omitted part", 0),
+        ("a x c d", "one token replaced", 1),
+        ("a x c y", "other, correct length", 1),
         ("x b", "other, too short", 0),
         ("x b c d a", "other, too long", 0),
     ],
@@ -32,22 +33,22 @@ def test_a_prediction_of_a_b_c_d(prediction, kind, place):
     assert first_error(["a", "b", "c", "d"], prediction.split()) == place
 
 
-def test_one_token_for_another_is_everywhere():
-    assert kind_of(["a", "b", "a"], ["x", "b", "x"]) == "one token for another"
-    assert kind_of(["a", "b", "a"], ["x", "b", "a"]) == "other tokens, right length"
+def test_a_replaced_token_is_replaced_everywhere():
+    assert kind_of(["a", "b", "a"], ["x", "b", "x"]) == "one token replaced"
+    assert kind_of(["a", "b", "a"], ["x", "b", "a"]) == "other, correct length"
 
 
 @given(TOKENS, TOKENS)
-def test_every_prediction_is_of_one_kind_and_right_only_if_it_is(gold, found):
+def test_every_prediction_has_one_kind_and_is_correct_only_if_it_is(gold, found):
     kind = kind_of(gold, found)
     assert kind in KINDS
-    assert (kind == "right") == (gold == found) == (first_error(gold, found) is None)
+    assert (kind == "correct") == (gold == found) == (first_error(gold, found) is None)
     if len(found) == len(gold):
-        assert kind in ("right", "swapped parts", "one token for another", "other tokens, right length")
+        assert kind in ("correct", "swapped parts", "one token replaced", "other, correct length")
 
 
 @given(TOKENS, st.data())
-def test_a_part_said_again_is_found(gold, data):
+def test_a_repeated_part_is_found(gold, data):
     start = data.draw(st.integers(0, len(gold) - 1))
     end = data.draw(st.integers(start + 1, len(gold)))
     times = data.draw(st.integers(1, 3))
@@ -56,16 +57,16 @@ def test_a_part_said_again_is_found(gold, data):
 
 
 @given(TOKENS, st.data())
-def test_a_part_left_out_is_found(gold, data):
+def test_an_omitted_part_is_found(gold, data):
     start = data.draw(st.integers(0, len(gold) - 1))
     end = data.draw(st.integers(start + 1, len(gold)))
     found = gold[:start] + gold[end:]
     assume(found)
-    assert kind_of(gold, found) in ("part left out", "stops early")
+    assert kind_of(gold, found) in ("omitted part", "stops early")
 
 
 @given(TOKENS, st.data())
-def test_the_first_error_is_where_prefixes_part(gold, data):
+def test_the_first_error_is_where_the_prefixes_end(gold, data):
     found = data.draw(TOKENS)
     place = first_error(gold, found)
     if place is not None:
@@ -74,28 +75,28 @@ def test_the_first_error_is_where_prefixes_part(gold, data):
 
 
 def row(source, target, prediction):
-    return {"source": source, "target": target, "prediction": prediction}
+    return Prediction(source, target, prediction)
 
 
-def test_an_anatomy_counts_kinds_with_examples_and_places():
-    found = anatomy(
+def test_kinds_are_counted_with_examples_and_positions():
+    found = count_errors(
         [row("1", "a b", "a b"), row("2", "a b", "a"), row("3", "a b", ""), row("4", "a b c d", "a b c")], 1
     )
     assert found.n == 4
-    assert found.kinds == {"right": 1, "empty": 1, "stops early": 2}
+    assert found.kinds == {"correct": 1, "empty": 1, "stops early": 2}
     assert found.first_error == {"empty": 0.0, "stops early": (0.5 + 0.75) / 2}
-    assert [example["source"] for example in found.examples["stops early"]] == ["2"]
+    assert [example.source for example in found.examples["stops early"]] == ["2"]
 
 
-def test_agreement_tells_who_alone_is_right():
+def test_examples_are_grouped_by_the_runs_that_solve_them():
     runs = {
         "cnn": [row("1", "a", "a"), row("2", "b", "b"), row("3", "c", "x"), row("4", "d", "x")],
         "lstm": [row("1", "a", "a"), row("2", "b", "x"), row("3", "c", "x"), row("9", "d", "d")],
     }
-    assert agreement(runs) == {("cnn", "lstm"): ["1"], ("cnn",): ["2"], (): ["3"]}
+    assert solved_by(runs) == {("cnn", "lstm"): ["1"], ("cnn",): ["2"], (): ["3"]}
 
 
-def test_the_command_tells_kinds_and_agreement_and_bad_splits(capsys):
+def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys):
     from pathlib import Path
 
     from tests.commands import tfstudy
@@ -105,12 +106,12 @@ def test_the_command_tells_kinds_and_agreement_and_bad_splits(capsys):
     assert tfstudy("errors", *runs, "--examples", "1") == 0
     out = capsys.readouterr().out
     assert out.count("7,706 predictions") == 2
-    assert "7,706 sources that all have" in out
+    assert "7,706 sources in all of these runs" in out
     counts = [
         int(line.split("%")[0].split()[-2].replace(",", ""))
         for line in out.splitlines()
         if line.startswith("  ") and "%" in line and "I_" not in line
     ]
     assert sum(counts) == 3 * 7706, "every source is of one kind in each run, and in one group"
-    assert tfstudy("errors", runs[0], "--split", "tset") == 2
+    assert tfstudy("errors", runs[0], "--test-set", "tset") == 2
     assert "did you mean 'test'" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`tfstudy check`: a real drop fails, noise and what can't be told do not."""
+"""`tfstudy check`: a real drop fails; noise and too few seeds do not."""
 
 import json
 from pathlib import Path
@@ -9,9 +9,18 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read
+from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.regression import BETTER, MISSING, OPEN, SAME, UNKNOWN, WORSE, judge, read_baseline
+from tfstudy.analysis.regression import (
+    BETTER,
+    MISSING,
+    UNCHANGED,
+    UNDECIDED,
+    UNTESTED,
+    WORSE,
+    compare_with_baseline,
+    read_baseline,
+)
 
 THEN = (0.80, 0.82, 0.78, 0.81, 0.79)
 
@@ -37,27 +46,27 @@ def check(tmp_path: Path, *more: str) -> int:
 @pytest.mark.parametrize(
     ("figures", "state", "code"),
     [
-        (THEN, SAME, 0),
+        (THEN, UNCHANGED, 0),
         ((0.70, 0.73, 0.67, 0.71, 0.69), WORSE, 1),
         ((0.90, 0.93, 0.87, 0.91, 0.89), BETTER, 0),
-        ((0.60, 0.99, 0.55, 0.95, 0.60), OPEN, 0),  # lower in the mean, but noise
-        ((0.795, 0.816, 0.774, 0.805, 0.786), SAME, 0),  # significant, but within the tolerance
+        ((0.60, 0.99, 0.55, 0.95, 0.60), UNDECIDED, 0),  # lower in the mean, but noise
+        ((0.795, 0.816, 0.774, 0.805, 0.786), UNCHANGED, 0),  # significant, but within the tolerance
         ((0.0,) * 5, WORSE, 1),
-        ((0.70,), UNKNOWN, 0),
+        ((0.70,), UNTESTED, 0),
     ],
 )
 def test_only_a_drop_that_is_significant_and_large_fails(tmp_path, capsys, figures, state, code):
     kept(tmp_path, capsys)
     study(tmp_path / "results" / "now", figures)
-    [outcome] = judge(
-        read_baseline(tmp_path / "baseline.json"), conditions(read(tmp_path / "results" / "now").runs), 1.0
+    [outcome] = compare_with_baseline(
+        read_baseline(tmp_path / "baseline.json"), conditions(read_study(tmp_path / "results" / "now").runs), 1.0
     )
     assert outcome.state == state
     junit, summary = tmp_path / "out" / "junit.xml", tmp_path / "summary.md"
     assert check(tmp_path, "--junit", str(junit), "--summary", str(summary)) == code
     suite = ElementTree.fromstring(junit.read_bytes())
     assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
-    assert suite.get("skipped") == str(int(state == UNKNOWN))
+    assert suite.get("skipped") == str(int(state == UNTESTED))
     assert state in summary.read_text()
     assert summary.read_text() in capsys.readouterr().out
 
@@ -82,7 +91,7 @@ def test_other_examples_are_not_compared(tmp_path, capsys):
     part = result(0)["splits"]["test"] | {"n": 500}
     write(tmp_path / "results" / "now", *(result(seed, splits={"test": part}) for seed in range(5)))
     assert check(tmp_path) == 2
-    assert "1000 examples then, 500 now" in capsys.readouterr().err
+    assert "1000 examples in the baseline, 500 now" in capsys.readouterr().err
 
 
 def test_a_row_that_is_gone_fails_unless_it_may(tmp_path, capsys):
@@ -92,7 +101,7 @@ def test_a_row_that_is_gone_fails_unless_it_may(tmp_path, capsys):
     path.write_text(json.dumps(tree))
     study(tmp_path / "results" / "now", THEN)
     assert check(tmp_path) == 1
-    assert f"{MISSING}: no such row now" in capsys.readouterr().out
+    assert f"{MISSING}: no current row has this name" in capsys.readouterr().out
     assert check(tmp_path, "--partial") == 0
 
 
@@ -129,22 +138,22 @@ def test_a_file_that_can_not_be_written_is_a_mistake_and_no_drop(tmp_path, capsy
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
-    [("", "is no table"), ("{}", "is no table"), ('{"rows": []}', "has no rows"), (None, "can't read")],
+    ("content", "message"),
+    [("", "is not a table"), ("{}", "is not a table"), ('{"rows": []}', "has no rows"), (None, "can't read")],
 )
-def test_what_is_no_baseline_is_refused(tmp_path, capsys, content, said):
+def test_what_is_no_baseline_is_refused(tmp_path, capsys, content, message):
     study(tmp_path / "results" / "now", THEN)
     if content is not None:
         (tmp_path / "baseline.json").write_text(content)
     assert check(tmp_path) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
     """A hundred comparisons of 4 rows of which none fell: about one in forty fails, as the test has two sides."""
     path = kept(tmp_path, capsys)
     [then] = read_baseline(path)
-    [row] = conditions(read(tmp_path / "results" / "then").runs)
+    [row] = conditions(read_study(tmp_path / "results" / "then").runs)
     draw, failed = np.random.default_rng(0), 0
     for _ in range(100):
         baseline = [
@@ -153,5 +162,5 @@ def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
             )
             for figures in np.array(list(then.each_seed.values())) + draw.normal(0, 4, (4, 5))
         ]
-        failed += any(outcome.state == WORSE for outcome in judge(baseline, [row], 0.0))
+        failed += any(outcome.state == WORSE for outcome in compare_with_baseline(baseline, [row], 0.0))
     assert failed <= 9  # 2.5 and four standard errors

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfstudy.analysis import significance
-from tfstudy.analysis.significance import compare, holm, label_permutation, letters, sign_permutation
-from tfstudy.analysis.intervals import interval, log_fit, reach
+from tfstudy.analysis.comparisons import letter_groups
+from tfstudy.analysis.intervals import interval, log_fit, median_length
 from tfstudy.analysis.power import power_of_t, seeds_needed
+from tfstudy.analysis.significance import compare, holm, label_permutation, sign_permutation
 
 # Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -78,13 +79,13 @@ def test_a_line_on_logarithms():
     assert math.isnan(log_fit([1, 10], [0, 1]).low)
 
 
-# What can't be said
+# Limits
 
 
 def test_five_pairs_can_not_go_below_a_sixteenth_without_assumptions():
     found = compare(seeded([90.0, 91, 92, 93, 95]), seeded([10.0, 12, 11, 15, 14]), paired=True)
     assert found.p < 0.001
-    assert found.note == "5 pairs: a test without assumptions can't go below p = 0.062"
+    assert found.note == "5 pairs: a test without distributional assumptions can't go below p = 0.062"
     assert sign_permutation([1, 2, 3, 4, 5]) == 2 / 2**5
 
 
@@ -123,7 +124,7 @@ def test_one_seed_has_no_test(paired):
     found = compare({0: 3.0}, {0: 1.0}, paired)
     assert found.mean == 2.0
     assert math.isnan(found.p)
-    assert found.note == "1 seed: no test without 2"
+    assert found.note == "1 seed: a test needs at least 2"
 
 
 def test_pairs_are_of_the_seeds_that_both_have():
@@ -136,10 +137,10 @@ def test_figures_that_are_none_are_refused():
         interval([1.0, math.nan])
 
 
-def test_a_reach_is_a_median_that_may_be_known_from_below_alone():
-    assert reach([(10, False), (12, False), (60, True)]) == (12, False)
-    assert reach([(10, False), (60, True), (60, True)]) == (60, True)
-    assert reach([(10, False), (60, True)]) == (10, False)
+def test_a_median_length_may_only_be_a_lower_bound():
+    assert median_length([(10, False), (12, False), (60, True)]) == (12, False)
+    assert median_length([(10, False), (60, True), (60, True)]) == (60, True)
+    assert median_length([(10, False), (60, True)]) == (10, False)
 
 
 # Theorems
@@ -149,7 +150,7 @@ NAMES = list("pqrstu")
 
 @given(st.sets(st.sampled_from(list(combinations(NAMES, 2)))))
 def test_names_share_a_letter_exactly_if_they_do_not_differ(pairs):
-    found = letters(NAMES, sorted(pairs))
+    found = letter_groups(NAMES, sorted(pairs))
     for one, other in combinations(NAMES, 2):
         assert bool(set(found[one]) & set(found[other])) == ((one, other) not in pairs)
     assert found[NAMES[0]].startswith("a")
@@ -191,11 +192,11 @@ def test_drawn_labels_and_signs_agree_with_all_of_them(monkeypatch):
 @pytest.mark.parametrize("paired", [True, False])
 @pytest.mark.parametrize("n", range(3, 13))
 @pytest.mark.parametrize("noise", [0.0, 1.0])
-def test_what_is_far_apart_is_told_apart_in_a_table_of_any_size(n, paired, noise):
+def test_large_differences_are_found_in_a_table_of_any_size(n, paired, noise):
     """A permutation of few seeds can't go below a floor, which a correction for many tests would lift above .05."""
     draw = np.random.default_rng(n)
     high, low = (seeded(mean + noise * draw.normal(0, 1, n)) for mean in (90, 10))
-    found = [compare(high, low, paired, tests=12, step=0.1)] * 12
+    found = [compare(high, low, paired, tests=12, resolution=0.1)] * 12
     assert max(holm([one.p for one in found])) < 0.05
 
 
@@ -267,7 +268,7 @@ def test_a_family_of_tests_is_wrong_as_seldom_as_one():
 
 
 @pytest.mark.parametrize("effect", [0.6, 1.0, 1.5])
-def test_with_as_many_seeds_as_are_said_to_be_needed_four_of_five_studies_find_the_difference(effect):
+def test_with_the_proposed_number_of_seeds_four_of_five_studies_find_the_difference(effect):
     draw = np.random.default_rng(3)
     needed = seeds_needed(compare(seeded([0.0, 1.0]), seeded([0.0, 2.0]), paired=False)._replace(effect=effect))
     assert needed is not None

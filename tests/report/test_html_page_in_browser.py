@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 from tests.example_records import predict, result, rival, write
-from tfstudy.analysis.collection import read_finished
+from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.html_page import publish
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -48,7 +48,7 @@ def page(tmp_path_factory) -> Path:
     made = [result(seed, 0.09 + seed / 100) for seed in range(3)] + [rival(seed, 0.8 + seed / 50) for seed in range(3)]
     study = write(folder / "study", *made, rival(0, 1.0, "transformer"))
     predict(study, (GOLD, GOLD), (GOLD, "a b"), (GOLD, "a x c d"), (GOLD, HOSTILE))
-    return publish(read_finished(study), folder / "out")[0]
+    return publish(read_finished_runs(study), folder / "out")[0]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_heads_sort_by_the_keyboard(opened):
 
 def test_the_first_key_leads_to_the_content(opened):
     find(opened, "body").send_keys("\ue004")  # tab
-    assert opened.switch_to.active_element.text == "To the verdicts"
+    assert opened.switch_to.active_element.text == "Skip to the comparisons"
 
 
 def test_words_filter_the_rows_and_are_counted(opened):
@@ -151,7 +151,7 @@ def test_errors_are_filtered_by_kind_and_architecture(opened):
     assert [one.get_attribute("data-arch") for one in shown] == ["lstm"]
     kinds = [one for one in shown[0].find_elements("css selector", "details") if one.is_displayed()]
     assert [one.get_attribute("data-kind") for one in kinds] == ["stops early"]
-    assert find(opened, "#errors output").text == "1 of 3 rows"
+    assert find(opened, "#errors output").text == "1 of 3 conditions"
     kinds[0].find_element("css selector", "summary").click()
     assert [one.text for one in kinds[0].find_elements("css selector", "mark")] == ["c", "(end)"] * 3
 

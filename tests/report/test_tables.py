@@ -1,4 +1,4 @@
-"""Tables and pictures of studies, from made records."""
+"""Tables of studies, from example records."""
 
 import csv
 import json
@@ -6,16 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tasks.errors import UserError
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read
+from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.published import published
-from tfstudy.report.table_formats import FORMATS, columns, markdown
 from tfstudy.report.run_summary import summary
-from tfstudy.report.tables import table, turned
+from tfstudy.report.table_formats import FORMATS, columns, markdown
+from tfstudy.report.tables import table
+from tfstudy.runs.schema import Result
 
 
 def only(study, **options):
@@ -43,7 +45,7 @@ def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
     part = result(0)["splits"]["test"] | {"exact_match_interval": [0, 1]}
     names = ("test_11_15", "test_9_10", "test", "test_depth")
     splits = {name: part | {"metrics": {"exact_match": share / 10}} for share, name in enumerate(names)}
-    lengths = {"L90": 10, "L50": 15, "longest": 15, "exact_match": {}}
+    lengths = {"L90": 10, "L50": 15, "longest_tested": 15, "exact_match": {}}
     found = columns(table(write(tmp_path, result(0, splits=splits, lengths=lengths))))
     places = ["length", "length depth", "length 9_10", "length 11_15"]  # words before numbers
     assert [(cells["split"], float(cells["exact match"].split()[0])) for cells in found] == list(
@@ -54,31 +56,37 @@ def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
 
 
 def test_l90_is_the_median_of_seeds(tmp_path):
-    made = [
-        result(seed, lengths={"L90": length, "L50": 15, "longest": 15, "exact_match": {}})
+    records = [
+        result(seed, lengths={"L90": length, "L50": 15, "longest_tested": 15, "exact_match": {}})
         for seed, length in enumerate([None, 4, 15])
     ]
-    cells = only(write(tmp_path, *made))
+    cells = only(write(tmp_path, *records))
     assert (cells["L90"], cells["L50"]) == ("4", ">=15")
 
 
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
-    found = conditions(read(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
-    assert [(len(row.runs), row.name) for row in found] == [(1, "default model.dim=e"), (1, "default model.dim=other")]
+    found = conditions(read_study(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
+    assert [(len(row.runs), row.preset_label) for row in found] == [
+        (1, "default model.dim=e"),
+        (1, "default model.dim=other"),
+    ]
 
 
-def test_rows_of_one_config_are_told_apart_by_their_data_and_code(tmp_path):
+def test_rows_with_the_same_settings_are_distinguished_by_their_experiment(tmp_path):
     study = write(tmp_path, result(0), result(0, experiment="other", run="ab"))
     path = study / "scan-length" / "lstm" / "s0-ab" / "config.yaml"
     path.write_text(path.read_text().replace("other", "e"))
-    assert [row.name for row in conditions(read(study).runs)] == ["default experiment=e", "default experiment=other"]
+    assert [row.preset_label for row in conditions(read_study(study).runs)] == [
+        "default experiment=e",
+        "default experiment=other",
+    ]
 
 
 def test_diverged_runs_are_counted(tmp_path):
     diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
     found = table(write(tmp_path, result(0), diverged))
     assert columns(found)[0]["n"] == "1, 1 diverged"
-    assert "1 runs diverged and measured nothing" in found.notes
+    assert "1 run diverged, without results" in found.notes
 
 
 def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
@@ -87,26 +95,26 @@ def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
     found = table(write(tmp_path, *high, *low), baseline="lstm")
     cnn, lstm = columns(found)
     assert (cnn["group"], lstm["group"]) == ("a", "b")
-    assert cnn["to lstm"] == "+62.2 [+60.2, +64.2]"
-    assert (cnn["p"], lstm["p"], lstm["to lstm"]) == ("<.001", "", "")
+    assert cnn["vs lstm"] == "+62.2 [+60.2, +64.2]"
+    assert (cnn["p"], lstm["p"], lstm["vs lstm"]) == ("<.001", "", "")
     text = markdown(found)
     assert "| **82.0 [80.0, 84.0]** | a |" in text
     assert "**19" not in text
-    assert "(Welch, two-sided, Holm over 1 pair, .05)" in text
-    assert "tests take the figures" not in text  # 5 and 5: labels could go to .008
+    assert "(Welch, two-sided, Holm correction for 1 comparison, p < .05)" in text
+    assert "assume normally distributed" not in text  # 5 and 5: labels could go to .008
 
 
-def test_a_verdict_says_the_same_the_other_way_round(tmp_path):
+def test_a_comparison_says_the_same_in_either_order(tmp_path):
     three = [
         result(seed, 0.5 + 0.1 * place + (-1) ** seed / 10, arch=arch, experiment=arch, run=f"{arch}{seed}")
         for place, arch in enumerate(("cnn", "lstm", "transformer"))
         for seed in range(4)
     ]
-    for one in table(write(tmp_path, *three)).verdicts:
-        other = turned(one)
+    for one in table(write(tmp_path, *three)).comparisons:
+        other = one.swapped()
         assert (other.more_seeds, other.p, other.first) == (one.more_seeds, one.p, one.second)
-        assert (other.found.mean, other.found.low) == (-one.found.mean, -one.found.high)
-        assert turned(other) == one
+        assert (other.difference.mean, other.difference.low) == (-one.difference.mean, -one.difference.high)
+        assert other.swapped() == one
 
 
 def test_nothing_is_bold_where_nothing_differs(tmp_path):
@@ -117,7 +125,20 @@ def test_nothing_is_bold_where_nothing_differs(tmp_path):
     assert "**" not in text
 
 
-def test_a_tag_makes_a_row_of_each_of_its_values(tmp_path):
+@pytest.mark.parametrize(("parameters", "warned"), [(1050, False), (1051, True), (900, True)])
+def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_percent(tmp_path, parameters, warned):
+    study = write(tmp_path, result(0), result(0, arch="cnn", experiment="c", run="c0", parameters=parameters))
+    notes = [note for note in table(study).notes if "differ in parameters by more than 5 %" in note]
+    assert len(notes) == warned
+    assert all(text in note for note in notes for text in (f"cnn {parameters:,}", "lstm 1,000", "scan length"))
+
+
+def test_rows_on_different_examples_may_differ_in_parameters(tmp_path):
+    study = write(tmp_path, result(0), result(0, split="simple", experiment="s", run="5", parameters=9000))
+    assert not [note for note in table(study).notes if "differ in parameters" in note]
+
+
+def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):
     part = result(0)["splits"]["test"]
     slices = {"length": {v: {"n": 5, "metrics": {"exact_match": 1 / int(v)}} for v in ("10", "2")}}
     study = write(tmp_path, result(0, splits={"test": part | {"slices": slices}}))
@@ -128,17 +149,17 @@ def test_a_tag_makes_a_row_of_each_of_its_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"by": "lenght"}, "'lenght'; expected one of"),
         ({"metric": "exact"}, "did you mean 'exact_match'?"),
         ({"baseline": "lsmt"}, "did you mean 'lstm'?"),
     ],
 )
-def test_names_that_do_not_occur_are_refused(tmp_path, options, said):
+def test_unknown_names_are_refused(tmp_path, options, message):
     with pytest.raises(UserError) as error:
         table(write(tmp_path, result(0)), **options)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
 def test_every_format_has_the_same_figures(tmp_path):
@@ -157,31 +178,31 @@ def test_every_format_has_the_same_figures(tmp_path):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_table_is_as_it_was_looked_at(tmp_path, monkeypatch, name):
-    """tests/golden/ holds tables that were read as in a paper; whoever changes them on purpose reads them again."""
+def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
+    """tests/report/golden/ holds tables that were checked by eye; check them again after changing them on purpose."""
     monkeypatch.chdir(tmp_path)
     high = [result(seed, 0.8 + seed / 100, arch="cnn", experiment="c", run=f"c{seed}") for seed in range(5)]
     low = [result(seed, 0.2 - (-1) ** seed / 100) for seed in range(5)]
-    alone = result(0, 0.5, split="simple", experiment="s", run="50")
-    begun = Path("study/scan-length/lstm/s9-09")
-    study = write(Path("study"), *high, *low, alone)
-    begun.mkdir()
-    (begun / "config.yaml").write_text("")
-    made = FORMATS[name](table(study, baseline="lstm"))
-    assert made == (Path(__file__).parent / "golden" / f"table.{name}").read_text()
+    single = result(0, 0.5, split="simple", experiment="s", run="50")
+    unfinished = Path("study/scan-length/lstm/s9-09")
+    study = write(Path("study"), *high, *low, single)
+    unfinished.mkdir()
+    (unfinished / "config.yaml").write_text("")
+    text = FORMATS[name](table(study, baseline="lstm"))
+    assert text == (Path(__file__).parent / "golden" / f"table.{name}").read_text()
 
 
 def test_what_is_left_out_is_named(tmp_path):
     study = write(tmp_path, result(0), result(1, smoke=True), result(2, tuning=True))
-    begun = study / "scan-length" / "cnn" / "s0-0a"
-    begun.mkdir(parents=True)
-    (begun / "config.yaml").write_text("")
+    unfinished = study / "scan-length" / "cnn" / "s0-0a"
+    unfinished.mkdir(parents=True)
+    (unfinished / "config.yaml").write_text("")
     text = markdown(table(study))
-    assert "left out, a smoke run: scan-length/lstm/s1-" in text
-    assert "left out, a trial of tuning: scan-length/lstm/s2-" in text
-    assert "left out, not finished: scan-length/cnn/s0-0a" in text
-    assert "1 runs, 1 seed a row; cpu" in text
-    assert "scored once\n" in text
+    assert "left out (smoke run): scan-length/lstm/s1-" in text
+    assert "left out (tuning trial): scan-length/lstm/s2-" in text
+    assert "left out (not finished): scan-length/cnn/s0-0a" in text
+    assert "1 run, 1 seed per row; cpu" in text
+    assert "evaluated once per run\n" in text
 
 
 @pytest.mark.parametrize("words", [["table"], ["claims"], ["plot", "--out", "x.svg"], ["report", "--out", "x"]])
@@ -209,5 +230,6 @@ def test_every_published_figure_names_its_paper_metric_and_source():
 
 
 def test_a_diverged_run_says_why():
-    [text] = summary(result(status="diverged", reason="the training loss is nan at step 50"))
+    record = result(status="diverged", reason="the training loss is nan at step 50")
+    [text] = summary(msgspec.json.decode(json.dumps(record), type=Result))
     assert "diverged (the training loss is nan at step 50)" in text

@@ -68,8 +68,8 @@ def _size_note(found: Sequence[Condition]) -> list[str]:
     places: dict[str, dict[str, None]] = {}  # the difference, and the split schemes that it is on
     for (task, split, *_), by_label in sizes.items():
         small, large = min(by_label, key=lambda name: by_label[name]), max(by_label, key=lambda name: by_label[name])
-        excess = by_label[large] / by_label[small] - 1
-        if excess > TOLERANCE:
+        if by_label[large] > (1 + TOLERANCE) * by_label[small]:
+            excess = by_label[large] / by_label[small] - 1
             text = f"{large} {by_label[large]:,}, {small} {by_label[small]:,} (+{100 * excess:.0f} %)"
             places.setdefault(text, {})[f"{task} {split}"] = None
     if not places:

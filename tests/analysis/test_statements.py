@@ -1,0 +1,135 @@
+"""The files of claims: what they may say, and that what they name exists."""
+
+import math
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from typer.main import get_command
+
+from tasks.errors import UserError
+from tests.example_claims import SPLIT, claim
+from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.selection import select_conditions
+from tfstudy.analysis.statements import read_claims
+from tfstudy.cli import app
+from tfstudy.config.trees import flatten
+from tfstudy.grids.expand import expand
+from tfstudy.grids.spec import load_grid
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_splits_of_large_variance_need_five_seeds():
+    part = {"of": {"arch": "lstm"}, "above": 0}
+    leasts = [claim(part, where={"task": "scan", "split": s}).minimum_seeds for s in ("length", "addprim_jump", "mcd1")]
+    assert leasts == [3, 5, 5]
+    with pytest.raises(UserError, match="seeds must be at least 2"):
+        claim(part, seeds=1)
+
+
+ALL = read_claims()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clam": 1}, "did you mean 'claim'?"),
+        ({"statements": [{"of": {"arch": "lstm"}, "over": 1}]}, "statement 1: unknown key"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "below": 2}]}, "expected exactly one of"),
+        ({"statements": [{"of": {"arch": "lstm"}, "is": 1}]}, "expected exactly one of"),
+        ({"statements": [{"of": {"arch": "lstm"}, "is": 1, "within": 0}]}, "'within' must be above 0"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": "x"}]}, "Expected `float"),
+        ({"statements": [{"of": {}, "above": 1}]}, "needs its arch"),
+        ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
+        ({"statements": ["x"]}, "statements"),
+        ({"grid": ""}, "needs 'grid' or 'run'"),
+        ({"statements": []}, "expected 'statements'"),
+        ({"id": "X"}, "an id must be L or P"),
+    ],
+)
+def test_a_bad_claim_is_refused(tmp_path, change, message):
+    good = {"id": "L1", "claim": "So.", "source": "me", "where": SPLIT, "grid": "scan"}
+    good["statements"] = [{"of": {"arch": "lstm"}, "above": 1}]
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good]}))
+    assert list(read_claims(tmp_path)) == ["L1"]
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good | change]}))
+    with pytest.raises(UserError, match=re.escape(message)) as error:
+        read_claims(tmp_path)
+    assert "a.yaml, entry 1" in str(error.value)
+
+
+@pytest.mark.parametrize("files", [("a", "a"), ("a", "b")])
+def test_ids_are_unique(tmp_path, files):
+    good = {"id": "L1", "claim": "So.", "source": "me", "needs": "time"}
+    for name in set(files):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"claims": [good] * (3 - len(set(files)))}))
+    with pytest.raises(UserError, match="unique; several claims have the id L1"):
+        read_claims(tmp_path)
+
+
+def test_no_claim_is_missing():
+    assert [name for name in ALL if name[0] == "L"] == [f"L{number}" for number in range(1, 33)]
+    assert [name for name in ALL if name[0] == "P"] == [f"P{number}" for number in range(1, 19)]
+
+
+def test_tests_and_scripts_that_claims_name_exist():
+    for one in ALL.values():
+        texts = f"{one.tested_by} {one.untested} {one.run}"
+        for file, test in re.findall(r"(tests/[\w/]+\.py)::(\w+)", texts):
+            assert f"def {test}(" in (ROOT / file).read_text(), one.id
+        for script in re.findall(r"benchmarks/[\w/]+\.py", texts):
+            assert (ROOT / script).exists(), one.id
+
+
+def conditions_of(command):
+    """Yield the conditions of the runs that a command of a claim starts, each with its seed."""
+    for words in (shlex.split(part) for part in command.split("&&")):
+        assert words[:2] == ["tfstudy", "grid"]
+        options = get_command(app).commands["grid"].make_context("grid", words[2:]).params
+        axes = {"task": options["task"], "data.split": options["split"], "arch": options["arch"]}
+        axes |= {"preset": options["preset"], "seed": options["seed"]}
+        for config, preset in expand(load_grid(options["name"], "", axes, options["set_"] or [])):
+            settings = flatten(config.model_dump(mode="json"))
+            names = (config.task, config.data.split, "test", config.arch, preset)
+            yield Condition(*names, "", [], [], settings, "e"), config.seed
+
+
+@pytest.mark.parametrize("one", [one for one in ALL.values() if one.statements], ids=lambda one: one.id)
+def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
+    known = list(conditions_of(one.command))
+    for statement in one.statements:
+        seeds = set()
+        whole = {"test": "test", "tag": "", "value": ""}
+        asked = msgspec.structs.replace(
+            statement, of=statement.of | whole, minus=statement.minus and statement.minus | whole
+        )
+        for number in {seed for _, seed in known}:
+            found, _ = select_conditions(asked, [condition for condition, seed in known if seed == number])
+            seeds |= {number} if len(found) == 1 + bool(asked.minus) else set()
+        assert len(seeds) >= one.minimum_seeds, statement
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"of": {"arch": "lstm"}, "above": math.nan}, "must be finite"),
+        ({"of": {"arch": "lstm"}, "above": math.inf}, "must be finite"),
+        ({"of": {"arch": ["lstm"]}, "above": 1}, "'arch' must be a name"),
+        ({"of": {"arch": "lstm", "model.dim": [1]}, "above": 1}, "'model.dim' must be a single value"),
+        ({"of": {"arch": "lstm", "task": "scann"}, "above": 1}, "did you mean 'scan'?"),
+        ({"of": {"arch": "lstm", "split": "lenght"}, "above": 1}, "did you mean 'length'?"),
+    ],
+)
+def test_a_statement_that_could_never_be_judged_is_refused(part, message):
+    with pytest.raises(UserError) as error:
+        claim(part)
+    assert message in str(error.value)
+
+
+def test_split_schemes_with_numbers_in_their_names_are_known():
+    assert claim({"of": {"arch": "lstm", "split": "fewshot_num2_rep1"}, "above": 1}).statements
