@@ -1,0 +1,116 @@
+"""The search space: ranges, lists, draws and errors."""
+
+from statistics import median
+
+import pytest
+import torch
+
+import tasks
+from tasks.errors import UserError
+from tests.example_task import TASK, added
+from tfstudy import models
+from tfstudy.config.presets import preset
+from tfstudy.config.resolve import resolve
+from tfstudy.config.trees import merge
+from tfstudy.experiment.sizes import match_sizes
+from tfstudy.models.base import parameter_count
+from tfstudy.tuning import space
+from tfstudy.tuning.space import Choice, Range, draw, for_architecture, parse, parse_space
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+def test_a_key_has_a_range_or_a_list():
+    assert parse("train.learning_rate=1e-4..1e-2:log") == ("train.learning_rate", Range(1e-4, 1e-2, True, False))
+    assert parse("model.layers=1..4") == ("model.layers", Range(1, 4, False, True))
+    assert parse("model.dropout=0..0.5") == ("model.dropout", Range(0, 0.5, False, False))
+    assert parse("width=1..2") == ("width", Range(1, 2, False, False)), "a factor is no whole number"
+    assert parse("train.gradient_clip_norm=[1e-3, 2]") == ("train.gradient_clip_norm", Choice((0.001, 2))), (
+        "YAML takes 1e-3 for a word"
+    )
+    assert parse("model.norm=[pre, post, pre]") == ("model.norm", Choice(("pre", "post")))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("model.dim", "'model.dim'"),
+        ("model.dim=[]", "must be KEY=LOW..HIGH"),
+        ("model.dim=[[1]]", "must be KEY=LOW..HIGH"),
+        ("=1..2", "must be KEY=LOW..HIGH"),
+        ("model.dim=1..2:lin", "must be KEY=LOW..HIGH"),
+        ("model.dim=1..two", "must range over numbers"),
+        ("model.dim=1..inf", "must range over numbers"),
+        ("model.dim=4..2", "'4..2'"),
+        ("train.learning_rate=0..1:log", "above 0"),
+        ("width=0..1", "above 0"),
+    ],
+)
+def test_an_invalid_range_is_refused(text, message):
+    with pytest.raises(UserError) as error:
+        parse(text)
+    assert message in str(error.value)
+
+
+def test_draws_are_a_pure_function_of_seed_index_and_key():
+    one = dict(map(parse, space.DEFAULT))
+    more = one | dict([parse("model.layers=1..4")])
+    for index in range(20):
+        values = draw(more, 3, index)
+        assert {key: values[key] for key in one} == draw(one, 3, index)
+        assert values != draw(more, 4, index)
+        assert values != draw(more, 3, index + 1)
+
+
+def test_draws_fill_their_range_on_its_scale_and_never_leave_it():
+    kinds = dict(map(parse, ("a=1e-4..1e-2:log", "b=1..4", "c=[x,y]", "d=0.0..0.4", "e=1..100:log", "f=2..2")))
+    rows = [draw(kinds, 0, i) for i in range(2000)]
+    assert median(row["a"] for row in rows) == pytest.approx(1e-3, rel=0.15)
+    assert median(row["e"] for row in rows) == pytest.approx(10, abs=2)
+    assert {row["b"] for row in rows} == {1, 2, 3, 4}
+    assert {row["c"] for row in rows} == {"x", "y"}
+    assert {row["f"] for row in rows} == {2}
+    for key, (low, high) in {"a": (1e-4, 1e-2), "d": (0, 0.4), "e": (1, 100)}.items():
+        assert min(row[key] for row in rows) >= low
+        assert max(row[key] for row in rows) <= high
+    assert all(isinstance(row["b"], int) for row in rows), "a whole number stays one"
+
+
+def test_a_key_for_one_architecture_goes_only_to_it():
+    texts = ["model.dim=8", "cnn.model.kernel=5", "lstm.model.hidden=9"]
+    assert for_architecture(texts, "cnn", ("lstm", "cnn")) == ["model.dim=8", "model.kernel=5"]
+    assert for_architecture(texts, "lstm", ("lstm", "cnn")) == ["model.dim=8", "model.hidden=9"]
+
+
+def test_searched_widths_or_a_number_of_parameters_replace_the_width_factor():
+    base = {"task": "reverse", "arch": "lstm", "data": {"split": "short"}}
+    usual = {"train.learning_rate", "model.dropout"}
+    assert set(parse_space([], base, False)) == usual | {"width"}
+    assert set(parse_space(["model.hidden=8..16"], base, False)) == usual | {"model.hidden"}
+    assert set(parse_space([], base, True)) == usual
+    assert parse_space(["model.dropout=[0.5]"], base, True)["model.dropout"] == Choice((0.5,))
+
+
+@pytest.mark.parametrize("arch", models.names())
+@pytest.mark.parametrize("wanted", [50_000, 300_000])
+def test_matched_models_have_the_wanted_parameters_within_5_per_cent(arch, wanted):
+    config = resolve(merge(preset("copying", arch), {"task": "reverse", "arch": arch, "data": {"split": "short"}}))
+    widths = match_sizes(config, (12, 9), wanted)
+    kind = models.find(arch)
+    with torch.device("meta"):
+        count = parameter_count(kind(kind.Config(**config.model.model_dump() | widths), 12, 9))
+    assert abs(count - wanted) <= 0.05 * wanted
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.7, 1, 1.9])
+def test_scaled_widths_fit_the_heads(factor):
+    config = resolve({"task": "reverse", "arch": "transformer", "data": {"split": "short"}, "model": {"heads": 8}})
+    widths = space.scaled(config, factor)
+    assert widths["dim"] % 16 == 0
+    assert widths["dim"] == pytest.approx(128 * factor, abs=8)
+    assert widths["feedforward"] == pytest.approx(256 * factor, abs=2)

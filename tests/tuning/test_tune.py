@@ -1,0 +1,76 @@
+"""`tfstudy tune` from the command line."""
+
+from pathlib import Path
+
+import pytest
+
+import tasks
+from tests.commands import tfstudy
+from tests.example_search import SMALL, WIDTHS
+from tests.example_task import TASK, added
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.reader import read_result
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        yield
+
+
+def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
+    small = ("data.train_examples=100", "data.test_length=11-12", *SMALL, *WIDTHS.values())
+    words = ["tune", "copying", "--arch", "lstm,cnn", "--trials", 1, "--budget", 20, "--match-params", 9000]
+    words += [word for text in small for word in ("--set", text)]
+    assert tfstudy(*words, "--accelerator", "cpu") == 0
+    out = capfd.readouterr().out
+    assert "2 trials to start, 0 already finished" in out
+    assert "[2/2]" in out
+    text = Path("results-tuning/copying-copy/preset.yaml").read_text()
+    assert text in out
+    counts = [read_result(path).parameters for path in find_runs(Path("results-tuning"))]
+    assert len(counts) == 2
+    assert all(abs(count - 9000) <= 450 for count in counts)
+    assert not list(Path("results-tuning").glob("**/test_reads.csv"))
+    assert not Path("results").exists()
+    assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml") == 0
+    assert "0 trials to start, 2 already finished" in capfd.readouterr().out
+    assert Path("mine.yaml").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("--trials 0", "--trials"),
+        ("--arch lstm,cnnn", "did you mean 'cnn'?"),
+        ("--arch ,", "--arch must name at least one architecture"),
+        ("--method optna", "did you mean 'optuna'?"),
+        ("--split shrot", "did you mean 'short'?"),
+        ("--split alone", "validation split"),
+        ("--budget 0", "'train.steps'"),
+        ("--set lstm.train.steps=9", "train.steps must be the same"),
+        ("--set lstm.data.seed=9", "data must be the same"),
+        ("--set seed=9", "'seed'"),
+        ("--search train.learning_rate=1e-2..1e-4", "1e-2..1e-4"),
+        ("--search train.lerning_rate=1e-4..1e-2", "did you mean 'train.learning_rate'?"),
+        ("--search model.kernel=1..3", "cnn (transformer, lstm)"),
+        ("--search transformer.model.kernel=1..3", "cnn (transformer)"),
+        ("--search model.dropout=0..1.5", "'1.5'"),
+        ("--search widht=1..2", "did you mean 'width'?"),
+        ("--arch lstm --search cnn.model.kernel=1..3", "'cnn.model.kernel=1..3'"),
+        ("--search trian.gradient_clip_norm=1..2", "did you mean 'train'?"),
+        ("--search train.steps=1..2", "'train.steps'"),
+        ("--search data.seed=1..2", "'data.seed'"),
+        ("--search model.dim=8..16 --match-params 9000", "--match-params"),
+        ("--search model.dim=8..16 --search width=1..2", "'width'"),
+        ("--arch lstm --match-params 10", "no widths of lstm give 10 parameters"),
+        ("--preset found.yaml:tuned", "No such file or directory"),
+    ],
+)
+def test_invalid_input_is_one_line_with_exit_code_2_before_anything_starts(given, message, capsys):
+    assert tfstudy("tune", "reverse", *given.split()) == 2
+    err = capsys.readouterr().err
+    assert message in err
+    assert err.count("\n") == 1
+    assert not Path("results-tuning").exists()
