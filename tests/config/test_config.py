@@ -258,13 +258,13 @@ def test_every_preset_resolves_and_says_what_it_is_about(preset_of):
     assert train.steps % train.validation_interval == 0
 
 
-def test_there_is_a_default_preset_of_scan_for_every_architecture():
-    assert set(presets("scan")["default"]) == set(models.names())
+def test_the_default_presets_of_scan_are_of_known_architectures():
+    assert {"transformer", "lstm", "cnn"} <= set(presets("scan")["default"]) <= set(models.names())
 
 
 def test_default_models_of_scan_have_equal_parameters_within_five_per_cent():
     counts = {}
-    for arch in models.names():
+    for arch in presets("scan")["default"]:
         run = resolve({"task": "scan", "arch": arch, **preset("scan", arch)})
         counts[arch] = parameter_count(models.find(arch)(run.model, 17, 10))
     assert max(counts.values()) <= 1.05 * min(counts.values()), counts
