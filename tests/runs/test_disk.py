@@ -42,7 +42,7 @@ def test_a_folder_without_permission_is_one_error(capsys):
 
 
 @pytest.mark.parametrize("place", ["metrics.csv", "last.ckpt", "result.json", "validation.jsonl.gz"])
-def test_a_run_on_a_full_disk_says_so_and_goes_on_once_there_is_space(place, monkeypatch, capsys, tmp_path):
+def test_a_run_on_a_full_disk_says_so_and_resumes_once_there_is_space(place, monkeypatch, capsys, tmp_path):
     from lightning.pytorch import Trainer
 
     from tfstudy.runs import writer
@@ -67,8 +67,12 @@ def test_a_run_on_a_full_disk_says_so_and_goes_on_once_there_is_space(place, mon
                 lambda self, path, *a, **k: full() if self.global_step == 20 else save(self, path, *a, **k),
             )
         else:
-            whole = writer.write_whole
-            patch.setattr(writer, "write_whole", lambda path, text: full() if path.name == place else whole(path, text))
+            write_file = writer.write_atomically
+            patch.setattr(
+                writer,
+                "write_atomically",
+                lambda path, *a, **k: full() if path.name == place else write_file(path, *a, **k),
+            )
         assert tfstudy(*command()) == 1
     err = capsys.readouterr().err
     assert "No space left on device" in err
@@ -81,7 +85,7 @@ def test_a_run_on_a_full_disk_says_so_and_goes_on_once_there_is_space(place, mon
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 300 kB; what makes it large."""
+    """A file system of 300 kB, and a function that enlarges it."""
     path = tmp_path / "disk"
     path.mkdir()
     mount = shutil.which("mount")
@@ -96,7 +100,7 @@ def small_disk(tmp_path):
         subprocess.run(["umount", path], check=True)
 
 
-def test_a_really_full_disk_is_reported_and_the_same_command_goes_on_with_space(small_disk, capsys):
+def test_a_really_full_disk_is_reported_and_the_same_command_resumes_with_space(small_disk, capsys):
     path, enlarge = small_disk
     assert tfstudy(*command(), "--results", path / "results") == 1
     err = capsys.readouterr().err

@@ -82,6 +82,7 @@ def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: to
     before = folder.progress
     progress = Progress(
         steps=prepared.config.train.steps,
+        step=before.step if before else 0,
         attempt=before.attempt + 1 if before else 1,
         preset=options.preset,
         tuning=options.tuning,

@@ -39,15 +39,17 @@ def train(
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = load_checkpoint(last, folder.run) if last.exists() else None
     step = checkpoint["global_step"] if checkpoint else 0
+
+    def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
+        changes = {"step": step_now, "seconds_per_step": seconds_per_step, "updated": time.time()}
+        folder.write_progress(msgspec.structs.replace(progress, resumed_after=step, **changes))
+
     if not rank:
         folder.rewind(step)
+        write_progress(step)
     if checkpoint and not rank:
         report(f"resuming after step {step} of {config.train.steps}")
         folder.log(f"resumed after step {step}")
-
-    def write_progress(step_now: int, seconds_per_step: float | None) -> None:
-        changes = {"step": step_now, "seconds_per_step": seconds_per_step, "updated": time.time()}
-        folder.write_progress(msgspec.structs.replace(progress, resumed_after=step, **changes))
 
     try:
         if step < config.train.steps:

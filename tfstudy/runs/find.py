@@ -10,7 +10,10 @@ from tasks.errors import UserError, one_of
 from tfstudy.runs.reader import has_result
 
 RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder; archived runs end in .old-N
-FORMS = "a run's folder, the start of its hash, STUDY/HASH or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3"
+FORMS = (
+    "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3 "
+    "(`tfstudy list runs`)"
+)
 
 
 def results_folder(results: Path, kind: str) -> Path:

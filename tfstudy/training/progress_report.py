@@ -13,19 +13,17 @@ INTERVAL = 2.0  # seconds between two reports
 class ProgressReport(Callback):
     """Calls `report(step, seconds_per_step)` after every validation and every two seconds, in the first process only.
 
-    The seconds are those of this process, validation included; None before its first step.
+    The seconds are those of this process, validation included.
     """
 
     state_key = "progress_report"
 
-    def __init__(self, report: Callable[[int, float | None], None]) -> None:
+    def __init__(self, report: Callable[[int, float], None]) -> None:
         self._report = report
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._started = self._reported = time.monotonic()
         self._first_step = self._step(pl_module)
-        if trainer.is_global_zero:
-            self._report(self._first_step, None)
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
         if time.monotonic() - self._reported >= INTERVAL:
