@@ -16,7 +16,7 @@ Rules of the target:
 - Word order is subject, place with a postposition, object, verb. Conditions come first, the question particle last. A
   relative clause or possessor precedes the noun, followed by the adjective.
 - The source pronoun has one form. The target pronoun agrees in class and number with the subject of the first clause.
-- Some verbs have another sense with objects of the classes III and IV. Some nouns have another sense, perhaps of another
+- Some verbs have another sense with objects of the classes III and IV. Some nouns have another one, perhaps of another
   class, with a possessor. Names are copied and belong to class I; their suffixes harmonise with the last vowel.
 
 A source phrase never has both a possessor and a relative clause, and a relative clause has no place, so each source has

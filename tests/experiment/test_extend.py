@@ -50,22 +50,22 @@ def test_a_new_architecture_is_one_file(tmp_path, capsys):
     with added(tasks, "reverse", TASK, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
         assert tfstudy("list", "architectures") == 0
         assert "The mean of the source, and the last token." in capsys.readouterr().out
-        assert tfstudy("show", "scan", "--arch", "bag", "--set", "model.depth=2") == 0
+        assert tfstudy("config", "scan", "--arch", "bag", "--set", "model.depth=2") == 0
         assert "depth: 2" in capsys.readouterr().out
         assert tfstudy("run", "reverse", "--arch", "bag", "--smoke", "--accelerator", "cpu") == 0
         assert tfstudy("list", "runs", "--results", "results-smoke") == 0
         assert "reverse-short/bag" in capsys.readouterr().out
         [run] = Path("results-smoke").glob("runs/reverse-short/bag/*")
         assert tfstudy("predict", run, "a b c") == 0
-        assert tfstudy("show", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2
+        assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2
         assert "it belongs to the architecture bag" in capsys.readouterr().err
     assert source_files() == before
-    assert tfstudy("show", "scan", "--arch", "bag") == 2
+    assert tfstudy("config", "scan", "--arch", "bag") == 2
 
 
 def test_a_split_may_be_named_by_a_number(tmp_path):
     with added(tasks, "reverse", TASK, tmp_path / "more"):
-        assert tfstudy("show", "reverse", "--split", "42") == 0
+        assert tfstudy("config", "reverse", "--split", "42") == 0
 
 
 def test_a_file_with_two_tasks_or_two_architectures_is_refused_by_name(tmp_path, capsys):

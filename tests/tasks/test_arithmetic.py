@@ -116,7 +116,7 @@ def test_carries_are_said_where_they_are_defined_and_operators_where_there_are_s
     assert tags == {"length", "digits_left", "digits_right"} | more.get(split, set())
 
 
-# The working
+# Scratchpads
 
 
 def steps(drawn):
@@ -265,7 +265,7 @@ def test_without_working_the_answer_is_the_target():
     assert scores["exact_match"] == scores["answer_exact_match"] == 0.75
 
 
-# What a user gives
+# Invalid settings
 
 
 def test_a_source_may_be_typed_without_blanks():

@@ -24,12 +24,12 @@ from tests.tasks.corpora import (
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_shape_holds_the_same_pairs(tmp_path, form):
+def test_every_format_gives_the_same_pairs(tmp_path, form):
     assert from_folder(corpus(tmp_path, form), EN_DE).splits == SPLITS
 
 
 @pytest.mark.parametrize("dev", ["dev", "validation", "valid", "val"])
-def test_a_validation_split_may_be_called_by_any_of_its_names(tmp_path, dev):
+def test_a_validation_split_can_have_any_of_its_names(tmp_path, dev):
     assert from_folder(corpus(tmp_path, dev=dev), Languages()).splits == SPLITS
 
 
@@ -42,7 +42,7 @@ def test_a_validation_split_may_be_missing(tmp_path):
     assert set(from_folder(corpus(tmp_path, splits={"train": PAIRS, "test": TEST}), EN_DE).splits) == {"train", "test"}
 
 
-def test_shapes_may_differ_between_splits(tmp_path):
+def test_formats_can_differ_between_splits(tmp_path):
     files = FORMS["tsv.gz"]("train", PAIRS) | FORMS["parallel"]("test", TEST) | {"README.md": "about", "notes": ""}
     assert from_folder(write(tmp_path, files), EN_DE).splits == {"train": PAIRS, "test": TEST}
 
@@ -73,7 +73,7 @@ def test_nothing_is_quoted_missing_or_a_number(tmp_path):
 
 @given(pairs=st.lists(pair, min_size=1, max_size=5))
 @pytest.mark.parametrize("form", ["tsv", "codes", "parallel"])
-def test_any_text_is_read_as_it_was_written(tmp_path_factory, form, pairs):
+def test_any_text_is_read_unchanged(tmp_path_factory, form, pairs):
     root = corpus(tmp_path_factory.mktemp("corpus"), form, splits={"train": pairs, "test": TEST})
     assert from_folder(root, EN_DE).splits["train"] == pairs
 

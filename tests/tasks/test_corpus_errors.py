@@ -58,14 +58,14 @@ def error_of(folder, files, languages=EN_DE):
         ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "but found dev.tsv, valid.tsv"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_file_is_named_with_its_place(tmp_path, files, message):
+def test_an_error_in_a_file_is_reported_with_its_location(tmp_path, files, message):
     assert message in error_of(tmp_path, files)
 
 
 @pytest.mark.parametrize(
     "spoil", [lambda data: data[:-9], lambda data: b"a\tb\n", lambda data: data[:12] + b"\xff" * 9]
 )
-def test_a_gzip_file_that_is_not_whole_is_refused(tmp_path, spoil):
+def test_an_incomplete_gzip_file_is_refused(tmp_path, spoil):
     content = spoil(gzip.compress(tsv(PAIRS * 20).encode()))
     assert "ROOT/train.tsv.gz is not a complete gzip file: " in error_of(tmp_path, {"train.tsv.gz": content})
 
@@ -77,7 +77,7 @@ def test_parallel_files_of_unequal_length_are_both_named(tmp_path):
 
 
 @pytest.mark.parametrize("missing", ["train", "test"])
-def test_a_folder_without_train_or_test_is_met_with_what_it_holds(tmp_path, missing):
+def test_a_folder_without_train_or_test_is_refused_with_its_contents(tmp_path, missing):
     root = corpus(tmp_path, splits={name: pairs for name, pairs in SPLITS.items() if not name.startswith(missing)})
     held = sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(UserError) as caught:
@@ -86,14 +86,14 @@ def test_a_folder_without_train_or_test_is_met_with_what_it_holds(tmp_path, miss
     assert str(caught.value).endswith(f"contains {', '.join(held)}")
 
 
-def test_parallel_files_need_the_languages_to_be_seen(tmp_path):
+def test_parallel_files_need_the_languages(tmp_path):
     root = corpus(tmp_path, "parallel")
     for languages in (Languages(), Languages("fr", "it")):
         with pytest.raises(UserError, match=r"train\.<target_language>.*contains dev\.de, dev"):
             from_folder(root, languages)
 
 
-def test_columns_of_languages_need_to_be_named(tmp_path):
+def test_columns_of_languages_need_the_languages(tmp_path):
     root = corpus(tmp_path, "translation")
     for languages in (Languages(), Languages("en", ""), Languages("", "de")):
         with pytest.raises(
@@ -102,7 +102,7 @@ def test_columns_of_languages_need_to_be_named(tmp_path):
             from_folder(root, languages)
 
 
-def test_a_folder_that_is_not_there_is_a_user_error(tmp_path):
+def test_a_missing_folder_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match=r"^data\.root: can't read .*nowhere: No such file or directory$"):
         from_folder(str(tmp_path / "nowhere"), EN_DE)
     (tmp_path / "file").touch()

@@ -109,7 +109,7 @@ def test_all_compositions_of_a_string_are_as_likely():
     assert all(850 < count < 1150 for count in found.values())
 
 
-def test_experiments_of_one_source_a_length_have_every_length_once():
+def test_split_schemes_with_one_source_per_length_have_every_length_once():
     for split in ("length", "unary"):
         task = made(split)
         parts = ("train", "validation", "test")

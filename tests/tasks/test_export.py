@@ -12,7 +12,7 @@ from tasks.scan import Scan
 from tests.tasks.toy_task import toy
 
 
-def test_an_export_has_a_row_an_example_and_a_column_a_tag():
+def test_an_export_has_a_row_per_example_and_a_column_per_tag():
     exported = to_datasets(toy())
     assert list(exported) == ["train", "validation", "near", "far"]
     assert all(rows.column_names == ["source", "target", "length", "kind"] for rows in exported.values())
@@ -51,7 +51,7 @@ def test_jsonl_is_written_as_utf_8(tmp_path):
     assert '"E ä"' in (tmp_path / "out" / "far.jsonl").read_text(encoding="utf-8")
 
 
-def test_an_export_refuses_a_folder_that_is_there(tmp_path):
+def test_an_export_refuses_an_existing_folder(tmp_path):
     (tmp_path / "mine").write_text("keep me")
     for out in (tmp_path, tmp_path / "mine"):
         with pytest.raises(UserError, match=f"{out} already exists"):
@@ -95,7 +95,7 @@ def test_an_interrupt_leaves_nothing_half_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_can_not_be_made_is_a_user_error(tmp_path):
+def test_a_folder_that_cannot_be_created_is_a_user_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"can't write to .*file/out: "):
         write_datasets(toy(), tmp_path / "file" / "out", "parquet")

@@ -17,13 +17,13 @@ alike = st.builds(Sentences, st.sampled_from("abcdefgh"), st.sampled_from("abcde
 
 
 @given(pairs=st.lists(pair, max_size=8), data=st.data())
-def test_the_order_of_a_draw_knows_nothing_of_the_order_of_the_file(pairs, data):
+def test_the_order_of_a_subset_does_not_depend_on_the_order_of_the_file(pairs, data):
     assert shuffled(data.draw(st.permutations(pairs)), 3) == shuffled(pairs, 3)
     assert sorted(shuffled(pairs, 3)) == sorted(pairs)
 
 
 @given(pairs=st.lists(pair, min_size=2, max_size=8, unique=True))
-def test_a_pair_keeps_its_place_among_the_others_when_one_is_taken_away(pairs):
+def test_removing_a_pair_keeps_the_order_of_the_others(pairs):
     assert [p for p in shuffled(pairs, 0) if p != pairs[0]] == shuffled(pairs[1:], 0)
 
 
@@ -53,14 +53,14 @@ def test_overlap_counts_held_out_pairs_by_source_by_target_and_by_both():
 
 
 @given(st.lists(alike, max_size=12), st.lists(alike, max_size=5))
-def test_nothing_that_is_held_out_by_source_or_target_is_trained_on(train, held_out):
+def test_no_held_out_source_or_target_occurs_in_train(train, held_out):
     sieve = TrainFilter({"test": map(row_of, held_out)}, 0)
     kept = [row.pair for row in sieve.keep(map(row_of, train))]
     assert kept == [a for a in train if not any(a.source == b.source or a.target == b.target for b in held_out)]
     assert sieve.left_out == {"overlap": len(train) - len(kept), "length": 0}
 
 
-def test_a_corpus_that_leaks_is_found_out():
+def test_overlap_of_a_leaking_corpus_is_counted_and_removed():
     train = rows(" ".join(f"s{i}/t{i}" for i in range(400)))
     leaky = {"test": rows(" ".join(f"s{i}/{'t' if i < 324 else 'u'}{i}" for i in range(300, 1298)))}
     assert overlaps(train, leaky) == {"test": {"sources": 100, "targets": 24, "pairs": 24}}
@@ -90,7 +90,7 @@ def test_the_overlap_of_real_corpora_is_as_their_notes_say(name):
 # Length
 
 
-def test_longer_sources_are_tests_by_how_much_longer_they_are():
+def test_longer_sources_form_test_splits_by_relative_length():
     def of(*lengths):
         return [row_of(Sentences(" ".join("x" * n), f"{n}")) for n in lengths]
 
@@ -108,7 +108,7 @@ def test_longer_sources_are_tests_by_how_much_longer_they_are():
         split_by_length({"test_2x": of(5)}, 4, [], [])
 
 
-def test_no_longer_test_pair_has_a_target_that_is_trained_on():
+def test_no_longer_test_pair_has_a_target_of_train():
     def row(source, target):
         return row_of(Sentences(source, target))
 
@@ -117,14 +117,14 @@ def test_no_longer_test_pair_has_a_target_that_is_trained_on():
     assert [r.pair.target for r in found["test_1_5x"]] == ["two"]
 
 
-def test_a_sieve_keeps_long_sources_apart():
+def test_a_train_filter_collects_long_sources():
     sieve = TrainFilter({"test": [row_of(Sentences("d", "d"))]}, 1)
     assert [row.pair.source for row in sieve.keep(map(row_of, [*PAIRS, *TEST, Sentences("d", "e")]))] == ["two"]
     assert [row.pair for row in sieve.longer] == PAIRS
     assert sieve.left_out == {"overlap": 1, "length": 3}
 
 
-def test_words_are_what_stands_between_white_space():
+def test_words_are_separated_by_white_space():
     assert row_of(Sentences("a  b\u00a0c.", "x"), {"kind": "odd"}).tags == {"kind": "odd", "length": 3}
 
 

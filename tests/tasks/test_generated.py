@@ -185,7 +185,7 @@ def test_copies_are_what_python_makes_of_a_string(text):
     assert target("repeat", repeats=3) == text + text + text
 
 
-def test_a_task_with_nothing_to_train_or_to_test_on_says_so():
+def test_a_task_without_train_or_test_examples_is_a_user_error():
     with pytest.raises(UserError, match=r"5-5 .*train split"):
         made("counting", "length", train_length="5", test_length="6").splits()
     with pytest.raises(UserError, match=r"1-1 .*test split: set data\.test_length"):

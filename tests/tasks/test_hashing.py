@@ -17,26 +17,26 @@ from tasks.base import (
 )
 from tests.tasks.toy_task import TOKENS, A, B, C, D, E, Toy, example, quick, toy
 
-# Draws by hash
+# Hashes
 
 
 def numbered(count):
     return [example(f"word {n}", "x") for n in range(count)]
 
 
-def test_a_draw_is_the_same_on_every_machine():
+def test_a_hash_is_the_same_on_every_machine():
     digest = hashlib.sha256(b"validation\t0\tjump twice").digest()
     assert stable_hash("validation", 0, ("jump", "twice")) == int.from_bytes(digest[:8], "big") == 12744994395943979143
 
 
 @given(st.sampled_from(["validation", "simple", ""]), st.integers(0, 2**40), TOKENS)
 @quick
-def test_a_draw_is_a_number_of_64_bits(purpose, seed, source):
+def test_a_hash_is_a_number_of_64_bits(purpose, seed, source):
     assert 0 <= stable_hash(purpose, seed, tuple(source)) < 2**64
 
 
 @pytest.mark.parametrize("other", [("simple", 0), ("validation", 1)])
-def test_draws_for_another_purpose_or_seed_are_independent(other):
+def test_hashes_for_another_purpose_or_seed_are_independent(other):
     low = [[stable_hash(*draw, e.source) < 2**63 for e in numbered(4000)] for draw in (("validation", 0), other)]
     assert 0.45 < sum(low[0]) / 4000 < 0.55
     assert 0.45 < sum(a == b for a, b in zip(*low, strict=True)) / 4000 < 0.55
@@ -49,7 +49,7 @@ SEED = st.integers(0, 99)
 
 @given(EXAMPLES, FRACTION, SEED)
 @quick
-def test_carving_loses_nothing_and_keeps_the_order(train, fraction, seed):
+def test_holding_out_keeps_every_example_in_order(train, fraction, seed):
     stays, out = hold_out(train, fraction, seed)
     held = {e.source for e in out}
     assert stays == [e for e in train if e.source not in held]
@@ -58,14 +58,14 @@ def test_carving_loses_nothing_and_keeps_the_order(train, fraction, seed):
 
 @given(EXAMPLES, FRACTION, SEED)
 @quick
-def test_carving_never_takes_an_example_that_is_repeated(train, fraction, seed):
+def test_holding_out_never_takes_a_repeated_example(train, fraction, seed):
     count = Counter(e.source for e in train)
     assert all(count[e.source] == 1 for e in hold_out(train, fraction, seed)[1])
 
 
 @given(EXAMPLES, FRACTION, SEED, st.randoms(use_true_random=False))
 @quick
-def test_carving_knows_no_order(train, fraction, seed, random):
+def test_holding_out_does_not_depend_on_the_order(train, fraction, seed, random):
     shuffled = random.sample(train, len(train))
     assert sorted(hold_out(train, fraction, seed)[1]) == sorted(hold_out(shuffled, fraction, seed)[1])
 
@@ -77,12 +77,12 @@ def test_a_larger_validation_contains_the_smaller(train, a, b, seed):
     assert {e.source for e in small} <= {e.source for e in large}
 
 
-def test_new_examples_leave_the_old_where_they_were():
+def test_new_examples_do_not_move_old_ones():
     few, more = numbered(500), numbered(1000)
     assert hold_out(few, 0.2, 0)[1] == [e for e in hold_out(more, 0.2, 0)[1] if e in few]
 
 
-def test_carving_takes_about_the_fraction_and_another_seed_takes_others():
+def test_holding_out_takes_about_the_fraction_and_another_seed_takes_others():
     train = numbered(5000)
     first, second = (hold_out(train, 0.1, seed)[1] for seed in (0, 1))
     assert abs(len(first) / 5000 - 0.1) < 0.02
@@ -90,20 +90,20 @@ def test_carving_takes_about_the_fraction_and_another_seed_takes_others():
     assert hold_out(train, 0, 0) == (train, [])
 
 
-# Sums
+# Checksums and fingerprints
 
 
-def test_lines_join_tokens_by_blanks_and_sides_by_a_tab():
+def test_lines_join_tokens_by_blanks_and_source_and_target_by_a_tab():
     assert as_lines([A, D]) == ["a aa\tA ä", "d dd\tD ä"]
 
 
-def test_a_checksum_is_of_the_sorted_lines():
+def test_a_checksum_is_the_sha256_of_the_sorted_lines():
     assert checksum([B, A, B]) == hashlib.sha256("a aa\tA ä\nb bb\tB ä\nb bb\tB ä".encode()).hexdigest()
 
 
 @given(EXAMPLES, st.randoms(use_true_random=False))
 @quick
-def test_a_checksum_knows_no_order_but_counts_repeats(examples, random):
+def test_a_checksum_ignores_order_but_counts_repeats(examples, random):
     assert checksum(random.sample(examples, len(examples))) == checksum(examples)
     assert checksum([*examples, A]) != checksum([*examples, A, A])
 

@@ -21,7 +21,7 @@ def rows_of(form):
 
 
 @pytest.mark.parametrize("form", ["source and target", "codes", "translation"])
-def test_one_adapter_reads_every_shape_of_row(form):
+def test_every_format_of_row_is_read(form):
     assert [pair_of(row, EN_DE, "here") for row in rows_of(form)] == PAIRS
 
 
@@ -64,13 +64,13 @@ def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub):
 
 
 @pytest.mark.parametrize("commit", [None, "", "0123456789abcdef"])
-def test_neither_configuration_nor_revision_nor_commit_need_be_known(hub, commit):
+def test_configuration_revision_and_commit_are_optional(hub, commit):
     asked = hub(loaded, commit)
     assert from_hub("someone/set", "", "", EN_DE).commit == ""
     assert asked == [("someone/set", None, None)]
 
 
-def test_splits_of_the_hub_without_a_role_are_left_alone(hub):
+def test_splits_of_the_hub_without_a_role_are_ignored(hub):
     hub(lambda: loaded(("train", "dev", "test", "unsupervised")))
     assert set(from_hub("someone/set", "", "", EN_DE).splits) == {"train", "validation", "test"}
 
@@ -92,7 +92,7 @@ def test_a_set_without_the_splits_is_refused(hub, splits, message):
         from_hub("someone/set", "", "", EN_DE)
 
 
-def test_a_row_of_the_hub_that_is_no_pair_is_named(hub):
+def test_an_invalid_row_of_the_hub_is_reported(hub):
     good, bad = {"en": "a", "de": "b"}, {"en": "c", "de": None}
     parts = {"train": [good, bad], "test": [good]}
     hub(lambda: datasets.DatasetDict({name: datasets.Dataset.from_list(part) for name, part in parts.items()}))
@@ -111,7 +111,7 @@ def test_a_row_of_the_hub_that_is_no_pair_is_named(hub):
         (KeyError(), "KeyError"),
     ],
 )  # fmt: skip
-def test_whatever_fails_on_the_hub_is_one_line_with_a_way_out(hub, error, message):
+def test_any_error_of_the_hub_is_one_line_with_a_solution(hub, error, message):
     def answer():
         raise error
 
@@ -120,7 +120,7 @@ def test_whatever_fails_on_the_hub_is_one_line_with_a_way_out(hub, error, messag
         from_hub("someone/set", "", "", EN_DE)
 
 
-def test_the_library_itself_is_called_rightly(tmp_path, monkeypatch):
+def test_the_library_itself_is_called_correctly(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     root = corpus(tmp_path / "set", "codes", dev="validation", splits={"train": PAIRS, "test": TEST})
     try:
@@ -130,7 +130,7 @@ def test_the_library_itself_is_called_rightly(tmp_path, monkeypatch):
         datasets.enable_progress_bars()
 
 
-def test_a_hub_that_is_out_of_reach_is_a_user_error(tmp_path):
+def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
         "from tasks.translation.corpus import Languages\nfrom tasks.translation.hub import from_hub\n"
         "from tasks.errors import UserError\n"

@@ -84,7 +84,7 @@ def test_balanced_strings_are_counted_by_catalan_s_numbers(pairs, types):
     assert size(2 * pairs, Space(types, 0, pairs, BALANCED)) == catalan * types**pairs
 
 
-def test_strings_of_one_depth_are_all_less_the_shallower():
+def test_strings_of_a_depth_range_are_all_strings_minus_shallower_ones():
     assert size(60, Space(2, 7, 10, BALANCED)) == size(60, Space(2, 0, 10, BALANCED)) - size(
         60, Space(2, 0, 6, BALANCED)
     )
@@ -109,7 +109,7 @@ def test_strings_are_drawn_uniformly(length, space):
     assert 0.001 < chisquare([drawn[s] for s in wanted]).pvalue < 0.999
 
 
-def test_no_string_is_drawn_where_there_is_none():
+def test_no_string_is_drawn_from_an_empty_space():
     assert walk(Random(0), 5, Space(2, 0, 3, BALANCED)) is None
     assert walk(Random(0), 6, Space(2, 4, 5, BALANCED)) is None
 
@@ -273,7 +273,7 @@ def test_no_deeper_strings_are_tested_unless_asked_for_and_possible():
         ({"split": "recogniton"}, "did you mean 'recognition'?"),
     ],
 )
-def test_what_can_t_be_drawn_is_refused(data, message):
+def test_settings_that_cannot_be_generated_are_refused(data, message):
     with pytest.raises(UserError, match=re.escape(message)):
         made(**data)
 

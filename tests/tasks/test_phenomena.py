@@ -22,7 +22,7 @@ def test_phenomena_are_perfect_on_the_gold_targets(train, constructed):
         assert set(phenomena.phenomena(golds(pairs), golds(pairs)).values()) == {1.0}
 
 
-def test_phenomena_of_nothing_known_are_0():
+def test_phenomena_without_known_words_are_0():
     assert set(phenomena.phenomena([("xyz", "")], [("hom", "wom")]).values()) == {0.0}
 
 
@@ -75,7 +75,7 @@ def test_words_with_the_same_lemma_are_matched_by_form_then_by_nearness():
     assert phenomena.align(("meb",), ("mebga", "mebti")) == {0: 0}
 
 
-def test_order_is_the_share_of_pairs_in_order():
+def test_order_is_the_fraction_of_pairs_in_order():
     gold = ("meb", "pyl", "wom", "hes")
     assert phenomena.phenomena([("wom", "meb", "pyl")], [gold])["order"] == pytest.approx(1 / 3)
     assert phenomena.phenomena([gold[::-1]], [gold])["order"] == 0
@@ -108,13 +108,13 @@ def test_a_verb_is_analysed_as_it_was_formed(verb, tense, negative, subject, obj
 
 
 @given(st.text(max_size=8), st.sampled_from(["", "oz", "meb", "il", "hom", "Mibir"]))
-def test_what_is_no_form_has_no_marks_and_no_wrong_lemma(text, beginning):
+def test_an_unknown_form_has_no_marks_and_no_wrong_lemma(text, beginning):
     found = phenomena.analyse(beginning + "q" + text)
     assert not found.marks
     assert found.lemma in (beginning + "q" + text, beginning)
 
 
-def test_trivial_baselines_score_next_to_nothing(test):
+def test_trivial_baselines_score_near_0(test):
     def bleu(outputs):
         gold = [" ".join(found.target) for found in test]
         return sacrebleu.corpus_bleu([" ".join(words) for words in outputs], [gold], force=True).score

@@ -19,8 +19,6 @@ from tests.tasks.scan_examples import (
     without_garbage_collection,  # noqa: F401
 )
 
-# Number of lines and sha256 of the sorted lines `command<TAB>actions` of the official files, repeated lines kept.
-
 COUNTS = {  # at most, and more than, so many actions
     22: (16990, 3920),
     24: (17326, 3584),
@@ -93,7 +91,7 @@ def test_every_command_that_the_grammar_builds_has_the_actions_that_an_interpret
     assert list(all_pairs()[command]) == interpret(command)
 
 
-def test_no_pair_is_read_otherwise_by_an_interpreter():
+def test_an_interpreter_agrees_on_every_pair():
     assert [command for command, actions in all_pairs().items() if list(actions) != interpret(command)] == []
 
 
@@ -135,7 +133,7 @@ def test_there_are_13_words_6_actions_and_at_most_9_words_a_command():
     assert max(len(command.split()) for command in all_pairs()) == 9
 
 
-# The splits that are rules
+# Splits by rules
 
 
 @pytest.mark.parametrize("split", SUMS)
@@ -151,7 +149,7 @@ def test_a_cutoff_trains_on_the_short_and_tests_on_the_long(cutoff):
     assert min(len(all_pairs()[command]) for command in test) > cutoff
 
 
-def test_every_cutoff_and_share_is_an_experiment():
+def test_every_cutoff_and_share_is_a_split_scheme():
     wanted = {f"length_{n}" for n in COUNTS} | {f"simple_p{n}" for n in (1, 2, 4, 8, 16, 32, 64)}
     assert wanted <= set(Scan.split_schemes())
     assert set(CUTOFFS) == set(COUNTS)
@@ -170,7 +168,7 @@ def test_the_length_split_tests_the_lengths_of_the_official_one():
 @pytest.mark.parametrize(
     ("split", "primitive", "copies"), [("addprim_jump", "jump", 1467), ("addprim_turn_left", "turn left", 2189)]
 )
-def test_a_primitive_is_a_tenth_of_the_train_lines_and_nothing_else_of_it_is_there(split, primitive, copies):
+def test_a_primitive_is_a_tenth_of_the_train_lines_and_occurs_only_in_isolation(split, primitive, copies):
     train, _ = commands(split)
     containing = [command for command in train if f" {primitive} " in f" {command} "]
     assert containing == [primitive] * copies
@@ -197,7 +195,7 @@ def test_shares_of_simple_have_the_official_sizes(share, train, test):
     assert tuple(map(len, commands(f"simple_p{share}"))) == (train, test)
 
 
-def test_each_share_of_simple_begins_the_next():
+def test_each_share_of_simple_is_a_prefix_of_the_next():
     chain = [commands(split)[0] for split in [*(f"simple_p{share}" for share in SHARES), "simple"]]
     for small, large in pairwise(chain):
         assert large[: len(small)] == small
@@ -220,7 +218,7 @@ def test_simple_mixes_the_grammar():
 
 
 @pytest.mark.parametrize("split", ["simple", "length", "addprim_jump"])
-def test_no_held_out_command_is_trained_on(split):
+def test_no_held_out_command_occurs_in_train(split):
     assert overlap(scan(split)) == {"validation": 0, "test": 0}
     assert not set(sources(scan(split), "validation")) & set(sources(scan(split), "test"))
 
@@ -252,7 +250,7 @@ def test_validation_is_independent_of_the_order_that_simple_draws():
     assert set(sources(scan("simple_p1"), "validation")) < set(sources(scan(), "validation"))
 
 
-def test_no_validation_leaves_everything_to_train():
+def test_without_validation_train_has_all_examples():
     task = scan(validation=0)
     assert task.splits().validation is None
     assert task.splits().all == ("train", "test")
@@ -280,7 +278,7 @@ def test_a_config_out_of_range_is_refused(wrong):
         ("run right after run opposite right", (5, 6, "opposite right + right", "after")),
     ],
 )
-def test_tags_say_length_template_and_connective(command, expected):
+def test_tags_are_length_template_and_connective(command, expected):
     names = ("length", "command_length", "template", "connective")
     assert tags(tuple(command.split()), tuple(interpret(command))) == dict(zip(names, expected, strict=True))
 

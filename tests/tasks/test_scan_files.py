@@ -105,7 +105,7 @@ def test_a_split_read_from_files_is_the_one_regenerated_with_or_without_a_last_n
         "mcd_split/tasks_train_mcd3.txt",
     ],
 )
-def test_a_split_is_sought_where_the_official_repository_has_it(path, tmp_path):
+def test_a_split_is_read_from_the_path_of_the_official_repository(path, tmp_path):
     split = Path(path).stem.removeprefix("tasks_train_")
     with pytest.raises(UserError, match=re.escape(f"data.root: can't read {tmp_path / path}: No such file")):
         read(tmp_path, split)
@@ -171,30 +171,30 @@ def test_a_split_that_lacks_a_line_is_refused(side, count, tmp_path):
         read(tmp_path, "addprim_jump")
 
 
-def test_a_random_split_of_our_own_does_not_pass_for_the_official_simple(tmp_path):
+def test_our_random_split_is_not_accepted_as_the_official_simple(tmp_path):
     task = scan(validation=0)
     write_folder(tmp_path, "simple", *(official_lines(task.examples(side)) for side in ("train", "test")))
     with pytest.raises(UserError, match=r"'simple' \(train, 16728 lines\).* expected 27b5523f423f"):
         read(tmp_path)
 
 
-# Wrong names
+# Unknown names
 
 
 @pytest.mark.parametrize(
     ("split", "near"), [("lenght", "length"), ("addprim_jmp", "addprim_jump"), ("simple_p66", "simple_p64")]
 )
-def test_an_unknown_split_is_met_with_the_nearest(split, near):
+def test_an_unknown_split_scheme_gets_the_nearest_name(split, near):
     with pytest.raises(UserError, match=rf"'{split}'.* simple, .*'{near}'"):
         scan(split)
 
 
-def test_an_unknown_split_of_a_folder_is_met_with_the_nearest_official_one(tmp_path):
+def test_an_unknown_split_of_a_folder_gets_the_nearest_official_name(tmp_path):
     with pytest.raises(UserError, match=r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"):
         read(tmp_path, "fewshot_num1_rep9")
 
 
-def test_a_split_of_ours_that_has_no_official_file_is_not_read_from_a_folder(tmp_path):
+def test_a_split_scheme_without_an_official_file_is_not_read_from_a_folder(tmp_path):
     with pytest.raises(UserError, match="'length_40'"):
         read(tmp_path, "length_40")
 
@@ -245,7 +245,7 @@ def test_rows_of_the_hub_that_are_not_the_official_data_are_refused(monkeypatch)
         (ValueError(), "ValueError"),
     ],
 )
-def test_whatever_fails_on_the_hub_is_one_line_with_a_way_out(monkeypatch, error, reason):
+def test_any_error_of_the_hub_is_one_line_with_a_solution(monkeypatch, error, reason):
     def answer(*_):
         raise error
 
@@ -261,7 +261,7 @@ def test_rows_without_the_columns_are_refused(monkeypatch):
         from_hub(monkeypatch, lambda *_: [{"text": "jump"}])
 
 
-def test_a_hub_that_is_out_of_reach_is_a_user_error(tmp_path):
+def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
         "from tasks.scan import Scan\nfrom tasks.errors import UserError\n"
         "try:\n    Scan(Scan.Config(split='length', hub='scan'))\nexcept UserError as error:\n    print(error)\n"

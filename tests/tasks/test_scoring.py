@@ -86,7 +86,7 @@ def test_wilson_at_another_level_agrees_with_scipy():
 
 @given(st.integers(2, 10**6))
 @quick
-def test_an_interval_is_never_plus_minus_zero(n):
+def test_an_interval_never_has_zero_width(n):
     low, high = wilson(0, n)
     assert low == pytest.approx(0, abs=1e-12)
     assert high > 1 / n
@@ -104,5 +104,5 @@ def test_an_interval_is_mirrored_and_within_0_and_1(counts):
     assert wilson(n - right, n) == pytest.approx((1 - high, 1 - low), abs=1e-9)
 
 
-def test_nothing_seen_is_nothing_known():
+def test_without_examples_the_interval_is_0_to_1():
     assert wilson(0, 0) == (0.0, 1.0)

@@ -128,7 +128,7 @@ def test_most_lists_of_longer_numbers_can_t_be_sorted_as_strings():
     assert sum(by_text) < 0.05 * len(by_text)
 
 
-def test_a_list_longer_than_there_are_items_is_not_drawn():
+def test_a_list_longer_than_the_number_of_items_is_not_drawn():
     assert made("symbols", duplicates="never").at_length(21) == []
     assert made("numbers", duplicates="never", digits=2).at_length(101) == []
 
@@ -143,7 +143,7 @@ def test_a_list_longer_than_there_are_items_is_not_drawn():
         ("number", {}, "did you mean 'numbers'?"),
     ],
 )
-def test_what_can_t_be_drawn_is_refused(split, data, message):
+def test_settings_that_cannot_be_generated_are_refused(split, data, message):
     with pytest.raises(UserError, match=re.escape(message)):
         made(split, **data)
 

@@ -22,7 +22,7 @@ text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
 @given(text)
-def test_text_comes_back_from_subwords_as_it_was(given_text):
+def test_subwords_restore_the_text(given_text):
     subwords = learn(TEXTS, 300)
     [tokens] = subwords.encode([given_text])
     assert subwords.decode(tokens) == given_text
@@ -33,18 +33,18 @@ def test_text_comes_back_from_subwords_as_it_was(given_text):
 @pytest.mark.parametrize(
     "odd", ["", " ", "  a b ", "a\n\tb", "\u2028", "\ufeffa", "e\u0301 é", "<unk> <pad>", "\x00", "👩‍👩‍👧"]
 )
-def test_odd_text_comes_back_too(odd):
+def test_subwords_restore_unusual_text(odd):
     subwords = learn(TEXTS, 300)
     assert subwords.decode(subwords.encode([odd])[0]) == odd
 
 
-def test_a_word_is_the_same_subwords_at_the_beginning_and_later():
+def test_a_word_has_the_same_subwords_at_all_positions():
     subwords = learn(TEXTS, 300)
     first, later = subwords.encode(["dogs", "abc dogs"])
     assert later[-len(first) :] == first
 
 
-def test_letters_that_were_never_seen_are_bytes():
+def test_unseen_letters_are_bytes():
     [tokens] = learn(["a b"], 300).encode(["ж"])
     assert tokens == ("Ġ", "Ð", "¶")
 
@@ -55,17 +55,17 @@ def test_merges_are_those_of_the_most_frequent_neighbours():
     assert subwords.encode(["ab abc xy"]) == [("Ġab", "Ġabc", "Ġ", "x", "y")]
 
 
-def test_what_occurs_once_is_not_merged():
+def test_neighbours_that_occur_once_are_not_merged():
     assert len(learn(["abc xyz"], 1000).vocabulary()) == 256
 
 
-def test_bytes_that_make_no_character_are_shown_and_no_failure():
+def test_bytes_that_form_no_character_are_shown():
     subwords = learn(TEXTS, 300)
     assert subwords.decode(("Ġa", "Ã", "<unk>")) == "a\ufffd<unk>"
     assert subwords.decode(()) == ""
 
 
-def test_subwords_know_nothing_of_the_order_of_what_they_are_learnt_from():
+def test_subwords_do_not_depend_on_the_order_of_the_text():
     assert learn(TEXTS, 300).json() == learn(TEXTS[::-1], 300).json() == learn(sorted(TEXTS), 300).json()
 
 
@@ -107,6 +107,6 @@ def test_each_side_has_its_own_subwords_if_they_are_not_shared():
     assert one.encode(["aa xx"]) == [("Ġaa", "Ġxx")]
 
 
-def test_words_are_what_stands_between_white_space():
+def test_words_are_separated_by_white_space():
     assert Words().encode([" a  b\u00a0c. "]) == [("a", "b", "c.")]
     assert Words().decode(("a", "b")) == "a b"

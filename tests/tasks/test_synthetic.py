@@ -249,7 +249,7 @@ def test_train_has_no_held_out_construction(train):
 
 
 @pytest.mark.parametrize("split", ["validation", "test"])
-def test_what_is_in_distribution_has_none_either(split):
+def test_validation_and_test_have_no_held_out_construction(split):
     assert not any(constructions(pair(split, i, 5).source) for i in range(500))
 
 
@@ -260,7 +260,7 @@ def test_each_test_has_its_own_construction_and_no_other(split, constructed):
     assert max(found.tags["depth"] for found in constructed[split]) <= 4
 
 
-def test_train_has_what_the_tests_recombine(train):
+def test_train_contains_the_parts_that_the_tests_recombine(train):
     seen = {word for found in train for word in found.source}
     assert {noun.source for noun in NOUNS.values() if noun.held_out} <= seen
     assert {verb.source for verb in VERBS.values() if verb.held_out} <= seen
@@ -287,6 +287,6 @@ def test_few_sources_of_test_are_in_train(train, test):
     assert sum(found.source in trained for found in test) <= 20
 
 
-def test_a_split_that_is_not_there_is_refused_with_the_nearest():
+def test_an_unknown_split_is_refused_with_the_nearest_name():
     with pytest.raises(UserError, match="did you mean 'longer'"):
         pair("longest", 0, 0)

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parents[2]
 # Finding a task
 
 
-def test_every_file_of_the_folder_is_a_task_but_for_the_shared_ones():
+def test_every_module_except_the_shared_ones_is_a_task():
     folders = {path.parent.name for path in (HERE / "tasks").glob("*/__init__.py")}
     files = {path.stem for path in (HERE / "tasks").glob("*.py")} | folders
     assert set(tasks.names()) == files - {"__init__"} - tasks.NOT_TASKS
@@ -43,7 +43,7 @@ def test_an_unknown_task_is_refused_with_the_known_ones(name):
         tasks.find(name)
 
 
-def test_a_misspelt_task_is_met_with_the_nearest():
+def test_a_misspelt_task_gets_the_nearest_name():
     with pytest.raises(UserError, match=r"'scna'.*did you mean 'scan'"):
         tasks.find("scna")
 
@@ -60,7 +60,7 @@ def folder(tmp_path, monkeypatch):
             delattr(tasks, name.removeprefix("tasks."))
 
 
-def test_a_file_is_all_that_it_takes_to_add_a_task(folder):
+def test_adding_a_task_takes_one_file(folder):
     (folder / "extra_task.py").write_text("from tasks import Task\n\nclass Extra(Task):\n    'A task.'\n")
     assert "extra_task" in tasks.names()
     assert tasks.find("extra_task").__name__ == "Extra"
@@ -92,11 +92,11 @@ def test_the_imported_tasks_are_of_this_repository():
 # Messages
 
 
-def test_an_allowed_value_comes_back():
+def test_an_allowed_name_is_returned():
     assert one_of("x", "b", "abc") == "b"
 
 
-def test_a_value_near_nothing_gets_no_suggestion():
+def test_a_name_without_a_near_match_gets_no_suggestion():
     with pytest.raises(UserError) as caught:
         one_of("split scheme", "zzz", ["length", "simple"])
     assert str(caught.value) == "unknown split scheme 'zzz'; expected one of: length, simple"
@@ -105,7 +105,7 @@ def test_a_value_near_nothing_gets_no_suggestion():
 # Splits
 
 
-def test_roles_of_splits_are_told_apart():
+def test_splits_are_named_by_role():
     splits = Splits("train", "validation", ("near", "far"))
     assert splits.held_out == ("validation", "near", "far")
     assert splits.all == ("train", "validation", "near", "far")
@@ -122,7 +122,7 @@ def test_each_split_of_scan_has_one_role(validation):
     assert all(task.examples(name) for name in splits.all)
 
 
-def test_overlap_counts_the_held_out_sources_that_are_trained_on():
+def test_overlap_counts_held_out_sources_that_occur_in_train():
     other = A._replace(target=("other",))
     assert overlap(Toy(train=[A, A, B], validation=[C], near=[A, other, D], far=[])) == {
         "validation": 0,

@@ -16,7 +16,7 @@ from tests.tasks.translation_tasks import HERE, sources, targets, translation, w
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
 
 
-# The embedded pair
+# The embedded languages
 
 
 def test_the_embedded_pair_needs_nothing_and_is_the_default(embedded):
@@ -59,7 +59,7 @@ def test_no_sentence_of_another_split_is_trained_on(embedded):
     assert set(overlap(embedded).values()) == {0}
 
 
-def test_what_was_left_out_is_noted(few, monkeypatch):
+def test_the_number_of_removed_pairs_is_recorded(few, monkeypatch):
     """Every third training sentence is one of the test split."""
     drawn = synthetic.pair
     monkeypatch.setattr(
@@ -89,7 +89,7 @@ def test_the_embedded_pair_also_has_tests_of_length(few):
     assert task.by_length() == ()
 
 
-def test_a_bound_that_leaves_too_few_pairs_is_refused(few):
+def test_a_maximum_length_that_leaves_too_few_pairs_is_refused(few):
     with pytest.raises(UserError, match=r"data\.max_train_length=1 leaves 0 of 50"):
         translation(train_pairs=50, max_train_length=1)
 
@@ -106,7 +106,7 @@ def test_phenomena_are_scored_with_the_embedded_pair(embedded):
     assert scores["bleu"] < 0.5 < scores["lemma_recall"]
 
 
-# What a user can put right
+# Invalid settings
 
 
 @pytest.mark.parametrize(
@@ -132,24 +132,24 @@ def test_settings_that_contradict_are_refused(config, message):
 
 
 @pytest.mark.parametrize("key", ["train_pairs", "subword_pairs"])
-def test_more_pairs_than_there_are_are_refused_with_how_many_there_are(root, key):
+def test_too_many_pairs_are_refused_with_the_available_number(root, key):
     assert len(translation(split="corpus", root=root, **{key: 300}).examples("train")) == 300
     with pytest.raises(UserError, match=rf"^data\.{key} must be at most 300, .*left out: 0 for overlap.*, but is 301$"):
         translation(split="corpus", root=root, **{key: 301})
 
 
-def test_a_corpus_of_which_nothing_is_left_is_refused(tmp_path):
+def test_a_corpus_without_remaining_pairs_is_refused(tmp_path):
     root = write(tmp_path, train=[("a", "b")], test=[("a", "c")])
     with pytest.raises(UserError, match=r"^no train pair is left of 1 \(left out: 1 for overlap, 0 for length\)$"):
         translation(split="corpus", root=root)
 
 
-def test_a_split_that_is_not_there_is_refused(embedded):
+def test_an_unknown_split_is_refused(embedded):
     with pytest.raises(UserError, match="did you mean 'test'"):
         embedded.examples("tset")
 
 
-# With the rest
+# Export and real corpora
 
 
 def test_every_split_exports_as_a_dataset(embedded):

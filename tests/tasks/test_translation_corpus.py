@@ -20,7 +20,7 @@ def test_a_corpus_is_its_text(root):
     assert [e.tags for e in task.examples("test")] == [{"length": len(a.split())} for a, _ in invented("test", 30)]
 
 
-def test_a_subset_is_nested_and_knows_no_order(tmp_path, root):
+def test_subsets_are_nested_and_do_not_depend_on_the_order(tmp_path, root):
     pairs = invented("train", 300)
     other = write(tmp_path / "other", train=pairs[::-1], dev=invented("dev", 20), test=invented("test", 30))
     large = translation(split="corpus", root=root, train_pairs=100)
@@ -36,7 +36,7 @@ def test_a_subset_is_nested_and_knows_no_order(tmp_path, root):
     assert fingerprint(small) == fingerprint(translation(split="corpus", root=root, train_pairs=40))
 
 
-def test_subwords_are_learnt_from_the_subset_alone(tmp_path, root):
+def test_subwords_are_learnt_only_from_the_subset(tmp_path, root):
     small = translation(split="corpus", root=root, train_pairs=40, subword_vocab_size=320)
     pairs = [*zip(sources(small), targets(small), strict=True)]
     other = write(
@@ -89,7 +89,7 @@ def test_whole_words_are_those_of_the_training_pairs(root):
     assert task.tokens("an old  dog") == ("an", "old", "dog")
 
 
-def test_the_file_kept_with_a_run_is_all_it_takes_to_read_its_tokens(root):
+def test_the_file_saved_with_a_run_suffices_to_read_its_tokens(root):
     task = translation(split="corpus", root=root)
     kept = Tokenizer.from_str(task.files()["tokenizer.json"])
     for sentence in ("an old dog", " Ünseen  text", *sources(task, "test")):
@@ -121,7 +121,7 @@ def test_training_pairs_that_leak_are_dropped_and_counted(tmp_path):
     assert overlap(whole) == {"validation": 1, "test": 1}
 
 
-def test_pairs_of_too_many_subwords_are_dropped_from_train_alone(tmp_path):
+def test_pairs_of_too_many_subwords_are_dropped_only_from_train(tmp_path):
     root = write(tmp_path, train=[("a", "b"), ("abcdefgh", "b"), ("a", "bcdefgh")], test=[("abcdefgh", "bcdefgh")])
     task = translation(split="corpus", root=root, max_subwords=6, subword_vocab_size=256, drop_overlap=False)
     assert sources(task) == ["a"]

@@ -32,7 +32,7 @@ def test_bleu_is_what_its_paper_says(tmp_path):
     assert bleu == pytest.approx((5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25 * 2.718281828 ** (1 - 7 / 6))
 
 
-def test_what_is_right_scores_one_and_nothing_more(root, embedded):
+def test_correct_translations_score_exactly_one(root, embedded):
     for task in (translation(split="corpus", root=root), embedded):
         for n in (1, 30):
             examples = task.examples("test")[:n]
@@ -41,20 +41,20 @@ def test_what_is_right_scores_one_and_nothing_more(root, embedded):
             assert [scores[name] for name in ("bleu", "chrf", "exact_match", "token_accuracy")] == [1.0] * 4
 
 
-def test_bleu_has_nothing_to_say_on_targets_of_less_than_four_words(tmp_path):
+def test_bleu_is_0_for_targets_of_less_than_four_words(tmp_path):
     root = write(tmp_path, train=[("a", "b")], test=[("s", "a b c")])
     scores = scored(root, ["a b c"])
     assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == (0.0, 1.0, 1.0)
 
 
-def test_predictions_of_nothing_score_nothing(root):
+def test_empty_predictions_score_0(root):
     task = translation(split="corpus", root=root)
     examples = task.examples("test")
     assert set(task.score([()] * len(examples), examples).values()) == {0.0}
     assert all(value != value for value in task.score([], []).values())
 
 
-def test_exact_match_is_of_the_text_however_it_is_cut(root):
+def test_exact_match_compares_the_text_and_not_the_subwords(root):
     task = translation(split="corpus", root=root)
     example = task.examples("test")[0]
     cut = learn([], 256).encode([task.text(example.target)])[0]
@@ -64,7 +64,7 @@ def test_exact_match_is_of_the_text_however_it_is_cut(root):
     assert scores["token_accuracy"] < 1.0
 
 
-def test_signatures_say_how_scores_were_computed(root):
+def test_signatures_describe_how_scores_were_computed(root):
     task = translation(split="corpus", root=root, bleu_tokenizer="intl")
     assert task.signatures() == {
         "bleu": f"nrefs:1|case:mixed|eff:no|tok:intl|smooth:exp|version:{sacrebleu.__version__}",
@@ -72,7 +72,7 @@ def test_signatures_say_how_scores_were_computed(root):
     }
 
 
-def test_tokenised_text_is_scored_without_a_word_of_warning(tmp_path, caplog):
+def test_tokenised_text_is_scored_without_warnings(tmp_path, caplog):
     root = write(tmp_path, train=[("a", "b")], test=[(f"a {i}", f"b b {i} b .") for i in range(120)])
     assert scored(root, [f"b b {i} b ." for i in range(120)])["bleu"] == 1.0
     assert caplog.records == []
@@ -92,7 +92,7 @@ def test_japanese_is_scored_by_character_without_blanks(tmp_path, code):
     assert "tok:char" in translation(split="corpus", root=root, target_language=code).signatures()["bleu"]
 
 
-def test_targets_that_look_japanese_must_say_so(tmp_path):
+def test_targets_that_look_japanese_need_a_target_language(tmp_path):
     root = write(tmp_path, train=JAPANESE, test=[("a dog", "犬")])
     with pytest.raises(
         UserError, match=r"look Japanese or Chinese: set data\.target_language=ja \(or zh\) or data\.bleu_tokenizer"
