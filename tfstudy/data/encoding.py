@@ -60,11 +60,11 @@ class Encoded:
         if micro_batches > 1 or groups > 1:
             rows = rows[self.target_lengths[rows].sort(stable=True).indices]
         source, target = self.source_lengths[rows].numpy(), self.target_lengths[rows].numpy()
-        parts = []
+        divided = []
         for start, end in split_evenly(source + target, micro_batches):
             ranges = least_padding(source[start:end], target[start:end], groups)
-            parts.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
-        return Batch(tuple(parts), float(self.target_lengths[index].sum() - len(index)) / ranks)
+            divided.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
+        return Batch(tuple(divided), float(self.target_lengths[index].sum() - len(index)) / ranks)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

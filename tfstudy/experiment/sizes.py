@@ -47,14 +47,14 @@ def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) ->
     return dict(widths), count
 
 
-def with_reference_size(config: RunConfig, given: Tree) -> RunConfig:
+def with_reference_size(config: RunConfig, settings: Tree) -> RunConfig:
     """Return a config without a preset with as many parameters as the Transformer has on this task, if possible.
 
-    The Transformer has its default preset for the task, or its default settings if there is none. If the values given
-    by the user include a width, the config stays the same.
+    The Transformer has its default preset for the task, or its default settings if there is none. If the settings of
+    the user include a width, the config stays the same.
     """
     cls = models.find(config.arch)
-    if config.arch == REFERENCE or set(cls.widths) & set(given.get("model") or {}):
+    if config.arch == REFERENCE or set(cls.widths) & set(settings.get("model") or {}):
         return config
     wanted, vocabularies = _reference(config.task, config.data.model_dump_json())
     widths, _ = nearest_sizes(config, vocabularies, wanted)
