@@ -1,12 +1,14 @@
 """Whether runs were made by older code: the declared versions against those in their records. Imports no torch."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import tasks
 from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.evaluation import version as evaluation
+from tfstudy.runs.files import is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.reader import has_result, read_environments
 from tfstudy.runs.schema import Environment
@@ -15,12 +17,18 @@ from tfstudy.training import version as training
 
 def declared_versions(task: str, arch: str) -> dict[str, int]:
     """Return the versions that the code declares for a task and an architecture; `UserError` for unknown names."""
+    task_version, model_version = _named_versions(task, arch)
     return {
-        "task": tasks.find(task).version,
-        "model": models.declared_version(arch),
+        "task": task_version,
+        "model": model_version,
         "training": training.VERSION,
         "evaluation": evaluation.VERSION,
     }
+
+
+@cache  # a table asks for each of its runs
+def _named_versions(task: str, arch: str) -> tuple[int, int]:
+    return tasks.find(task).version, models.declared_version(arch)
 
 
 def version_changes(recorded: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
@@ -51,7 +59,7 @@ def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[s
         folders.setdefault(path.parent, []).append(identity)
     outdated: dict[Path, list[str]] = {}
     for folder, identities in folders.items():
-        for path in sorted(path for path in folder.glob("s*-*") if ".old-" not in path.name and has_result(path)):
+        for path in sorted(path for path in folder.glob("s*-*") if not is_archived(path) and has_result(path)):
             if entry := last_environment(path):
                 same = [identity for identity in identities if identity.settings == entry.settings]
                 reasons = [reason for identity in same for reason in _reasons(entry, identity)]

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import time
+from itertools import count
 from pathlib import Path
 from typing import IO
 
@@ -47,6 +48,17 @@ def is_locked(path: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def archive_name(path: Path) -> Path:
+    """The first free name for an archived folder or file: `NAME.old-1`, or `NAME.old-1.yaml` for `NAME.yaml`."""
+    names = (path.with_name(f"{path.stem}.old-{number}{path.suffix}") for number in count(1))
+    return next(name for name in names if not name.exists())
+
+
+def is_archived(path: Path) -> bool:
+    """Whether `archive_name` gave the name."""
+    return ".old-" in path.name
 
 
 def tail(path: Path, size: int) -> str:

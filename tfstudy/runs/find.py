@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tasks.errors import UserError, one_of
+from tfstudy.runs.files import is_archived
 from tfstudy.runs.reader import has_result
 
-RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder; archived runs end in .old-N
+RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3 "
     "(`tfstudy list runs`)"
@@ -46,7 +47,7 @@ def find_runs(root: Path) -> Iterator[Path]:
             entries = sorted(found, key=lambda entry: entry.name)
     except OSError:
         return
-    if ".old-" not in root.name and any(entry.name in ("config.yaml", "failed.json") for entry in entries):
+    if not is_archived(root) and any(entry.name in ("config.yaml", "failed.json") for entry in entries):
         yield root
     if RUN.fullmatch(root.name):  # a run contains no other run
         return

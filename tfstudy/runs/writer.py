@@ -17,7 +17,7 @@ from tasks.errors import UserError
 from tfstudy.config.display import to_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.runs.files import lock_run, write_atomically
+from tfstudy.runs.files import archive_name, lock_run, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
 from tfstudy.runs.reader import has_result, read_config, read_environments, read_progress, read_result, read_test_reads
 from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result
@@ -154,9 +154,7 @@ def _check_config(folder: RunFolder, config: RunConfig) -> None:
 
 def archive(path: Path) -> Path:
     """Move the content of a run folder to `<name>.old-<n>` next to it, and return that folder."""
-    number = 1
-    while (archived := path.with_name(f"{path.name}.old-{number}")).exists():
-        number += 1
+    archived = archive_name(path)
     archived.mkdir()
     # The result goes first and the config last: if interrupted in between, an unfinished run of this config remains.
     for item in sorted(path.iterdir(), key=lambda item: (item.name != "result.json", item.name == "config.yaml")):

@@ -1,14 +1,13 @@
 """The result of a search: the best trial of each architecture, as a file of presets."""
 
 from collections.abc import Mapping, Sequence
-from itertools import count
 from pathlib import Path
 
 import yaml
 
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.trees import Tree, merge
-from tfstudy.runs.files import write_atomically
+from tfstudy.runs.files import archive_name, write_atomically
 from tfstudy.tuning.search import Search, Trial, TrialScore
 from tfstudy.tuning.space import SEARCHED
 
@@ -60,7 +59,6 @@ def save_presets(path: Path, text: str) -> Path | None:
     """Write the preset file. A different file of this name is archived as `NAME.old-1.yaml`, whose path is returned."""
     archived = None
     if path.exists() and path.read_text(encoding="utf-8") != text:
-        names = (path.with_name(f"{path.stem}.old-{number}{path.suffix}") for number in count(1))
-        archived = path.rename(next(name for name in names if not name.exists()))
+        archived = path.rename(archive_name(path))
     write_atomically(path, text.encode())
     return archived
