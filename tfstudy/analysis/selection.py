@@ -8,7 +8,9 @@ from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import NOT_SETTINGS, Condition, conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement
+from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge
+from tfstudy.experiment.versions import last_environment
 
 Item = TypeVar("Item")
 
@@ -78,17 +80,35 @@ def closest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> It
 def preset_distance(condition: Condition, selector: Selector) -> tuple[Any, ...]:
     """Return a key that is smallest for the condition closest to its preset, then current, then with most seeds."""
     c = condition
-    expected = {k: v for k, v in preset_settings(c.task, c.split, c.arch, c.preset) if k not in selector}
-    differing = sum(c.config.get(key) != value for key, value in expected.items() if key not in NOT_SETTINGS)
+    differing = differing_settings(c) - selector.keys() - set(NOT_SETTINGS)
     outdated = any(run.outdated() for run in [*c.runs, *c.diverged][:1])  # the runs of a condition share their versions
-    return differing, outdated, -len(c.runs) - len(c.diverged), c.label
+    return len(differing), outdated, -len(c.runs) - len(c.diverged), c.label
+
+
+def differing_settings(condition: Condition) -> set[str]:
+    """Return the settings of a condition that differ from those of its preset.
+
+    Runs record the settings that are not defaults, so this needs no torch; runs without such a record are compared with
+    the resolved preset.
+    """
+    c = condition
+    entry = last_environment([*c.runs, *c.diverged][0].path)
+    if entry is None or not entry.settings:
+        expected = dict(preset_settings(c.task, c.split, c.arch, c.preset))
+        return {key for key, value in expected.items() if c.config.get(key) != value}
+    try:
+        tree = preset(c.task, c.arch, c.preset)
+    except UserError:
+        return set()
+    expected = flatten(merge(tree, {"data": {"split": c.split}}))
+    others = {key for key in flatten(entry.settings) if "." in key and key not in expected}
+    return others | {key for key, value in expected.items() if "." in key and c.config.get(key) != value}
 
 
 @cache
 def preset_settings(task: str, split: str, arch: str, name: str) -> tuple[tuple[str, Any], ...]:
     """Return every setting of a run with this preset; empty if the preset no longer exists."""
-    from tfstudy.config.presets import preset  # imports torch, so only where there is a choice
-    from tfstudy.config.resolve import resolve
+    from tfstudy.config.resolve import resolve  # imports torch
 
     try:
         config = resolve(merge(preset(task, arch, name), {"task": task, "arch": arch, "data": {"split": split}}))
