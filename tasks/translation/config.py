@@ -8,17 +8,10 @@ from tasks.base import TaskConfig
 from tasks.errors import UserError
 from tasks.translation.subwords import BYTES
 
+# Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (
-    "root",
-    "hub",
-    "hub_config",
-    "revision",
-    "source_language",
-    "target_language",
-    "reverse",
-    "subset_seed",
-    "lowercase",
-    "bleu_tokenizer",
+    *("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse"),
+    *("subset_seed", "lowercase", "bleu_tokenizer"),
 )
 
 
