@@ -12,7 +12,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from tfstudy.analysis.statistics import ALPHA, compare, holm, interval, power_of_t, seeds_needed
+from tfstudy.analysis.intervals import interval
+from tfstudy.analysis.power import power_of_t, seeds_needed
+from tfstudy.analysis.significance import ALPHA, compare, holm
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
 SHAPES: dict[str, tuple[Draw, float]] = {  # what draws the figures of n seeds, and their true mean

@@ -130,7 +130,7 @@ def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_p
     study = write(tmp_path, result(0), result(0, arch="cnn", experiment="c", run="c0", parameters=parameters))
     notes = [note for note in table(study).notes if "differ in parameters by more than 5 %" in note]
     assert len(notes) == warned
-    assert all(text in note for note in notes for text in (f"cnn {parameters:,}", "lstm 1,000", "scan length"))
+    assert all(text in note for note in notes for text in (f"cnn ({parameters:,})", "lstm (1,000)", "scan length"))
 
 
 def test_rows_on_different_examples_may_differ_in_parameters(tmp_path):

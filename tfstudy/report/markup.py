@@ -44,9 +44,9 @@ def p_value(p: float) -> str:
 
 
 def p_equals(p: float) -> str:
-    """Return `p = .034`, or `p <.001`."""
+    """Return `p = .034`, or `p < .001`."""
     text = p_value(p)
-    return f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -70,7 +70,7 @@ def _size_note(found: Sequence[Condition]) -> list[str]:
         small, large = min(by_label, key=lambda name: by_label[name]), max(by_label, key=lambda name: by_label[name])
         if by_label[large] > (1 + TOLERANCE) * by_label[small]:
             excess = by_label[large] / by_label[small] - 1
-            text = f"{large} {by_label[large]:,}, {small} {by_label[small]:,} (+{100 * excess:.0f} %)"
+            text = f"{large} ({by_label[large]:,}) vs {small} ({by_label[small]:,}), +{100 * excess:.0f} %,"
             places.setdefault(text, {})[f"{task} {split}"] = None
     if not places:
         return []
