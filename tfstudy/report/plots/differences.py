@@ -14,7 +14,10 @@ from tfstudy.report.plots.series_style import architecture_colours
 
 MAX_COMPARISONS = 60  # in one plot
 MAX_LETTERS = 56  # of two labels on one line
-NOTE = "colour: the condition with the higher mean; in brackets: further seeds needed"
+NOTES = (
+    "intervals are not corrected for the number of tests",
+    "colour: the condition with the higher mean; in brackets: further seeds needed",
+)
 
 
 def plot(conditions: Sequence[Condition]) -> layout.Plot:
@@ -29,7 +32,7 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     groups: dict[str, list[Comparison]] = {}
     for one in shown:
         groups.setdefault(test_set_label(one.first, conditions), []).append(one)
-    notes = [f"difference in {layout.metric_label(metrics).replace('(%)', '(points)')}", NOTE]
+    notes = [f"difference in {layout.metric_label(metrics).replace('(%)', '(points)')}", *NOTES]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
     notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
     title, xlabel = "Differences with 95 % intervals", "\n".join(notes)

@@ -25,7 +25,7 @@ from tfstudy.report.plots.series_style import SeriesStyle, Styles, condition_sty
 from tfstudy.runs.files import write_atomically
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
-LETTER, LINE, HEADING = 0.068, 0.15, 0.26  # inches of a letter, of a line of text, of a heading above rows
+LETTER, LINE, HEADING = 0.068, 0.15, 0.3  # inches of a letter, of a line of text, of a heading above rows
 MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
 MAX_ROWS = 45  # in a column of rows
 
@@ -123,7 +123,7 @@ def row_panels(
     rows = []
     for axes, column in zip(panels, columns, strict=True):
         levels = _place_rows(axes, {name: [labels[id(i)] for i in items] for name, items in column.items()})
-        axes.set(xlabel=xlabel, ylim=(max(heights), 0))
+        axes.set(xlabel=xlabel, ylim=(max(heights) + 0.04, 0.04))
         rows.append((axes, list(zip([i for items in column.values() for i in items], levels, strict=True))))
     return figure, rows
 
@@ -133,8 +133,8 @@ def _place_rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> list[float]:
     top, levels = 0.0, []
     style: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "weight": "bold", "size": 8}
     for heading, labels in groups.items():
-        axes.axhline(top, color="0.85", lw=0.8)
-        axes.text(0, top + 0.16, f" {heading}", **style)
+        axes.axhline(top + 0.04, color="0.85", lw=0.8)
+        axes.text(0, top + 0.2, f" {heading}", **style)
         top += HEADING
         for label in labels:
             levels.append(top + _row_height(label) / 2)
