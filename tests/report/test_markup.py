@@ -1,0 +1,62 @@
+"""Numbers and text in Markdown, LaTeX, HTML and JSON."""
+
+import json
+import math
+
+import pytest
+
+from tfstudy.report.markup import (
+    MINUS,
+    count_range,
+    ends,
+    escape_latex,
+    escape_markdown,
+    html_table,
+    json_text,
+    markdown_table,
+    number,
+    p_equals,
+    p_value,
+    plural,
+    signed,
+    with_interval,
+)
+
+
+def test_numbers_have_a_minus_sign_and_no_negative_zero():
+    assert (number(-1.25), number(-0.01), number(math.nan)) == (f"{MINUS}1.2", "0.0", "")
+    assert (signed(2.0), signed(-0.04), ends(-1, 2, "+")) == ("+2.0", "+0.0", f"[{MINUS}1.0, +2.0]")
+    assert with_interval(1, 0, 2) == "1.0 [0.0, 2.0]"
+    assert with_interval(1, math.nan, math.nan) == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("p", "cell", "equation"), [(0.0341, ".034", "p = .034"), (1e-9, "<.001", "p < .001"), (1.0, "1.000", "p = 1.000")]
+)
+def test_p_values_have_three_digits(p, cell, equation):
+    assert (p_value(p), p_equals(p)) == (cell, equation)
+    assert p_value(math.nan) == ""
+
+
+def test_nouns_agree_with_their_numbers():
+    assert [plural(count, "run") for count in (0, 1, 2000)] == ["0 runs", "1 run", "2,000 runs"]
+    assert [count_range(counts, "seed") for counts in ([1, 1], [1, 5])] == ["1 seed", "1 to 5 seeds"]
+
+
+def test_a_pipe_does_not_end_a_cell():
+    assert markdown_table(("a", "b"), [("x|y", "---")]) == "| a | b |\n|---|---|\n| x\\|y | --- |"
+
+
+def test_text_is_escaped_for_each_language():
+    assert escape_markdown("<b>*a*\n`b`") == "&lt;b>\\*a\\* \\`b\\`"
+    assert escape_latex(r"50 % ± a_b \ <") == r"50 \% $\pm$ a\_b \textbackslash{} $<$"
+    assert '<th scope="col">a&lt;b</th>' in html_table(("a<b",), [("1",)])
+
+
+def test_json_has_null_for_nan_at_any_depth():
+    text = json_text({"a": math.nan, "b": [math.nan, (1.5, "ü")]})
+    assert json.loads(text) == {"a": None, "b": [None, [1.5, "ü"]]}
+    assert text.endswith("}\n")
+    assert "ü" in text
+    with pytest.raises(ValueError, match="inf"):
+        json_text(math.inf)
