@@ -182,7 +182,7 @@ def metric_by_seed(condition: Condition, metric: str) -> dict[int, float]:
     if metric == DIVERGED:
         return {run.result.seed: 100.0 * (not run.finished) for run in (*condition.runs, *condition.diverged)}
     if metric == OVER_LENGTHS:
-        return condition.by_seed("token_accuracy", "mean_over_lengths")
+        return condition.means_over_lengths("token_accuracy")
     return condition.by_seed(metric)
 
 

@@ -60,14 +60,20 @@ class Condition(NamedTuple):
                 out[run.result.seed] = one
         return out
 
-    def by_seed(self, metric: str, kind: str = "metrics") -> dict[int, float]:
-        """The metric in percent, by seed, of runs that measured it; `kind` may be `mean_over_lengths`."""
-        measured = ((seed, getattr(result, kind, {})) for seed, result in self.results_by_seed().items())
-        return {seed: 100 * metrics[metric] for seed, metrics in measured if metric in metrics}
+    def by_seed(self, metric: str) -> dict[int, float]:
+        """The metric in percent, by seed, of runs that measured it."""
+        results = self.results_by_seed()
+        return {seed: 100 * one.metrics[metric] for seed, one in results.items() if metric in one.metrics}
 
-    def values(self, metric: str, kind: str = "metrics") -> list[float]:
+    def values(self, metric: str) -> list[float]:
         """The metric in percent of every run that measured it, ordered by seed."""
-        return list(self.by_seed(metric, kind).values())
+        return list(self.by_seed(metric).values())
+
+    def means_over_lengths(self, metric: str) -> dict[int, float]:
+        """The metric's mean over lengths in percent, by seed; empty for a condition on some of the examples."""
+        results = ((seed, one) for seed, one in self.results_by_seed().items() if isinstance(one, SplitScores))
+        means = ((seed, one.mean_over_lengths) for seed, one in results)
+        return {seed: 100 * metrics[metric] for seed, metrics in means if metric in metrics}
 
     def metrics(self) -> list[str]:
         """The names of all metrics that any of its runs measured."""

@@ -11,7 +11,7 @@ from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
 from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters, mean_interval
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
 from tfstudy.analysis.intervals import median_length
-from tfstudy.analysis.metrics import METRIC_NAMES, metric_name
+from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Published, of_same_kind
 from tfstudy.report.table_notes import table_notes
 from tfstudy.runs.schema import Lengths
@@ -112,7 +112,6 @@ def build_line(condition: Condition, metric: str, group: str, best: bool, agains
     results = [run.result for run in condition.runs]
     whole = not condition.tag and condition.test_set == "test"
     lengths = [r.lengths for r in results if r.lengths] if whole else []
-    over_lengths = condition.values("token_accuracy", "mean_over_lengths") if not condition.tag else []
     return Line(
         condition=condition,
         metric=metric,
@@ -124,12 +123,12 @@ def build_line(condition: Condition, metric: str, group: str, best: bool, agains
         best=best,
         against=against,
         oracle=_mean(condition.values("oracle_length_exact_match")),
-        over_lengths=_mean(over_lengths),
+        over_lengths=_mean(list(condition.means_over_lengths("token_accuracy").values())),
         chrf=_mean(condition.values("chrf")),
         thresholds={name: length_threshold(lengths, name) for name in ("L90", "L50")} if lengths else {},
         parameters=results[0].parameters if results else 0,
         seconds=median(r.train_seconds for r in results) if results else math.nan,
-        published=of_same_kind(condition, METRIC_NAMES.get(metric, metric)),
+        published=of_same_kind(condition, metric_name(metric)),
         published_oracle=of_same_kind(condition, metric_name("oracle_length_exact_match")),
         published_over_lengths=of_same_kind(condition, OVER_LENGTHS),
     )
