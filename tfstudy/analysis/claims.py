@@ -69,8 +69,8 @@ def judge_claim(claim: Claim, known: Sequence[Condition]) -> ClaimVerdict:
         reason = "; ".join(filter(None, (f"tested by {claim.tested_by}", claim.note)))
         return ClaimVerdict(claim, claim.shown_as, reason, [])
     selected = [(statement, *select_conditions(statement, known)) for statement in claim.statements]
-    tests = sum(bool(found) for _, found, _ in selected)
-    measured = [measure_conditions(statement, found, tests) if found else None for statement, found, _ in selected]
+    tests = sum(bool(pair) for _, pair, _ in selected)
+    measured = [measure_conditions(statement, pair, tests) if pair else None for statement, pair, _ in selected]
     corrected = holm([one.p if one else math.nan for one in measured])
     verdicts = []
     for one, measurement, p in zip(selected, measured, corrected, strict=True):
@@ -95,13 +95,13 @@ def _claim_verdict(statements: Sequence[StatementVerdict]) -> tuple[str, str]:
     return REFUTED if numbers[REFUTED] else UNDECIDED, reason
 
 
-def statement_verdict(found: StatementVerdict, minimum_seeds: int) -> tuple[str, str]:
+def statement_verdict(judged: StatementVerdict, minimum_seeds: int) -> tuple[str, str]:
     """Return the verdict on a statement and the reason, given the minimum number of seeds."""
-    measured = found.measurement
+    measured = judged.measurement
     if measured is None:
-        return NOT_RUN, "no two runs share data and settings" if found.unused else "no finished run of this kind"
+        return NOT_RUN, "no two runs share data and settings" if judged.unused else "no finished run of this kind"
     n = measured.interval.n
-    if found.statement.metric != DIVERGED and (lost := sum(len(one.diverged) for one in found.conditions)):
+    if judged.statement.metric != DIVERGED and (lost := sum(len(one.diverged) for one in judged.conditions)):
         return UNDECIDED, f"{lost} diverged, and the mean would only be over the other runs"
     if n < minimum_seeds:
         more = max(minimum_seeds, measured.seeds_needed or 0) - n
@@ -110,7 +110,7 @@ def statement_verdict(found: StatementVerdict, minimum_seeds: int) -> tuple[str,
     needed = f"; about {more} more seed{'s' * (more != 1)} needed" if more else ""
     if measured.side == "across":
         return UNDECIDED, f"the 95 % interval includes {measured.bound:g}{needed}"
-    if found.p >= ALPHA:  # nan without a test, where only the interval decides
+    if judged.p >= ALPHA:  # nan without a test, where only the interval decides
         return UNDECIDED, f"the difference from {measured.bound:g} is not significant after correction{needed}"
     if measured.side == "within":
         return SUPPORTED, "the whole interval lies within the bounds"
@@ -151,28 +151,28 @@ def measure_difference(
 
 
 def _measurement(
-    bounds: Bounds, found: Interval, tested: Mapping[float, Difference], constant: bool, tests: int
+    bounds: Bounds, measured: Interval, tested: Mapping[float, Difference], constant: bool, tests: int
 ) -> Measurement:
     low, high = bounds
-    violated = low if found.mean < low else high if found.mean > high else None
+    violated = low if measured.mean < low else high if measured.mean > high else None
     # nan counts as the largest p
     bound = max(tested, key=lambda b: 2.0 if math.isnan(tested[b].p) else tested[b].p) if violated is None else violated
-    test, side = tested[bound], _side(found, bounds)
+    test, side = tested[bound], _side(measured, bounds)
     if constant:
-        return Measurement(found, bound, math.nan, "", side, None)
+        return Measurement(measured, bound, math.nan, "", side, None)
     needed = seeds_needed(test, ALPHA / tests)
-    return Measurement(found, bound, test.p, "" if math.isnan(test.p) else test.method, side, needed)
+    return Measurement(measured, bound, test.p, "" if math.isnan(test.p) else test.method, side, needed)
 
 
-def _side(found: Interval, bounds: Bounds) -> str:
+def _side(measured: Interval, bounds: Bounds) -> str:
     low, high = bounds
-    if found.high < low:
+    if measured.high < low:
         return "below"
-    if found.low > high:
+    if measured.low > high:
         return "above"
     # strictly above or below a single bound, but up to and including the two bounds of a claimed number
-    within = (found.low > low if math.isinf(high) else found.low >= low) and (
-        found.high < high if math.isinf(low) else found.high <= high
+    within = (measured.low > low if math.isinf(high) else measured.low >= low) and (
+        measured.high < high if math.isinf(low) else measured.high <= high
     )
     return "within" if within else "across"
 

@@ -48,17 +48,17 @@ class Comparison(NamedTuple):
         return self._replace(first=self.second, second=self.first, difference=other)
 
 
-def compare_conditions(rows: Sequence[Condition], metrics: Mapping[str, str]) -> list[Comparison]:
+def compare_conditions(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[Comparison]:
     """Compare every two conditions on the same examples, in their order; `metrics` has the metric of each task.
 
     Seeds are paired where they decide the same initial weights and order of training, else the test is Welch's.
     """
-    values = [row.by_seed(metrics[row.task]) for row in rows]
-    pairing_keys = [pairing_key(row) for row in rows]
-    resolutions = [resolution(row) for row in rows]
+    values = [condition.by_seed(metrics[condition.task]) for condition in conditions]
+    pairing_keys = [pairing_key(condition) for condition in conditions]
+    resolutions = [resolution(condition) for condition in conditions]
     same_examples: dict[tuple[str, ...], list[int]] = {}
-    for number, row in enumerate(rows):
-        same_examples.setdefault(row.examples_key, []).append(number)
+    for number, condition in enumerate(conditions):
+        same_examples.setdefault(condition.examples_key, []).append(number)
     pairs = [pair for members in same_examples.values() for pair in combinations(members, 2)]
     tests = sum(min(len(values[a]), len(values[b])) > 1 for a, b in pairs)
     differences = [
@@ -67,7 +67,7 @@ def compare_conditions(rows: Sequence[Condition], metrics: Mapping[str, str]) ->
     ]
     corrected = holm([one.p for one in differences])
     return [
-        Comparison(rows[a], rows[b], difference, p, tests)
+        Comparison(conditions[a], conditions[b], difference, p, tests)
         for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
     ]
 
@@ -84,16 +84,16 @@ def mean_interval(condition: Condition, metric: str) -> Interval:
     examples): no result is without uncertainty.
     """
     values = condition.values(metric)
-    found = interval(values)
+    result = interval(values)
     if len(set(values)) == 1 and metric == "exact_match":
-        ends = next(result.exact_match_interval for result in condition.results_by_seed().values())
+        ends = next(scores.exact_match_interval for scores in condition.results_by_seed().values())
         if ends:
-            return found._replace(low=100 * ends[0], high=100 * ends[1], method="Wilson")
-    return clipped(found)
+            return result._replace(low=100 * ends[0], high=100 * ends[1], method="Wilson")
+    return clipped(result)
 
 
 def group_letters(
-    rows: Sequence[Condition], comparisons: Sequence[Comparison], metrics: Mapping[str, str]
+    conditions: Sequence[Condition], comparisons: Sequence[Comparison], metrics: Mapping[str, str]
 ) -> list[str]:
     """Return each condition's letters among those on the same examples, best first; empty if it was not tested."""
     tested: dict[tuple[str, ...], dict[str, Condition]] = {}
@@ -101,15 +101,15 @@ def group_letters(
     for one in comparisons:
         key = one.first.examples_key
         if one.tested:
-            tested.setdefault(key, {}).update({row.label: row for row in (one.first, one.second)})
+            tested.setdefault(key, {}).update({condition.label: condition for condition in (one.first, one.second)})
         if one.significant:
             differing.setdefault(key, []).append((one.first.label, one.second.label))
     letters: dict[tuple[tuple[str, ...], str], str] = {}
     for key, members in tested.items():
-        means = {label: mean(row.values(metrics[row.task])) for label, row in members.items()}
+        means = {label: mean(condition.values(metrics[condition.task])) for label, condition in members.items()}
         best_first = sorted(means, key=lambda label: -means[label])
         letters |= {(key, label): text for label, text in letter_groups(best_first, differing.get(key, [])).items()}
-    return [letters.get((row.examples_key, row.label), "") for row in rows]
+    return [letters.get((condition.examples_key, condition.label), "") for condition in conditions]
 
 
 def letter_groups(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> dict[str, str]:

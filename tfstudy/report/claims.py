@@ -59,26 +59,26 @@ def _section(verdict: ClaimVerdict) -> list[str]:
     return list(filter(None, (f"## {claim.id}: {verdict.verdict}", claim.claim, details, statements)))
 
 
-def evidence(found: StatementVerdict) -> str:
+def evidence(judged: StatementVerdict) -> str:
     """Return what was claimed, what was measured, the verdict, and the folders of the runs."""
-    claimed = f"{METRICS[found.statement.metric]} of {_subject(found)}, claimed: {found.statement.claimed}"
-    if found.measurement is None:
-        return f"**{found.verdict}**: {claimed}: {found.reason}"
-    unused = f"; not used (further from the preset, or fewer seeds): {found.unused}" if found.unused else ""
-    runs = run_links(found.conditions)
-    return f"**{found.verdict}**: {claimed}; measured: {measured(found)}; {found.reason}{unused}. Runs: {runs}"
+    claimed = f"{METRICS[judged.statement.metric]} of {_subject(judged)}, claimed: {judged.statement.claimed}"
+    if judged.measurement is None:
+        return f"**{judged.verdict}**: {claimed}: {judged.reason}"
+    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
+    runs = run_links(judged.conditions)
+    return f"**{judged.verdict}**: {claimed}; measured: {measured(judged)}; {judged.reason}{unused}. Runs: {runs}"
 
 
-def measured(found: StatementVerdict) -> str:
+def measured(judged: StatementVerdict) -> str:
     """Return `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (paired t)`."""
-    one = found.measurement
+    one = judged.measurement
     if one is None:
         return ""
     mean, low, high, n, method = one.interval
     if not n:
         return "nothing measured"
     within_run = " within a run" * (method == "Wilson")
-    test = f", {p_equals(found.p)} against {one.bound:g} ({one.test})" if one.test else ""
+    test = f", {p_equals(judged.p)} against {one.bound:g} ({one.test})" if one.test else ""
     return f"{with_interval(mean, low, high)}{within_run} (n = {n}){test}"
 
 
@@ -92,12 +92,12 @@ def run_links(conditions: Iterable[Condition]) -> str:
     return "; ".join(texts) or "none"
 
 
-def _subject(found: StatementVerdict) -> str:
-    selectors = [one for one in (found.statement.of, found.statement.minus) if one]
+def _subject(judged: StatementVerdict) -> str:
+    selectors = [one for one in (judged.statement.of, judged.statement.minus) if one]
     splits = [_split(one) for one in selectors]
-    if not found.conditions:
+    if not judged.conditions:
         return " minus ".join(f"{_network(one)} on {split}" for one, split in zip(selectors, splits, strict=True))
-    labels = [one.label for one in found.conditions]
+    labels = [one.label for one in judged.conditions]
     if len(set(splits)) == 1:
         return f"{' minus '.join(labels)} on {splits[0]}"
     return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
@@ -140,21 +140,21 @@ def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
     }
 
 
-def _statement_tree(found: StatementVerdict) -> dict[str, Any]:
-    statement = found.statement
+def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
+    statement = judged.statement
     low, high = (bound if math.isfinite(bound) else None for bound in statement.bounds)
     return {
-        "verdict": found.verdict,
-        "reason": found.reason,
+        "verdict": judged.verdict,
+        "reason": judged.reason,
         "of": statement.of,
         "minus": statement.minus,
         "metric": statement.metric,
         "claimed": statement.claimed,
         "claimed_low": low,
         "claimed_high": high,
-        **(_measurement_tree(found.measurement, found.p) if found.measurement else {}),
-        "conditions": [_condition_tree(one, statement.metric) for one in found.conditions],
-        "other_conditions": found.unused,
+        **(_measurement_tree(judged.measurement, judged.p) if judged.measurement else {}),
+        "conditions": [_condition_tree(one, statement.metric) for one in judged.conditions],
+        "other_conditions": judged.unused,
     }
 
 
@@ -204,10 +204,10 @@ def _claim_text(verdict: ClaimVerdict) -> ClaimText:
     return ClaimText(claim.id, claim.claim, verdict.verdict, overall, texts, claim.source, list(runs))
 
 
-def _statement_text(found: StatementVerdict) -> str:
+def _statement_text(judged: StatementVerdict) -> str:
     """Return `lstm minus cnn on length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); the whole ...`."""
-    if not found.conditions:
-        return f"a statement without runs, claimed: {found.statement.claimed}; {found.reason}"
-    labels = " minus ".join(one.label for one in found.conditions)
-    splits = ", ".join(dict.fromkeys(one.split_label for one in found.conditions))
-    return f"{labels} on {splits}, claimed: {found.statement.claimed}; measured: {measured(found)}; {found.reason}"
+    if not judged.conditions:
+        return f"a statement without runs, claimed: {judged.statement.claimed}; {judged.reason}"
+    labels = " minus ".join(one.label for one in judged.conditions)
+    splits = ", ".join(dict.fromkeys(one.split_label for one in judged.conditions))
+    return f"{labels} on {splits}, claimed: {judged.statement.claimed}; measured: {measured(judged)}; {judged.reason}"
