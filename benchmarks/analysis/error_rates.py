@@ -1,7 +1,7 @@
-"""How often the statistics err: simulated studies whose truth is known, tested as a study is.
+"""Error rates of the statistics: simulated studies with a known truth, tested like real ones.
 
-Figures of seeds are drawn as real ones look: symmetric (normal, sd 8), or skewed against a bound (near 100 %: beta). A
-share's Monte Carlo error is printed beside it (1.96 standard errors).
+Results are drawn from a symmetric distribution (normal, sd 8) or one skewed against a bound (beta, near 100 %).
+Rates are printed with their Monte Carlo error (1.96 standard errors).
 """
 
 import argparse
@@ -17,7 +17,7 @@ from tfstudy.analysis.power import power_of_t, seeds_needed
 from tfstudy.analysis.significance import ALPHA, compare, holm
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
-SHAPES: dict[str, tuple[Draw, float]] = {  # what draws the figures of n seeds, and their true mean
+SHAPES: dict[str, tuple[Draw, float]] = {  # draws the results of n seeds; their true mean
     "normal": (lambda draw, n: draw.normal(60, 8, n), 60.0),
     "bounded": (lambda draw, n: 100 * draw.beta(9, 1, n), 90.0),
 }
@@ -28,18 +28,18 @@ def seeded(x: NDArray[np.float64]) -> dict[int, float]:
 
 
 def coverage(studies: int) -> Iterator[tuple[str, float, int]]:
-    """How often the 95 % interval of a mean holds the true one."""
+    """Yield how often the 95 % interval of a mean includes the true mean."""
     for shape, (figures, truth) in SHAPES.items():
         for n in (2, 3, 5, 8, 10, 20):
             draw = np.random.default_rng(n)
-            some = studies if n < 10 else studies // 2  # bootstraps take longer
-            found = [interval(figures(draw, n)) for _ in range(some)]
+            count = studies if n < 10 else studies // 2  # bootstraps take longer
+            found = [interval(figures(draw, n)) for _ in range(count)]
             share = float(np.mean([i.low <= truth <= i.high for i in found]))
-            yield f"{shape}, n = {n} ({found[0].method})", share, some
+            yield f"{shape}, n = {n} ({found[0].method})", share, count
 
 
 def false_positives(studies: int) -> Iterator[tuple[str, float, int]]:
-    """How often two that do not differ are told to, uncorrected; and a table of 12 pairs, corrected."""
+    """Yield how often equal conditions differ significantly: uncorrected, and in a table of 12 pairs, corrected."""
     for shape, (figures, _) in SHAPES.items():
         for paired in (True, False):
             for n in (3, 5, 8, 12):
@@ -47,20 +47,20 @@ def false_positives(studies: int) -> Iterator[tuple[str, float, int]]:
                 found = [compare(seeded(figures(draw, n)), seeded(figures(draw, n)), paired) for _ in range(studies)]
                 share = float(np.mean([one.p < ALPHA for one in found]))
                 yield f"{shape}, n = {n} ({found[0].method})", share, studies
-    draw, some = np.random.default_rng(0), studies // 4
+    draw, count = np.random.default_rng(0), studies // 4
     wrong = 0
-    for _ in range(some):
+    for _ in range(count):
         p = [
             compare(seeded(place[a]), seeded(place[b]), True).p
             for place in draw.normal(60, 8, (4, 3, 5))
             for a, b in ((0, 1), (0, 2), (1, 2))
         ]
         wrong += min(holm(p)) < ALPHA
-    yield "any of 12 pairs of 4 splits, n = 5, Holm", wrong / some, some
+    yield "any of 12 pairs of 4 splits, n = 5, Holm", wrong / count, count
 
 
 def needed(studies: int) -> Iterator[str]:
-    """What `needs about n more seeds` says after a pilot, against what the truth needs for a power of 80 %."""
+    """Yield the number of seeds proposed after a pilot study, and the number that a power of 80 % really needs."""
     for effect in (0.8, 1.2, 2.0):
         right = next(n for n in range(2, 1000) if power_of_t(effect, n, paired=True) >= 0.8)
         for pilot in (5, 10, 20):
@@ -84,10 +84,10 @@ def show(title: str, rows: Iterator[tuple[str, float, int]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few studies: shows that it works")
+    parser.add_argument("--quick", action="store_true", help="few studies: quick end-to-end check")
     studies = 40 if parser.parse_args().quick else 4000
-    show("intervals that hold the true mean (.95 is promised)", coverage(studies))
-    show("differences found where there are none (.05 is promised)", false_positives(studies))
+    show("intervals that include the true mean (nominal: .95)", coverage(studies))
+    show("false positives (nominal: .05)", false_positives(studies))
     print("\nseeds needed for a power of 80 %, paired")
     for line in needed(studies // 4):
         print(line, flush=True)
