@@ -15,6 +15,7 @@ from tfstudy.data.encoding import Encoded
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.evaluation.evaluate import generate, generation_limit, sample_examples
 from tfstudy.experiment.prepare import Prepared
+from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
@@ -57,7 +58,7 @@ def compare(arch: str, commands: int, rounds: int) -> None:
     prepared = scan(arch, steps=400, warmup_steps=100)
     fit(
         Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train),
-        prepared.data,
+        training_data(prepared),
         accelerator="cpu",
     )
     prepared.model.eval().cpu()

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import alternate, arguments, scan, seconds, table
+from tfstudy.experiment.train import training_data
 from tfstudy.models.cnn import GatedConvolution
 from tfstudy.training.loss import ragged_group
 
@@ -18,7 +19,7 @@ def calls() -> list[Call]:
     for module in prepared.model.modules():
         if isinstance(module, GatedConvolution):
             module.register_forward_hook(lambda layer, inputs, _: seen.append((layer, [x.shape for x in inputs[0]])))
-    for part in next(iter(prepared.data.train_dataloader())).micro_batches:
+    for part in next(iter(training_data(prepared).train_dataloader())).micro_batches:
         prepared.model.forward_groups([ragged_group(rows) for rows in part])
     return [(layer, [torch.randn(shape, requires_grad=True) for shape in shapes]) for layer, shapes in seen]
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.timing import alternate, arguments, scan, seconds, table
+from tfstudy.experiment.train import training_data
 from tfstudy.models.layers import Dropout
 from tfstudy.training.loss import ragged_group
 
@@ -17,7 +18,7 @@ def dropout_shapes(arch: str) -> tuple[list[torch.Size], float]:
         if isinstance(module, Dropout):
             module.register_forward_hook(lambda _, inputs, __: shapes.append(inputs[0].shape))
     prepared.model.train()
-    for part in next(iter(prepared.data.train_dataloader())).micro_batches:
+    for part in next(iter(training_data(prepared).train_dataloader())).micro_batches:
         prepared.model.forward_groups([ragged_group(rows) for rows in part])
     return shapes, prepared.config.model.dropout
 

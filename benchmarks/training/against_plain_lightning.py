@@ -25,6 +25,7 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.experiment.prepare import Prepared
+from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
 from tfstudy.models.layers import Dropout
@@ -129,7 +130,7 @@ def usual(prepared: Prepared) -> Speed:
         enable_model_summary=False,
     )
     model: Any = with_usual_layers(copy.deepcopy(prepared.model))
-    trainer.fit(Usual(model, config), loader(prepared.data, config.batch_size))
+    trainer.fit(Usual(model, config), loader(training_data(prepared), config.batch_size))
     return speed
 
 
@@ -137,7 +138,7 @@ def ours(prepared: Prepared) -> Speed:
     """Measure the speed of `tfstudy.training.fit`."""
     speed = Speed()
     module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
-    fit(module, prepared.data, callbacks=[speed], accelerator="cpu")
+    fit(module, training_data(prepared), callbacks=[speed], accelerator="cpu")
     return speed
 
 

@@ -13,6 +13,7 @@ from benchmarks.timing import alternate, arguments, now, ratios, scan, table
 from benchmarks.training.against_plain_lightning import SKIP, Speed
 from tfstudy.data.encoding import Batch
 from tfstudy.experiment.prepare import Prepared
+from tfstudy.experiment.train import training_data
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
@@ -30,7 +31,7 @@ def copied(prepared: Prepared) -> Seq2Seq:
 
 def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
     """Train for `count` steps without Lightning; yield each batch after its step."""
-    module, batches = copied(prepared), islice(prepared.data.train_dataloader(), count)
+    module, batches = copied(prepared), islice(training_data(prepared).train_dataloader(), count)
     trainer = NoTrainer()  # the module keeps only a weak reference
     module.trainer = trainer  # type: ignore[assignment]
     configured = module.configure_optimizers()
@@ -51,7 +52,7 @@ def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
 def with_lightning(prepared: Prepared) -> float:
     """Return the milliseconds per step of `fit`."""
     speed = Speed()
-    fit(copied(prepared), prepared.data, callbacks=[speed], accelerator="cpu")
+    fit(copied(prepared), training_data(prepared), callbacks=[speed], accelerator="cpu")
     return 1000 * (speed.ended - speed.began) / (prepared.config.train.steps - SKIP)
 
 

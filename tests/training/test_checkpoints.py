@@ -6,6 +6,7 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.experiment import prepare
+from tfstudy.experiment.train import training_data
 from tfstudy.runs.reader import read_result
 from tfstudy.training.module import Seq2Seq
 
@@ -41,7 +42,7 @@ def test_what_the_record_says_of_training_is_what_was_done():
     result = read_result(folder())
     words = overrides(word for word in command() if "=" in word)
     prepared = prepare.prepare(resolve({"task": "reverse", "arch": "lstm"} | words))
-    data = prepared.data
+    data = training_data(prepared)
     tokens = sum(data.encoded["train"].batch(data.batches.index(step)).tokens for step in range(40))
     assert result.train_tokens == tokens
     assert result.parameters == sum(p.numel() for p in prepared.model.parameters())

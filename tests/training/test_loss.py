@@ -14,8 +14,9 @@ from tfstudy.config.trees import merge
 from tfstudy.data.vocabulary import BOS, PAD
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.experiment import prepare
+from tfstudy.experiment.train import training_data
 from tfstudy.training import module as training
-from tfstudy.training.checkpoints import model_weights
+from tfstudy.training.checkpoint_files import model_weights
 from tfstudy.training.fit import fit
 from tfstudy.training.loss import predicted_inputs, ragged_group, summed_loss, target_tokens
 
@@ -124,7 +125,7 @@ def test_the_validation_loss_is_that_of_all_target_tokens():
     prepared = prepare.prepare(resolve({"task": "scan", "arch": "lstm"} | merge(preset("scan", "lstm"), assignments)))
     checkpoint = torch.load(folder() / "checkpoints/last.ckpt", weights_only=True)
     prepared.model.load_state_dict(model_weights(checkpoint))
-    encoded = prepared.data.encoded["validation"]
+    encoded = training_data(prepared).encoded["validation"]
     rows = encoded.rows(torch.arange(len(encoded)))
     with torch.no_grad():
         logits = prepared.model.eval()(rows.source, rows.source != PAD, rows.target[:, :-1])

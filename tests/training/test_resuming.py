@@ -7,7 +7,8 @@ from lightning.pytorch.loggers import Logger
 
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.checkpoints import Checkpoints, load_checkpoint
+from tfstudy.training.checkpoint_files import load_checkpoint
+from tfstudy.training.checkpoints import Checkpoints
 from tfstudy.training.fit import fit
 
 SETTINGS = {"steps": 6, "dropout": 0.3, "validation_interval": 2}

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from tasks.base import Example
+from tasks.base import Example, Task
 from tfstudy.data.ragged import least_padding, split_evenly
 from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
 
@@ -65,6 +65,18 @@ class Encoded:
             ranges = least_padding(source[start:end], target[start:end], groups)
             divided.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
         return Batch(tuple(divided), float(self.target_lengths[index].sum() - len(index)) / ranks)
+
+
+class TaskEncoder:
+    """A task with its vocabularies, which encode examples."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.source_vocab, self.target_vocab = (Vocab(tokens) for tokens in task.vocabulary())
+
+    def encode(self, examples: Sequence[Example]) -> Encoded:
+        """Return examples as tensors."""
+        return Encoded(examples, self.source_vocab, self.target_vocab)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

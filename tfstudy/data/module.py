@@ -8,9 +8,8 @@ from lightning.pytorch import LightningDataModule
 
 from tasks.base import Example, Task
 from tfstudy.data.batching import Batches
-from tfstudy.data.encoding import Batch, Encoded
+from tfstudy.data.encoding import Batch, Encoded, TaskEncoder
 from tfstudy.data.ragged import GROUPS, micro_batch_count
-from tfstudy.data.vocabulary import Vocab
 
 VALIDATION_BATCH_SIZE = 256
 
@@ -50,8 +49,8 @@ class TaskData(LightningDataModule):
         micro_batches: int = 0,
     ) -> None:
         super().__init__()
-        self.task = task
-        self.source_vocab, self.target_vocab = (Vocab(tokens) for tokens in task.vocabulary())
+        self.task, self.encoder = task, TaskEncoder(task)
+        self.source_vocab, self.target_vocab = self.encoder.source_vocab, self.encoder.target_vocab
         names = [task.splits().train, *filter(None, [task.splits().validation])]
         self.encoded = {name: self.encode(task.examples(name)) for name in names}
         self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
@@ -66,7 +65,7 @@ class TaskData(LightningDataModule):
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
         """Encode examples with the vocabularies of this task."""
-        return Encoded(examples, self.source_vocab, self.target_vocab)
+        return self.encoder.encode(examples)
 
     def setup(self, stage: str) -> None:
         """Move the data to the device of the trainer: they are small, and a batch is then an index on the device."""

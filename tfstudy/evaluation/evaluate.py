@@ -1,7 +1,7 @@
 """Evaluate a model on a split: decode every example, compute metrics overall and per slice, keep the predictions."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -9,15 +9,12 @@ from torch import Tensor
 from tasks.base import Example, Task, Tokens, stable_hash
 from tasks.scoring import mean, wilson
 from tfstudy.config.schema import DecodeConfig, EvalConfig
-from tfstudy.data.encoding import PaddedRows
+from tfstudy.data.encoding import PaddedRows, TaskEncoder
 from tfstudy.data.vocabulary import PAD
 from tfstudy.evaluation.decoding import beam, greedy
 from tfstudy.evaluation.lengths import mean_over_lengths
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Prediction
-
-if TYPE_CHECKING:
-    from tfstudy.data.module import TaskData
 
 EXTRA_TOKENS = 16  # generated at most beyond the longest gold target, so that predictions can be too long
 
@@ -56,7 +53,7 @@ def sample_examples(examples: Sequence[Example], limit: int) -> Sequence[Example
 
 
 def evaluate(
-    model: Model, data: "TaskData", split: str, decode: DecodeConfig, config: EvalConfig, device: torch.device
+    model: Model, data: TaskEncoder, split: str, decode: DecodeConfig, config: EvalConfig, device: torch.device
 ) -> Evaluation:
     """Evaluate a split with free-running decoding, oracle length and teacher forcing. The model stays in eval mode."""
     examples = sample_examples(data.task.examples(split), config.max_examples)
@@ -65,7 +62,7 @@ def evaluate(
 
 def evaluate_examples(
     model: Model,
-    data: "TaskData",
+    data: TaskEncoder,
     examples: Sequence[Example],
     decode: DecodeConfig,
     config: EvalConfig,
@@ -86,7 +83,7 @@ def evaluate_examples(
 
 def _outputs(
     model: Model,
-    data: "TaskData",
+    data: TaskEncoder,
     examples: Sequence[Example],
     decode: DecodeConfig,
     batch_size: int,

@@ -9,7 +9,7 @@ import tasks
 from tasks.base import Task, fingerprint
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
-from tfstudy.data.module import TaskData
+from tfstudy.data.encoding import TaskEncoder
 from tfstudy.experiment.compatibility import check
 from tfstudy.experiment.versions import declared_versions
 from tfstudy.models.base import Model, parameter_count
@@ -21,7 +21,7 @@ class Prepared(NamedTuple):
 
     config: RunConfig
     task: Task
-    data: TaskData
+    data: TaskEncoder
     model: Model
     identity: Identity
 
@@ -30,9 +30,7 @@ def prepare(config: RunConfig) -> Prepared:
     """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
     task = tasks.find(config.task)(config.data)
     check(config, task)
-    train = config.train
-    micro_batches = 1 if train.compile else train.micro_batches
-    data = TaskData(task, train.batch_size, train.batch_tokens, train.batching, config.seed, micro_batches)
+    data = TaskEncoder(task)
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(config.model, len(data.source_vocab), len(data.target_vocab))
     identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))

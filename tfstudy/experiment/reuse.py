@@ -14,7 +14,8 @@ from tfstudy.runs.files import write_atomically
 from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.reader import read_config, read_result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training.checkpoints import Checkpoints, load_checkpoint
+from tfstudy.training.checkpoint_files import load_checkpoint
+from tfstudy.training.checkpoints import Checkpoints
 
 
 def training_settings(config: RunConfig) -> Tree:

@@ -6,13 +6,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from tfstudy.data.module import TaskData
 from tfstudy.experiment.options import RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.checkpoints import Checkpoints, load_checkpoint, model_weights
+from tfstudy.training.checkpoint_files import load_checkpoint, model_weights
+from tfstudy.training.checkpoints import Checkpoints
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.module import DivergenceError, Seq2Seq
@@ -29,6 +31,13 @@ class Trained(NamedTuple):
     step: int = 0  # of the chosen weights
     tokens: float = 0.0  # target tokens trained on
     seconds: float = 0.0
+
+
+def training_data(prepared: Prepared) -> TaskData:
+    """Return the data of a run in the batches of its config."""
+    task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
+    micro_batches = 1 if train.compile else train.micro_batches
+    return TaskData(task, train.batch_size, train.batch_tokens, train.batching, seed, micro_batches)
 
 
 def train(
@@ -55,7 +64,7 @@ def train(
         if step < config.train.steps:
             fit(
                 module,
-                prepared.data,
+                training_data(prepared),
                 callbacks=[
                     ProgressBar((lambda _: None) if rank else folder.log),
                     Checkpoints(folder.checkpoints, folder.run),

@@ -1,4 +1,4 @@
-"""Checkpoints: when they are written, how they are read, and how training continues from one."""
+"""Checkpoints: when they are written, and how training continues from one."""
 
 import io
 import math
@@ -9,16 +9,15 @@ from typing import Any
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
-from torch import Tensor
 
-from tasks.errors import UserError
 from tfstudy.runs.files import write_atomically
+from tfstudy.training.checkpoint_files import STATE_KEY
 
 
 class Checkpoints(Callback):
     """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far."""
 
-    state_key = "checkpoints"
+    state_key = STATE_KEY
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run
@@ -66,25 +65,6 @@ class Resume(Callback):
         trainer.lr_scheduler_configs[0].scheduler.load_state_dict(self._checkpoint["lr_schedulers"][0])
         if scale := self._checkpoint.get("MixedPrecision"):
             trainer.precision_plugin.load_state_dict(scale)
-
-
-def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
-    """Load a checkpoint of this run to the CPU; `UserError` if it is unreadable or belongs to another run."""
-    try:
-        checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        owner = checkpoint["callbacks"][Checkpoints.state_key]["run"]
-        checkpoint["state_dict"], checkpoint["global_step"]
-    except Exception as error:  # a damaged file can fail anywhere in the reader
-        reason = str(error).split("\n")[0][:120] or type(error).__name__
-        raise UserError(f"{path} is not a readable checkpoint ({reason}); --restart runs it again") from None
-    if owner != run:
-        raise UserError(f"{path} belongs to another run ({owner[:8]}, not {run[:8]}); --restart runs it again")
-    return checkpoint
-
-
-def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
-    """Return the weights of the `Model` in a checkpoint."""
-    return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
