@@ -1,6 +1,6 @@
-"""The 60 runs of configs/grids/smoke.yaml: one after the other in one process, and as a grid with 1 and 2 at once.
+"""The 60 runs of configs/grids/smoke.yaml: in turn in one process, and as a grid with 1 and 2 runs in parallel.
 
-Every way makes them on one thread each. The launcher's cost is what a run takes longer as a grid of one at a time.
+Each run has one thread. The overhead of the launcher is the additional time per run of a grid with 1 run in parallel.
 """
 
 import contextlib
@@ -14,47 +14,43 @@ import torch
 from benchmarks.timing import arguments, seconds, table
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
-from tfstudy.grids import expand
-from tfstudy.launchers import job_list
-from tfstudy.launchers.job import Job
+from tfstudy.grids.expand import GridRun, expand
+from tfstudy.grids.plan import plan
+from tfstudy.grids.spec import load_grid
+from tfstudy.launchers.job_list import jobs_of
 from tfstudy.launchers.local import Local
 from tfstudy.launchers.supervisor import supervise
 
-
-def jobs(cells: list[expand.Cell], root: Path) -> list[Job]:
-    """The planned runs in this folder."""
-    return job_list.jobs(expand.plan(cells, root, "study"), root, "study", Job("", {}, "", "", accelerator="cpu"))
+OPTIONS = RunOptions(accelerator="cpu")
 
 
-def in_turn(cells: list[expand.Cell], root: Path) -> None:
+def in_turn(runs: list[GridRun], root: Path) -> None:
     """Every run in this process."""
-    options = RunOptions(accelerator="cpu")
-    for cell in cells:
+    for one in runs:
         with contextlib.redirect_stdout(io.StringIO()):
-            run(cell.config, root, "study", options)
+            run(one.config, root, "study", OPTIONS)
 
 
-def as_grid(cells: list[expand.Cell], root: Path, at_once: int) -> None:
-    """Every run in a process of its own, planning and the start of the server counted in."""
-    engine = Local(["cpu"], at_once)
-    summary = supervise(jobs(cells, root), engine)
-    assert len(summary.done) == len(cells), summary.failed
+def as_grid(runs: list[GridRun], root: Path, parallel: int) -> None:
+    """Every run in a process of its own, including the plan and the start of the server."""
+    executor = Local(["cpu"], parallel)
+    summary = supervise(jobs_of(plan(runs, root, "study"), OPTIONS), executor)
+    assert len(summary.finished) == len(runs), summary.failed
 
 
 def main() -> None:
     chosen = arguments(__doc__, archs=False)
     torch.set_num_threads(1)
-    told = expand.read("smoke")
-    cells = expand.expand(expand.put_over(told, {}, "0") if chosen.quick else told, smoke=True)
-    ways = {"one after the other": in_turn, "grid, 1 at once": partial(as_grid, at_once=1)}
-    ways["grid, 2 at once"] = partial(as_grid, at_once=2)
+    runs = expand(load_grid("smoke", axes={"seed": "0"} if chosen.quick else {}), smoke=True)
+    ways = {"one after the other": in_turn, "grid, 1 in parallel": partial(as_grid, parallel=1)}
+    ways["grid, 2 in parallel"] = partial(as_grid, parallel=2)
     measured = {}
     for name, way in ways.items():
         with tempfile.TemporaryDirectory() as folder:
-            measured[name] = [seconds(partial(way, cells, Path(folder)))]
-    table(f"{len(cells)} runs", "seconds", measured, "one after the other")
-    more = measured["grid, 1 at once"][0] - measured["one after the other"][0]
-    print(f"the launcher's own cost: {more / len(cells):.2f} s a run")
+            measured[name] = [seconds(partial(way, runs, Path(folder)))]
+    table(f"{len(runs)} runs", "seconds", measured, "one after the other")
+    more = measured["grid, 1 in parallel"][0] - measured["one after the other"][0]
+    print(f"overhead of the launcher: {more / len(runs):.2f} s per run")
 
 
 if __name__ == "__main__":
