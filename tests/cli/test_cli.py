@@ -49,7 +49,7 @@ def test_the_list_of_commands_is_not_cut_on_a_narrow_terminal():
     environment = os.environ | {"COLUMNS": "80"}
     words = [sys.executable, "-m", "tfstudy", "--help"]
     text = subprocess.run(words, capture_output=True, text=True, env=environment, check=True).stdout
-    assert "..." not in text
+    assert "..." not in text.partition("Commands:")[2]
     assert max(map(len, text.splitlines())) <= 80
 
 
