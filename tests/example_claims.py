@@ -3,7 +3,7 @@
 from tests.example_records import result, write
 from tfstudy.analysis.claims import judge_claim
 from tfstudy.analysis.collection import read_study
-from tfstudy.analysis.selection import candidate_conditions
+from tfstudy.analysis.condition_selection import candidate_conditions
 from tfstudy.analysis.statements import parse_claim
 
 SPLIT = {"task": "scan", "split": "length"}

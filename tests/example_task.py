@@ -16,7 +16,7 @@ from itertools import product
 
 from tasks.base import Example, Splits, Task, TaskConfig, UserError, hold_out, one_of
 
-SPLIT_SCHEMES = {"short": "train on 2 to 4 words, test on 5", "42": "the same by another name", "alone": "no validation"}
+SPLIT_SCHEMES = {"short": "train on 2 to 4 words, test on 5", "42": "the same, renamed", "alone": "no validation"}
 
 
 class Reverse(Task):

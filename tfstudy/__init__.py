@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfstudy.analysis.frame import results
+    from tfstudy.analysis.results_frame import results
     from tfstudy.experiment.api import run
     from tfstudy.experiment.finished import load
 
 __all__ = ["load", "results", "run"]
 __version__ = "0.1.0"
 
-MODULES = {"load": "experiment.finished", "results": "analysis.frame", "run": "experiment.api"}
+MODULES = {"load": "experiment.finished", "results": "analysis.results_frame", "run": "experiment.api"}
 
 
 def __getattr__(name: str) -> Any:

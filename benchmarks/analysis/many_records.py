@@ -21,8 +21,8 @@ import tasks
 from benchmarks.timing import now, seconds
 from tasks.base import fingerprint
 from tfstudy.config.resolve import resolve
+from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.reuse import find_reusable
-from tfstudy.experiment.versions import declared_versions
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job

@@ -9,7 +9,7 @@ import pytest
 from tests.example_claims import NEAR_HALF, judged, values
 from tests.example_records import result, write
 from tfstudy.analysis.claims import measure_difference, measure_mean
-from tfstudy.analysis.selection import preset_settings
+from tfstudy.analysis.condition_selection import preset_settings
 from tfstudy.analysis.significance import holm
 from tfstudy.config.trees import unflatten
 from tfstudy.report.claims import markdown

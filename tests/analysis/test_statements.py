@@ -12,8 +12,8 @@ from typer.main import get_command
 
 from tasks.errors import UserError
 from tests.example_claims import SPLIT, claim
+from tfstudy.analysis.condition_selection import select_conditions
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.selection import select_conditions
 from tfstudy.analysis.statements import read_claims
 from tfstudy.cli import app
 from tfstudy.config.trees import flatten

@@ -9,7 +9,7 @@ from tasks.errors import UserError
 from tests.commands import tfstudy
 from tfstudy import launchers
 from tfstudy.experiment.options import RunOptions
-from tfstudy.launchers import ExecutorSettings, SlurmRequest, batch
+from tfstudy.launchers import ExecutorSettings, SlurmRequest, job_batch
 from tfstudy.launchers import ray as rays
 
 GRID = ("grid", "--task", "copying", "--arch", "lstm", "--set", "data.train_examples=100", "--accelerator", "cpu")
@@ -56,7 +56,7 @@ def test_the_options_reach_the_executor(monkeypatch):
         given.extend([name, settings])
         raise UserError("recorded")
 
-    monkeypatch.setattr(batch, "executor", record)
+    monkeypatch.setattr(job_batch, "executor", record)
     monkeypatch.setenv("RAY_ADDRESS", "head:6379")
     words = ["--slurm.partition", "gpu", "--slurm.time", "30", "--slurm.gres", "shard:1", "--slurm.cpus", "4"]
     assert tfstudy(*GRID, "--launcher", "slurm", "--timeout", "9", *words, "--slurm.at-once", "7") == 2

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from tests.example_study import finish_run, planned, start_run
 from tfstudy.launchers import Executor
-from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.gpu_sharing import parse_gpus
+from tfstudy.launchers.job_batch import Batch
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, RUNNING, Event
 from tfstudy.report import remaining_time
 from tfstudy.report.grid_progress import Progress

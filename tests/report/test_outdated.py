@@ -66,7 +66,7 @@ def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run)
 
 
 def test_a_raised_version_outdates_a_run(run, monkeypatch):
-    monkeypatch.setattr("tfstudy.experiment.versions._named_versions", lambda task, arch: (1, 3))
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
     assert "outdated:\n  model version 1, now 3" in why(run)
 
 

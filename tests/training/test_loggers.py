@@ -17,9 +17,9 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
-from tfstudy.report import batches
+from tfstudy.report import grid_console
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training import logger_names, loggers
+from tfstudy.training import logger_choice, loggers
 
 METHODS = ("log_hyperparams", "log_metrics", "save", "finalize")
 
@@ -62,9 +62,9 @@ def _fake(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(loggers.FACTORIES, "fake", Fake)
     monkeypatch.setattr(Fake, "instances", [])
-    monkeypatch.setattr(logger_names, "LOGGERS", [*logger_names.LOGGERS, "fake"])
-    installed = logger_names.installed
-    monkeypatch.setattr(logger_names, "installed", lambda name: name == "fake" or installed(name))
+    monkeypatch.setattr(logger_choice, "LOGGERS", [*logger_choice.LOGGERS, "fake"])
+    installed = logger_choice.installed
+    monkeypatch.setattr(logger_choice, "installed", lambda name: name == "fake" or installed(name))
     with added(tasks, "reverse", TASK, tmp_path / "more"):
         yield
 
@@ -150,7 +150,7 @@ def test_only_the_first_process_of_a_run_logs(tmp_path):
 
 def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
     settings = []
-    monkeypatch.setattr(batches, "run_grid", lambda spec, folder, chosen, *_: settings.append(chosen) or 0)
+    monkeypatch.setattr(grid_console, "run_grid", lambda spec, folder, chosen, *_: settings.append(chosen) or 0)
     words = ["--task", "reverse", "--arch", "lstm", "--seed", "0-1", "--logger", "fake", "--accelerator", "cpu"]
     assert tfstudy("grid", *words) == 0
     assert [chosen.options.loggers for chosen in settings] == [("fake",)]
@@ -174,7 +174,7 @@ def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
 def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(
     words, given, message, monkeypatch, capsys
 ):
-    monkeypatch.setattr(logger_names, "installed", lambda name: name == "fake")
+    monkeypatch.setattr(logger_choice, "installed", lambda name: name == "fake")
     assert tfstudy(*words, "--logger", given) == 2
     err = capsys.readouterr().err
     assert message in err
@@ -183,7 +183,7 @@ def test_a_logger_that_is_unknown_or_absent_is_one_line_before_anything_starts(
 
 
 def test_from_python_an_absent_package_is_refused_before_anything_starts(monkeypatch):
-    monkeypatch.setattr(logger_names, "installed", lambda name: False)
+    monkeypatch.setattr(logger_choice, "installed", lambda name: False)
     with pytest.raises(tasks.base.UserError, match="not installed"):
         run(None, Path("results"), "runs", RunOptions(accelerator="cpu", loggers=("wandb",)))
 

@@ -16,9 +16,9 @@ from tfstudy.evaluation.decoding import greedy
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
 from tfstudy.training import module as training
-from tfstudy.training.checkpoint_files import model_weights
 from tfstudy.training.fit import fit
 from tfstudy.training.loss import predicted_inputs, ragged_group, summed_loss, target_tokens
+from tfstudy.training.saved_weights import model_weights
 
 
 def test_accumulating_two_batches_equals_one_batch_of_both():

@@ -7,9 +7,9 @@ from lightning.pytorch.loggers import Logger
 
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.checkpoint_files import load_checkpoint
 from tfstudy.training.checkpoints import Checkpoints
 from tfstudy.training.fit import fit
+from tfstudy.training.saved_weights import load_checkpoint
 
 SETTINGS = {"steps": 6, "dropout": 0.3, "validation_interval": 2}
 

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from tasks.scoring import wilson
 from tfstudy.analysis.comparisons import mean_interval, resolution
+from tfstudy.analysis.condition_selection import select_conditions
 from tfstudy.analysis.conditions import Condition, pairing_key
 from tfstudy.analysis.intervals import Interval, clipped, interval
 from tfstudy.analysis.power import seeds_needed
-from tfstudy.analysis.selection import select_conditions
 from tfstudy.analysis.significance import ALPHA, Difference, compare, compare_with_bound, holm
 from tfstudy.analysis.statements import DIVERGED, OVER_LENGTHS, Claim, Statement
 

@@ -15,7 +15,7 @@ import yaml
 
 from tasks.errors import UserError
 from tfstudy.config.trees import flatten
-from tfstudy.experiment.versions import outdated_because
+from tfstudy.experiment.code_versions import outdated_because
 from tfstudy.runs.files import read_bytes
 from tfstudy.runs.find import RUN, find_runs
 from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from tasks.errors import one_of
 from tfstudy.analysis.collection import RunRecord, experiment_settings
-from tfstudy.experiment.versions import last_environment
+from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.schema import Slice, SplitScores
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions

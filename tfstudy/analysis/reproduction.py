@@ -19,11 +19,11 @@ from typing import NamedTuple
 import tasks
 from tasks.errors import one_of
 from tfstudy.analysis.claims import metric_by_seed, metric_interval
+from tfstudy.analysis.condition_selection import closest, preset_distance
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.intervals import Interval, t_quantile
 from tfstudy.analysis.power import MAX_SEEDS
 from tfstudy.analysis.published import ARCHITECTURES, Published, all_published
-from tfstudy.analysis.selection import closest, preset_distance
 from tfstudy.analysis.statements import METRICS, minimum_seeds
 from tfstudy.config.files import configs
 

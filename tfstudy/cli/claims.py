@@ -22,14 +22,14 @@ def claims(
     Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
     """
     from tasks.errors import one_of
-    from tfstudy.analysis import claims, selection, statements
+    from tfstudy.analysis import claims, condition_selection, statements
     from tfstudy.analysis.collection import read_study
     from tfstudy.report.claims import FORMATS
 
     write = FORMATS[one_of("format", format_, FORMATS)]
     chosen = statements.select_claims(statements.read_claims(), ids or [])
     study = read_study(results)
-    known = selection.candidate_conditions(chosen, study.runs)
+    known = condition_selection.candidate_conditions(chosen, study.runs)
     print(write([claims.judge_claim(claim, known) for claim in chosen], study.left_out_notes()), end="")
 
 
@@ -63,7 +63,7 @@ def reproduce(
     if run:
         from tfstudy.grids.spec import grid_names, load_grid
         from tfstudy.launchers import ExecutorSettings
-        from tfstudy.report.batches import run_grid
+        from tfstudy.report.grid_console import run_grid
 
         spec = load_grid(one_of("grid", paper, grid_names(), "--run needs a grid with the name of the paper"), tier)
         if code := run_grid(spec, results / paper, ExecutorSettings()):

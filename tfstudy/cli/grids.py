@@ -80,7 +80,7 @@ def grid(
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.spec import load_grid
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
-    from tfstudy.training.logger_names import parse_loggers
+    from tfstudy.training.logger_choice import parse_loggers
 
     slurm = SlurmRequest(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
     if slurm != SlurmRequest() and launcher != "slurm":
@@ -92,7 +92,7 @@ def grid(
     smoke = smoke or bool(spec.get("smoke"))
     folder = results_of(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...")
-    from tfstudy.report.batches import preview_grid, run_grid
+    from tfstudy.report.grid_console import preview_grid, run_grid
 
     if dry_run:
         print("\n".join(preview_grid(spec, folder, settings, launcher, smoke, shard)))

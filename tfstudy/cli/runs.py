@@ -50,7 +50,7 @@ def run(
     The same command resumes an interrupted run; a finished run is not run again.
     """
     from tfstudy.experiment.options import RunOptions, process_rank
-    from tfstudy.training.logger_names import parse_loggers
+    from tfstudy.training.logger_choice import parse_loggers
 
     resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
     folder, study = results_of(results, resolved.smoke), study_name(study)

@@ -88,7 +88,7 @@ def retry(
     settings = ExecutorSettings(per_device, timeout, options=RunOptions(devices=devices, accelerator=accelerator))
     folder = find_study(results, study)
     announce(f"{folder}: preparing the runs ...")
-    from tfstudy.report.batches import retry_study
+    from tfstudy.report.grid_console import retry_study
 
     raise typer.Exit(retry_study(folder, settings, dry_run, fail_fast))
 

@@ -68,6 +68,6 @@ def compose_config(
     config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
     if settings:
         return config
-    from tfstudy.experiment.sizes import with_reference_size
+    from tfstudy.experiment.parameter_matching import with_reference_size
 
     return with_reference_size(config, given)

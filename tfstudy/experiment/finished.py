@@ -19,7 +19,7 @@ from tfstudy.runs.find import find_run
 from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, SplitScores
 from tfstudy.runs.writer import open_run
-from tfstudy.training.checkpoint_files import load_checkpoint, model_weights
+from tfstudy.training.saved_weights import load_checkpoint, model_weights
 
 MAX_GAP = 5  # consecutive lengths of which a task may have no examples
 MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried

@@ -10,8 +10,8 @@ from tasks.base import Task, fingerprint
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import TaskEncoder
+from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import check
-from tfstudy.experiment.versions import declared_versions
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.runs.identity import Identity, identify
 

@@ -14,8 +14,8 @@ from tfstudy.runs.files import write_atomically
 from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.reader import read_config, read_result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training.checkpoint_files import load_checkpoint
 from tfstudy.training.checkpoints import Checkpoints
+from tfstudy.training.saved_weights import load_checkpoint
 
 
 def training_settings(config: RunConfig) -> Tree:

@@ -21,7 +21,7 @@ from tfstudy.runs.environment import environment
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.training.fit import quiet
-from tfstudy.training.logger_names import check_loggers
+from tfstudy.training.logger_choice import check_loggers
 
 
 class Outcome(NamedTuple):

@@ -13,12 +13,12 @@ from tfstudy.runs.schema import Progress
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.checkpoint_files import load_checkpoint, model_weights
 from tfstudy.training.checkpoints import Checkpoints
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.module import DivergenceError, Seq2Seq
 from tfstudy.training.progress_report import ProgressReport
+from tfstudy.training.saved_weights import load_checkpoint, model_weights
 
 Report = Callable[[str], None]  # prints a line
 

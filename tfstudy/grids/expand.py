@@ -106,7 +106,7 @@ def _run(point: Point, smoke: bool) -> GridRun:
     preset = preset_of(str(tree["task"]), str(tree.setdefault("arch", "transformer")), name)
     config = resolve(merge(preset, SMOKE if smoke else {}, tree))
     if not preset:
-        from tfstudy.experiment.sizes import with_reference_size
+        from tfstudy.experiment.parameter_matching import with_reference_size
 
         config = with_reference_size(config, tree)
     return GridRun(config, name)

@@ -8,7 +8,7 @@ import tasks
 from tasks.base import Task, fingerprint
 from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
-from tfstudy.experiment.versions import declared_versions
+from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.expand import GridRun
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.runs.writer import run_folder

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, Measurement, StatementVerdict, judge_claim, metric_by_seed
 from tfstudy.analysis.collection import Study
+from tfstudy.analysis.condition_selection import candidate_conditions
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.selection import candidate_conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector, read_claims
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, p_equals, with_interval
 

@@ -13,8 +13,8 @@ from rich.text import Text
 
 from tasks.errors import UserError
 from tfstudy.launchers import Job
-from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.gpu_sharing import DeviceLoad
+from tfstudy.launchers.job_batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, FINISHED, GIVEN_UP, PENDING, RETRYING, RUNNING, Event
 from tfstudy.report.remaining_time import RemainingTime
 from tfstudy.report.status import HOUR, duration

@@ -11,7 +11,7 @@ from tfstudy import models
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
-from tfstudy.experiment.versions import declared_versions, version_changes
+from tfstudy.experiment.code_versions import declared_versions, version_changes
 from tfstudy.runs.environment import code_digest
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status

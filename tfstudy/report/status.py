@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import mean
 
-from tfstudy.experiment.versions import outdated_because
+from tfstudy.experiment.code_versions import outdated_because
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.progress import (
     DIVERGED,

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
-from tfstudy.launchers.batch import batch_of, running
+from tfstudy.launchers.job_batch import batch_of, running
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets

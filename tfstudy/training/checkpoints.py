@@ -11,7 +11,7 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from tfstudy.runs.files import write_atomically
-from tfstudy.training.checkpoint_files import STATE_KEY
+from tfstudy.training.saved_weights import STATE_KEY
 
 
 class Checkpoints(Callback):

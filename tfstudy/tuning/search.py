@@ -19,8 +19,8 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
-from tfstudy.experiment.sizes import match_sizes
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_result

@@ -10,7 +10,7 @@ from tfstudy.analysis.conditions import NOT_SETTINGS, Condition, conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement
 from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge
-from tfstudy.experiment.versions import last_environment
+from tfstudy.experiment.code_versions import last_environment
 
 Item = TypeVar("Item")
 

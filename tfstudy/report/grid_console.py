@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfstudy.config.trees import Tree
 from tfstudy.launchers import ExecutorSettings
-from tfstudy.launchers.batch import Batch, grid_batch, running
+from tfstudy.launchers.job_batch import Batch, grid_batch, running
 from tfstudy.launchers.job_list import copy_finished, estimates, save_plan
 from tfstudy.launchers.retry import retry_jobs
 from tfstudy.launchers.supervisor import FINISHED, PENDING, supervise

@@ -10,7 +10,7 @@ from tfstudy import models
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.experiment.api import compose_config
-from tfstudy.experiment.sizes import match_sizes
+from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
 

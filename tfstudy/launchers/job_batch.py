@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfstudy.config.trees import Tree
-from tfstudy.experiment.versions import outdated_runs
+from tfstudy.experiment.code_versions import outdated_runs
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.launchers import Executor, ExecutorSettings, executor
