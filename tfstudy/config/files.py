@@ -5,13 +5,12 @@ from typing import Any
 
 import yaml
 
-import tfstudy
 from tasks.errors import UserError
 
 
 def configs() -> Path:
     """Return the folder `configs/`: next to the package in a checkout, inside the package in an installed wheel."""
-    package = Path(tfstudy.__file__).parent
+    package = Path(__file__).parents[1]
     inside = package / "configs"
     return inside if inside.is_dir() else package.parent / "configs"
 
