@@ -116,13 +116,24 @@ def test_contradictory_records_do_not_count(tmp_path):
     assert len(found.left_out) == 2
 
 
-def test_the_frame_has_a_row_for_each_split_and_names_what_is_left_out(tmp_path):
+def test_the_frame_has_a_row_for_each_test_set_and_names_what_is_left_out(tmp_path):
     study = write(tmp_path / "study", result(0, 0.25), result(1, smoke=True))
     frame = tfstudy.results(study)
     [row] = frame.to_dict("records")
     assert (row["exact_match"], row["scored_on"], row["role"], row["model.dim"]) == (0.25, "test", "test", "e")
     assert row["study"] == "study"
     assert list(frame.attrs["left_out"].values()) == ["smoke run"]
+
+
+def test_the_frame_has_validation_rows_only_on_request(tmp_path):
+    test = result(0, 0.25)["splits"]["test"]
+    validation = result(0, 1.0)["splits"]["test"] | {"role": "validation"}
+    study = write(tmp_path / "study", result(0, splits={"validation": validation, "test": test}))
+    assert tfstudy.results(study).groupby("arch").exact_match.mean().tolist() == [0.25]
+    both = tfstudy.results(study, roles=("test", "validation"))
+    assert both.set_index("role").exact_match.to_dict() == {"validation": 1.0, "test": 0.25}
+    with pytest.raises(UserError, match=r"'tests'.*did you mean 'test'"):
+        tfstudy.results(study, roles=("tests",))
 
 
 def test_a_missing_folder_is_a_user_error(tmp_path):

@@ -101,7 +101,7 @@ def test_a_row_that_is_gone_fails_unless_it_may(tmp_path, capsys):
     path.write_text(json.dumps(tree))
     study(tmp_path / "results" / "now", THEN)
     assert check(tmp_path) == 1
-    assert f"{MISSING}: no current row has this name" in capsys.readouterr().out
+    assert f"{MISSING}: no current condition has this name" in capsys.readouterr().out
     assert check(tmp_path, "--partial") == 0
 
 

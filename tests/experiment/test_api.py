@@ -54,9 +54,11 @@ def test_a_run_is_trained_loaded_and_used():
         run.predictions("tets")
 
 
-def test_the_frame_of_results_has_a_row_for_each_split():
-    tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
+def test_the_frame_of_results_has_a_row_for_each_test_set_of_a_run():
+    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     frame = tfstudy.results("results")
+    test_sets = {name: one.metrics["exact_match"] for name, one in outcome.result.splits.items() if one.role == "test"}
+    assert dict(zip(frame["scored_on"], frame["exact_match"], strict=True)) == test_sets
     assert set(frame["arch"]) == {"lstm"}
 
 

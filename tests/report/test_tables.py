@@ -201,7 +201,7 @@ def test_what_is_left_out_is_named(tmp_path):
     assert "left out (smoke run): scan-length/lstm/s1-" in text
     assert "left out (tuning trial): scan-length/lstm/s2-" in text
     assert "left out (not finished): scan-length/cnn/s0-0a" in text
-    assert "1 run, 1 seed per row; cpu" in text
+    assert "1 run, 1 seed per condition; cpu" in text
     assert "evaluated once per run\n" in text
 
 

@@ -79,10 +79,10 @@ def read_study(root: Path) -> Study:
             left_out.append((path, record))
         else:
             runs.append(record)
-    kept, duplicates = _without_duplicates(runs)
-    known = experiment_settings(kept)
-    unreadable = [(run.path, "config.yaml is unreadable") for run in kept if run.result.experiment not in known]
-    return Study(root, [run for run in kept if run.result.experiment in known], left_out + duplicates + unreadable)
+    unique, duplicates = _without_duplicates(runs)
+    known = experiment_settings(unique)
+    unreadable = [(run.path, "config.yaml is unreadable") for run in unique if run.result.experiment not in known]
+    return Study(root, [run for run in unique if run.result.experiment in known], left_out + duplicates + unreadable)
 
 
 def read_finished_runs(root: Path) -> Study:
@@ -140,16 +140,16 @@ def _without_duplicates(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], lis
     by_seed: dict[tuple[str, int], list[RunRecord]] = {}
     for run in runs:
         by_seed.setdefault((run.result.experiment, run.result.seed), []).append(run)
-    kept: list[RunRecord] = []
+    unique: list[RunRecord] = []
     left_out: list[LeftOut] = []
     for members in by_seed.values():
         first, *others = members
         if all(_measurements(other.result) == _measurements(first.result) for other in others):
-            kept.append(first)
+            unique.append(first)
             left_out += [(run.path, "copy of another run") for run in others]
         else:
             left_out += [(run.path, "several records of this run, with different results") for run in members]
-    return kept, left_out
+    return unique, left_out
 
 
 def _measurements(result: Result) -> object:

@@ -98,12 +98,13 @@ def group_letters(
     """Return each condition's letters among those on the same examples, best first; empty if it was not tested."""
     tested: dict[tuple[str, ...], dict[str, Condition]] = {}
     differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
-    for one in comparisons:
-        key = one.first.examples_key
-        if one.tested:
-            tested.setdefault(key, {}).update({condition.label: condition for condition in (one.first, one.second)})
-        if one.significant:
-            differing.setdefault(key, []).append((one.first.label, one.second.label))
+    for comparison in comparisons:
+        key = comparison.first.examples_key
+        if comparison.tested:
+            pair = (comparison.first, comparison.second)
+            tested.setdefault(key, {}).update({condition.label: condition for condition in pair})
+        if comparison.significant:
+            differing.setdefault(key, []).append((comparison.first.label, comparison.second.label))
     letters: dict[tuple[tuple[str, ...], str], str] = {}
     for key, members in tested.items():
         means = {label: mean(condition.values(metrics[condition.task])) for label, condition in members.items()}
@@ -118,11 +119,11 @@ def letter_groups(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> di
     Names are taken in their order, best first, so that `a` is the best group (Piepho 2004, insert-absorb).
     """
     columns: list[set[str]] = [set(names)]
-    for one, other in differ:
+    for first, second in differ:
         split = []
         for column in columns:
-            both = {one, other} <= column
-            split += [column - {one}, column - {other}] if both else [column]
+            both = {first, second} <= column
+            split += [column - {first}, column - {second}] if both else [column]
         columns = [c for i, c in enumerate(split) if not any(c < d or (c == d and j < i) for j, d in enumerate(split))]
     columns.sort(key=lambda column: [names.index(name) for name in sorted(column, key=names.index)])
     return {name: "".join(chr(97 + i) for i, column in enumerate(columns) if name in column) for name in names}

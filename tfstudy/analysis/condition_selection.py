@@ -123,12 +123,12 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     All data, decoding and evaluation settings, except those that the statement names; for the same architecture and
     preset, all settings.
     """
-    one, other = statement.of, statement.minus
-    same_preset = one["arch"] == other["arch"] and one["preset"] == other["preset"]
-    free = {*one, *other, *NOT_SETTINGS, "data.split", "data.hub"}  # the split scheme is selected by name
-    if one["preset"] != other["preset"]:  # the share of training data held out for validation is part of a preset
+    first, second = statement.of, statement.minus
+    same_preset = first["arch"] == second["arch"] and first["preset"] == second["preset"]
+    free = {*first, *second, *NOT_SETTINGS, "data.split", "data.hub"}  # the split scheme is selected by name
+    if first["preset"] != second["preset"]:  # the share of training data held out for validation is part of a preset
         free.add("data.validation_fraction")
     sections = ("",) if same_preset else ("data.", "decode.", "eval.")
     return frozenset(
-        (key, str(v)) for key, v in condition.config.items() if key.startswith(sections) and key not in free
+        (key, str(value)) for key, value in condition.config.items() if key.startswith(sections) and key not in free
     )

@@ -55,15 +55,15 @@ class Condition(NamedTuple):
         out: dict[int, Slice] = {}
         for run in self.runs:
             whole = run.result.splits.get(self.test_set)
-            one: Slice | None = whole.slices.get(self.tag, {}).get(self.tag_value) if whole and self.tag else whole
-            if one and one.n:
-                out[run.result.seed] = one
+            scores: Slice | None = whole.slices.get(self.tag, {}).get(self.tag_value) if whole and self.tag else whole
+            if scores and scores.n:
+                out[run.result.seed] = scores
         return out
 
     def by_seed(self, metric: str) -> dict[int, float]:
         """The metric in percent, by seed, of runs that measured it."""
         results = self.results_by_seed()
-        return {seed: 100 * one.metrics[metric] for seed, one in results.items() if metric in one.metrics}
+        return {seed: 100 * scores.metrics[metric] for seed, scores in results.items() if metric in scores.metrics}
 
     def values(self, metric: str) -> list[float]:
         """The metric in percent of every run that measured it, ordered by seed."""
@@ -157,9 +157,9 @@ def sort_key(condition: Condition) -> tuple[Any, ...]:
     return c.task, c.split, c.test_set != "test", numbers, c.test_set, value, c.arch, c.preset, c.settings
 
 
-def examples_label(condition: Condition, conditions: Iterable[Condition]) -> str:
-    """Return the name of a condition's test set among those of several: with the task, if there are several tasks."""
-    several_tasks = len({one.task for one in conditions}) > 1
+def test_set_label(condition: Condition, conditions: Iterable[Condition]) -> str:
+    """Return the split scheme and test set of a condition, with its task if these conditions have several tasks."""
+    several_tasks = len({other.task for other in conditions}) > 1
     return f"{condition.task} {condition.split_label}" if several_tasks else condition.split_label
 
 
@@ -174,22 +174,16 @@ def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
     return (("arch", condition.arch), *((key, str(config.get(key))) for key in (*keys, *BATCH_ORDER)))
 
 
-def test_set_label(condition: Condition, conditions: Iterable[Condition]) -> str:
-    """Return the split scheme and test set of a condition, with its task if these conditions have several tasks."""
-    several = len({other.task for other in conditions}) > 1
-    return f"{condition.task} {condition.split_label}" if several else condition.split_label
-
-
-def main_metrics(found: Iterable[Condition], metric: str = "") -> dict[str, str]:
+def main_metrics(conditions: Iterable[Condition], metric: str = "") -> dict[str, str]:
     """Return the metric by which each task is compared: the one given, else BLEU if measured, else exact match.
 
     `UserError` for a metric that was never measured.
     """
     out: dict[str, str] = {}
-    known: dict[str, None] = {}
-    for condition in found:
+    all_metrics: dict[str, None] = {}
+    for condition in conditions:
         measured = condition.metrics()
-        known |= dict.fromkeys(measured)
+        all_metrics |= dict.fromkeys(measured)
         if "bleu" in measured or condition.task not in out:
             out[condition.task] = "bleu" if "bleu" in measured else "exact_match"
-    return dict.fromkeys(out, one_of("metric", metric, sorted(known))) if metric else out
+    return dict.fromkeys(out, one_of("metric", metric, sorted(all_metrics))) if metric else out

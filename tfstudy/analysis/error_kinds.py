@@ -1,7 +1,7 @@
 """Kinds of errors in predictions, and which runs solve which examples.
 
 target  a b c d      a b     stops early      a b c d a    runs on           (blank)  empty
-                     c d a b swapped parts    a x c x      substituted tokens
+                     c d a b swapped parts    a x c x      one token replaced
                      a b a b c d repeated part             a c d  omitted part
 """
 
@@ -35,7 +35,7 @@ class ErrorCounts(NamedTuple):
     kinds: dict[str, int]  # count of each kind that occurs, in the order of KINDS
     first_error: dict[
         str, float
-    ]  # mean position of the first wrong token, as a share of the target, of each wrong kind
+    ]  # of each wrong kind: mean position of the first wrong token, as a share of the target
     examples: dict[str, list[Prediction]]  # the first few of each wrong kind
 
 
@@ -59,8 +59,8 @@ def kind_of(target: Tokens, prediction: Tokens) -> str:
 
 def first_error(target: Tokens, prediction: Tokens) -> int | None:
     """Return the position of the first wrong token, from 0; the end counts as a token. None if there is no error."""
-    for position, (one, other) in enumerate(zip([*target, None], [*prediction, None], strict=False)):
-        if one != other:
+    for position, (expected, predicted) in enumerate(zip([*target, None], [*prediction, None], strict=False)):
+        if expected != predicted:
             return position
     return None
 
@@ -69,18 +69,18 @@ def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorC
     """Count the kinds of these predictions, with the first `examples` of each wrong kind."""
     counts: Counter[str] = Counter()
     positions: dict[str, list[float]] = {}
-    kept: dict[str, list[Prediction]] = {}
-    for one in predictions:
-        target, prediction = one.target.split(), one.prediction.split()
+    wrong: dict[str, list[Prediction]] = {}
+    for example in predictions:
+        target, prediction = example.target.split(), example.prediction.split()
         kind, position = kind_of(target, prediction), first_error(target, prediction)
         counts[kind] += 1
         if position is not None:
             positions.setdefault(kind, []).append(position / max(1, len(target)))
-            if len(kept.setdefault(kind, [])) < examples:
-                kept[kind].append(one)
+            if len(wrong.setdefault(kind, [])) < examples:
+                wrong[kind].append(example)
     kinds = {kind: counts[kind] for kind in KINDS if counts[kind]}
     means = {kind: sum(positions[kind]) / len(positions[kind]) for kind in kinds if kind in positions}
-    return ErrorCounts(counts.total(), kinds, means, kept)
+    return ErrorCounts(counts.total(), kinds, means, wrong)
 
 
 def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...], list[str]]:
@@ -88,10 +88,9 @@ def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...],
 
     `{("cnn",): [...]}` are the examples that only the CNN solves, and `{(): [...]}` those that no run solves.
     """
-    correct = {name: {one.source: one.prediction == one.target for one in found} for name, found in runs.items()}
-    shared = [
-        source for source in next(iter(correct.values()), {}) if all(source in solved for solved in correct.values())
-    ]
+    correct = {name: {p.source: p.prediction == p.target for p in predictions} for name, predictions in runs.items()}
+    first = next(iter(correct.values()), {})
+    shared = [source for source in first if all(source in solved for solved in correct.values())]
     groups: dict[tuple[str, ...], list[str]] = {}
     for source in shared:
         groups.setdefault(tuple(name for name in correct if correct[name][source]), []).append(source)
@@ -102,8 +101,8 @@ def _kind_at_equal_length(target: list[str], prediction: list[str]) -> str:
     if any(prediction == target[cut:] + target[:cut] for cut in range(1, len(target))):
         return "swapped parts"
     predicted: dict[str, set[str]] = {}
-    for one, other in zip(target, prediction, strict=True):
-        predicted.setdefault(one, set()).add(other)
+    for expected, actual in zip(target, prediction, strict=True):
+        predicted.setdefault(expected, set()).add(actual)
     replaced = [tokens for token, tokens in predicted.items() if tokens != {token}]
     consistent = all(len(tokens) == 1 for tokens in predicted.values())
     return "one token replaced" if consistent and len(replaced) == 1 else "other, correct length"

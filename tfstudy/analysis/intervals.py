@@ -71,9 +71,9 @@ def _resampled_indices(n: int) -> NDArray[np.int64]:
     return np.random.default_rng(0).integers(0, n, (9999, n))
 
 
-def clipped(found: Interval, low: float = 0.0, high: float = 100.0) -> Interval:
+def clipped(measured: Interval, low: float = 0.0, high: float = 100.0) -> Interval:
     """Return the interval within what the metric can be; that of a single value as it is."""
-    return found._replace(low=max(found.low, low), high=min(found.high, high)) if found.n > 1 else found
+    return measured._replace(low=max(measured.low, low), high=min(measured.high, high)) if measured.n > 1 else measured
 
 
 def t_quantile(share: float, degrees: float) -> float:

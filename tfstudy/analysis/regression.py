@@ -89,15 +89,12 @@ def compare_with_baseline(
 ) -> list[Outcome]:
     """Return what became of every row; `tolerance` in points. `UserError` if no row has a counterpart."""
     by_name: dict[tuple[str, ...], list[Condition]] = {}
-    for one in conditions:
-        by_name.setdefault((*one.examples_key, one.arch, one.preset), []).append(one)
-    found = [_find(row, by_name) for row in baseline]
-    if not any(isinstance(one, Condition) for one in found):
-        raise UserError(f"no row of the baseline can be compared; {baseline[0].name}: {found[0]}")
-    outcomes = [
-        _compare(row, one, len(baseline)) if isinstance(one, Condition) else Outcome(row, MISSING, {}, reason=one)
-        for row, one in zip(baseline, found, strict=True)
-    ]
+    for condition in conditions:
+        by_name.setdefault((*condition.examples_key, condition.arch, condition.preset), []).append(condition)
+    counterparts = [_find(row, by_name) for row in baseline]
+    if not any(isinstance(condition, Condition) for condition in counterparts):
+        raise UserError(f"no condition of the baseline can be compared; {baseline[0].name}: {counterparts[0]}")
+    outcomes = [_compare(row, one, len(baseline)) for row, one in zip(baseline, counterparts, strict=True)]
     corrected = holm([outcome.difference.p if outcome.difference else math.nan for outcome in outcomes])
     return [_decide(outcome, p, tolerance) for outcome, p in zip(outcomes, corrected, strict=True)]
 
@@ -106,16 +103,23 @@ def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition
     """Return the current condition, or why there is none. Settings may differ: they may be what changed the results."""
     name = (row.task, row.split, row.test, row.tag, row.value, row.arch, row.preset)
     whole = (row.task, row.split, "test", "", "", row.arch, row.preset)
-    known = by_name.get(name) or [one for one in by_name.get(whole, []) if not one.runs]  # all of its runs diverged
-    same = [one for one in known if row.experiment and one.experiment == row.experiment]
-    candidates = same or [one for one in known if one.settings == row.settings] or known
+    all_diverged = [condition for condition in by_name.get(whole, []) if not condition.runs]
+    known = by_name.get(name) or all_diverged
+    same = [condition for condition in known if row.experiment and condition.experiment == row.experiment]
+    candidates = same or [condition for condition in known if condition.settings == row.settings] or known
     if len(candidates) != 1:
-        return f"{len(candidates)} current rows have this name" if candidates else "no current row has this name"
+        return (
+            f"{len(candidates)} current conditions have this name"
+            if candidates
+            else "no current condition has this name"
+        )
     counts = {result.n for result in candidates[0].results_by_seed().values()} - {row.examples}
     return f"{row.examples} examples in the baseline, {max(counts)} now" if counts else candidates[0]
 
 
-def _compare(row: BaselineRow, condition: Condition, tests: int) -> Outcome:
+def _compare(row: BaselineRow, condition: Condition | str, tests: int) -> Outcome:
+    if isinstance(condition, str):
+        return Outcome(row, MISSING, {}, reason=condition)
     current = condition.by_seed(row.metric) | {run.result.seed: 0.0 for run in condition.diverged}
     if not current:
         return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
@@ -125,18 +129,19 @@ def _compare(row: BaselineRow, condition: Condition, tests: int) -> Outcome:
     if all(current[seed] == row.each_seed[seed] for seed in shared):
         partial = len(shared) < len(row.each_seed)
         return Outcome(row, UNCHANGED, current, reason=f"{len(shared)} seeds" if partial else "")
-    found = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
-    return Outcome(row, UNDECIDED, current, found)
+    difference = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
+    return Outcome(row, UNDECIDED, current, difference)
 
 
 def _decide(outcome: Outcome, p: float, tolerance: float) -> Outcome:
-    found = outcome.difference
-    if not found:
+    difference = outcome.difference
+    if not difference:
         return outcome
-    if p < ALPHA and abs(found.mean) > tolerance:
-        return outcome._replace(state=WORSE if found.mean < 0 else BETTER, p=p)
-    if -tolerance <= found.low and found.high <= tolerance:
+    if p < ALPHA and abs(difference.mean) > tolerance:
+        return outcome._replace(state=WORSE if difference.mean < 0 else BETTER, p=p)
+    if -tolerance <= difference.low and difference.high <= tolerance:
         return outcome._replace(state=UNCHANGED, p=p)
-    needed = seeds_needed(found, ALPHA * found.p / p if p < 1 else ALPHA) if found.mean < -tolerance else None
+    alpha = ALPHA * difference.p / p if p < 1 else ALPHA
+    needed = seeds_needed(difference, alpha) if difference.mean < -tolerance else None
     reason = f"about {needed} seeds are needed to find a fall of this size" if needed else ""
     return outcome._replace(p=p, reason=reason)

@@ -66,18 +66,18 @@ def paper(name: str) -> list[Published]:
 
 def _short_name(citation: str) -> str:
     plain = unicodedata.normalize("NFKD", citation).encode("ascii", "ignore").decode().lower()
-    found = re.search(r"(\w+).*?(\d{4})", plain)
-    return f"{found[1]}-{found[2]}" if found else plain.replace(" ", "-")
+    match = re.search(r"(\w+).*?(\d{4})", plain)
+    return f"{match[1]}-{match[2]}" if match else plain.replace(" ", "-")
 
 
 def command(name: str) -> str:
     """Return the command that runs the counterparts of a paper's results; empty if there are none."""
     if (configs() / "grids" / f"{name}.yaml").exists():
         return f"tfstudy grid {name}"
-    wanted = [(one["task"], one["split"], architecture(one)) for one in paper(name) if not _missing(one)]
+    wanted = [(figure["task"], figure["split"], architecture(figure)) for figure in paper(name) if not _missing(figure)]
     if not wanted:
         return ""
-    task, splits, archs = ({one[i]: None for one in wanted} for i in range(3))
+    task, splits, archs = ({figure[i]: None for figure in wanted} for i in range(3))
     files = " --set data.root=DIR" if any(split.startswith("mcd") for split in splits) else ""  # a copy of SCAN
     return f"tfstudy grid --task {','.join(task)} --split {','.join(splits)} --arch {','.join(archs)} --seed 0-4{files}"
 
@@ -115,16 +115,16 @@ def _compare_figure(name: str, figure: Published, conditions: Sequence[Condition
     return Reproduction(figure, (one,), ours, gap, _unlike(name, figure, one), *verdict)
 
 
-def judge_figure(found: Interval, values: Sequence[float], figure: Published, tolerance: float) -> tuple[str, str]:
+def judge_figure(gap: Interval, values: Sequence[float], figure: Published, tolerance: float) -> tuple[str, str]:
     """Return the verdict on a difference from a published mean, and the reason; `values` are our seeds'."""
     n, minimum = len(values), minimum_seeds(figure["split"])
     if n < minimum:
         return UNDERPOWERED, f"{n} of at least {minimum} seeds"
-    if -tolerance <= found.low and found.high <= tolerance:
+    if -tolerance <= gap.low and gap.high <= tolerance:
         return AGREES, f"within {tolerance:g} points"
-    if found.low > tolerance or found.high < -tolerance:
-        return DIFFERS, f"ours is {'higher' if found.mean > 0 else 'lower'} by more than {tolerance:g} points"
-    more = _more_seeds(values, found.mean, _deviation_and_seeds(figure), tolerance)
+    if gap.low > tolerance or gap.high < -tolerance:
+        return DIFFERS, f"ours is {'higher' if gap.mean > 0 else 'lower'} by more than {tolerance:g} points"
+    more = _more_seeds(values, gap.mean, _deviation_and_seeds(figure), tolerance)
     return UNDERPOWERED, f"about {more} more seed{'s' * (more != 1)}" if more else "no number of our seeds decides it"
 
 

@@ -1,30 +1,39 @@
 """`tfstudy.results`: the finished runs of studies as a pandas frame."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tasks.errors import one_of
 from tfstudy.analysis.collection import RunRecord, experiment_settings, read_finished_runs
 
 if TYPE_CHECKING:
     import pandas as pd
 
+ROLES = ("test", "validation")
 
-def results(study: str | Path = "results") -> "pd.DataFrame":
-    """Return the finished runs under a folder as a pandas frame: a row for each run and split it was evaluated on.
+
+def results(study: str | Path = "results", roles: Collection[str] = ("test",)) -> "pd.DataFrame":
+    """Return the finished runs under a folder as a pandas frame: a row for each run and test set.
+
+    With `roles=("test", "validation")` it also has a row for each run's validation split; group by `role` then.
 
     Columns: `study`, `run` (its folder), `task`, `split` (the split scheme), `scored_on` and `role`, `arch`, `preset`,
     `seed`, `n` (examples), each metric (between 0 and 1), `low` and `high` (Wilson's 95 % interval of exact match
     within the run), `parameters`, `train_seconds`, `checkpoint`, `device`, and every setting of its config
     (`model.dim`, ...). Runs that can't be trusted are left out; `frame.attrs["left_out"]` has each with the reason.
-    `UserError` if there is no finished run.
+    `UserError` if there is no finished run, or for an unknown role.
     """
     import pandas as pd
 
-    found = read_finished_runs(Path(study))
-    configs = experiment_settings(found.runs)
-    frame = pd.DataFrame([row for run in found.runs for row in _rows(run, configs[run.result.experiment])])
-    frame.attrs["left_out"] = {str(path): reason for path, reason in found.left_out}
+    for role in roles:
+        one_of("role", role, ROLES)
+    finished = read_finished_runs(Path(study))
+    configs = experiment_settings(finished.runs)
+    rows = [row for run in finished.runs for row in _rows(run, configs[run.result.experiment])]
+    frame = pd.DataFrame(rows)
+    frame = frame[frame["role"].isin(list(roles))].reset_index(drop=True)
+    frame.attrs["left_out"] = {str(path): reason for path, reason in finished.left_out}
     return frame
 
 

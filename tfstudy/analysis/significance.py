@@ -59,8 +59,8 @@ def compare(
 
 def compare_with_bound(values: Values, bound: float, resolution: float = 0.0) -> Difference:
     """Return the mean minus a bound, by Student's t test: a permutation would need symmetry about the bound."""
-    found = _paired(finite(values) - bound, resolution / math.sqrt(12), 0)
-    return found._replace(method=found.method.removeprefix("paired "))
+    difference = _paired(finite(values) - bound, resolution / math.sqrt(12), 0)
+    return difference._replace(method=difference.method.removeprefix("paired "))
 
 
 def _paired(x: NDArray[np.float64], rounding: float, tests: int) -> Difference:

@@ -123,7 +123,7 @@ def read_claims(folder: Path | None = None) -> dict[str, Claim]:
             one_of("key", str(key), ("claims",), path.name)
         if not isinstance(tree.get("claims"), list):
             raise UserError(f"{path.name}: expected a list 'claims'")
-        claims += [parse_claim(one, f"{path.name}, entry {number}") for number, one in enumerate(tree["claims"], 1)]
+        claims += [parse_claim(entry, f"{path.name}, entry {number}") for number, entry in enumerate(tree["claims"], 1)]
     if duplicates := [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]:
         raise UserError(f"ids of claims must be unique; several claims have the id {', '.join(duplicates)}")
     return {claim.id: claim for claim in sorted(claims, key=lambda claim: (claim.id[0], int(claim.id[1:])))}
@@ -160,14 +160,14 @@ def parse_claim(tree: Any, where: str) -> Claim:
 def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
     """Return the statements of an entry, each completed by what the claim says of all of them."""
     statements = tree.get("statements", [])
-    if not isinstance(statements, list) or not all(isinstance(one, dict) for one in statements):
+    if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
         raise UserError(f"{where}: 'statements' must be a list of keys and values")
     whole = SELECTOR_DEFAULTS | (tree["where"] if isinstance(tree.get("where"), dict) else {})
     out = []
-    for number, one in enumerate(statements, 1):
-        _check_keys(one, Statement, f"{where}, statement {number}")
-        selectors = {key: whole | one[key] for key in ("of", "minus") if isinstance(one.get(key), dict)}
-        out.append({"metric": tree.get("metric", "exact_match")} | one | selectors)
+    for number, statement in enumerate(statements, 1):
+        _check_keys(statement, Statement, f"{where}, statement {number}")
+        selectors = {key: whole | statement[key] for key in ("of", "minus") if isinstance(statement.get(key), dict)}
+        out.append({"metric": tree.get("metric", "exact_match")} | statement | selectors)
     return out
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import Comparison
-from tfstudy.analysis.conditions import examples_label
+from tfstudy.analysis.conditions import test_set_label
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.power import MAX_SEEDS, POWER
 from tfstudy.report.markup import ends, p_value, plural, signed
@@ -47,8 +47,10 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
     """Return a table's comparisons in words, in the order of its lines, decided ones first."""
     names = examples_labels(table)
     order = {key: number for number, key in enumerate(names)}
-    tested = [one for one in table.comparisons if one.tested]
-    listed = sorted(_clearest(tested), key=lambda one: (order[one.first.examples_key], not one.significant, one.p))
+    tested = [comparison for comparison in table.comparisons if comparison.tested]
+    # if not all can be listed, those between architectures come first
+    clearest = sorted(tested, key=lambda c: (c.first.arch == c.second.arch, c.p))[:MAX_LISTED]
+    listed = sorted(clearest, key=lambda c: (order[c.first.examples_key], not c.significant, c.p))
     notes = [NOTE] if tested else []
     if len(listed) < len(tested):
         notes.append(
@@ -56,15 +58,14 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
             "The letters in the table cover all of them."
         )
     untested = _untested(table.comparisons, tested, names)
-    return ComparisonSummary(
-        _summary(table.comparisons, tested), [_text(one, names) for one in listed], untested, notes
-    )
+    texts = [_text(comparison, names) for comparison in listed]
+    return ComparisonSummary(_summary(table.comparisons, tested), texts, untested, notes)
 
 
 def _summary(comparisons: Sequence[Comparison], tested: Sequence[Comparison]) -> str:
     if not comparisons:
         return "No two conditions were evaluated on the same examples, so nothing is compared."
-    decided = sum(one.significant for one in tested)
+    decided = sum(comparison.significant for comparison in tested)
     untested = len(comparisons) - len(tested)
     more = f", {untested:,} not tested (both conditions need 2 seeds)" if untested else ""
     count = plural(len(comparisons), "comparison")
@@ -76,14 +77,10 @@ def examples_labels(table: Table) -> dict[tuple[str, ...], str]:
     conditions = [line.condition for line in table.lines]
     several = len({line.metric for line in table.lines}) > 1
     return {
-        line.condition.examples_key: examples_label(line.condition, conditions)
+        line.condition.examples_key: test_set_label(line.condition, conditions)
         + f", {metric_name(line.metric)}" * several
         for line in table.lines
     }
-
-
-def _clearest(tested: Sequence[Comparison]) -> list[Comparison]:
-    return sorted(tested, key=lambda one: (one.first.arch == one.second.arch, one.p))[:MAX_LISTED]
 
 
 def _text(comparison: Comparison, names: Mapping[tuple[str, ...], str]) -> ComparisonText:
@@ -102,12 +99,12 @@ def _text(comparison: Comparison, names: Mapping[tuple[str, ...], str]) -> Compa
     )
 
 
-def _needed(one: Comparison) -> str:
-    if not one.difference.mean:
+def _needed(comparison: Comparison) -> str:
+    if not comparison.difference.mean:
         return "no difference to find"
-    if more := one.more_seeds:
+    if more := comparison.more_seeds:
         return f"about {plural(more, 'more seed')}"
-    unknown = math.isnan(one.difference.effect)
+    unknown = math.isnan(comparison.difference.effect)
     return "an unknown number of seeds" if unknown else f"more than {MAX_SEEDS:,} seeds"
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Condition, examples_label
+from tfstudy.analysis.conditions import Condition, test_set_label
 from tfstudy.analysis.error_kinds import CORRECT, KINDS, count_errors, first_error
 from tfstudy.runs.reader import read_predictions
 from tfstudy.runs.schema import Prediction
@@ -68,18 +68,18 @@ def build_error_browser(conditions: Sequence[Condition]) -> ErrorBrowser:
 
     Examples are taken evenly from a whole test set; the more conditions, the fewer of each kind.
     """
-    shown = [one for one in conditions if one.runs][:MAX_FILES]
+    shown = [condition for condition in conditions if condition.runs][:MAX_FILES]
     seeds = max(1, MAX_FILES // max(1, len(shown)))
     examples = max(2, min(MAX_EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # about 4 kinds per condition
-    found, unreadable = [], []
-    for one in shown:
-        if read := _read(one, seeds):
-            found.append(_condition_errors(one, examples_label(one, conditions), read, examples))
+    browsable, unreadable = [], []
+    for condition in shown:
+        if read := _read(condition, seeds):
+            browsable.append(_condition_errors(condition, test_set_label(condition, conditions), read, examples))
         else:
-            unreadable.append(one)
-    occurring = {kind.name for one in found for kind in one.kinds}
+            unreadable.append(condition)
+    occurring = {kind.name for condition in browsable for kind in condition.kinds}
     notes = _notes(conditions, shown, unreadable, seeds, examples)
-    return ErrorBrowser(found, [name for name in KINDS if name in occurring and name != CORRECT], notes)
+    return ErrorBrowser(browsable, [name for name in KINDS if name in occurring and name != CORRECT], notes)
 
 
 def _read(condition: Condition, seeds: int) -> dict[int, list[Prediction]]:
@@ -94,23 +94,26 @@ def _read(condition: Condition, seeds: int) -> dict[int, list[Prediction]]:
 def _condition_errors(
     condition: Condition, test_set: str, read: Mapping[int, list[Prediction]], max_examples: int
 ) -> ConditionErrors:
-    seeds = {id(one): seed for seed, members in read.items() for one in members}
-    found = count_errors((one for members in read.values() for one in members), len(seeds))
+    seeds = {id(prediction): seed for seed, members in read.items() for prediction in members}
+    counts = count_errors((prediction for members in read.values() for prediction in members), len(seeds))
     kinds = []
-    for name, n in found.kinds.items():
-        chosen = [_example(seeds[id(one)], one) for one in _evenly(found.examples.get(name, []), max_examples)]
-        first = 100 * found.first_error[name] if name in found.first_error else None
-        kinds.append(Kind(name, n, 100 * n / found.n, first, chosen))
-    return ConditionErrors(condition, test_set, list(read), found.n, kinds)
+    for name, n in counts.kinds.items():
+        shown = _evenly(counts.examples.get(name, []), max_examples)
+        examples = [_example(seeds[id(prediction)], prediction) for prediction in shown]
+        first = 100 * counts.first_error[name] if name in counts.first_error else None
+        kinds.append(Kind(name, n, 100 * n / counts.n, first, examples))
+    return ConditionErrors(condition, test_set, list(read), counts.n, kinds)
 
 
-def _evenly(found: Sequence[Prediction], count: int) -> Sequence[Prediction]:
-    return [found[number * len(found) // count] for number in range(count)] if len(found) > count else found
+def _evenly(predictions: Sequence[Prediction], count: int) -> Sequence[Prediction]:
+    total = len(predictions)
+    return [predictions[number * total // count] for number in range(count)] if total > count else predictions
 
 
-def _example(seed: int, one: Prediction) -> Example:
-    position = first_error(one.target.split(), one.prediction.split())
-    return Example(seed, one.source, marked(one.target, position), marked(one.prediction, position))
+def _example(seed: int, prediction: Prediction) -> Example:
+    position = first_error(prediction.target.split(), prediction.prediction.split())
+    texts = (marked(text, position) for text in (prediction.target, prediction.prediction))
+    return Example(seed, prediction.source, *texts)
 
 
 def marked(text: str, position: int | None) -> MarkedText:
@@ -131,8 +134,8 @@ def _notes(
     seeds: int,
     examples: int,
 ) -> list[str]:
-    with_runs = sum(bool(one.runs) for one in conditions)
-    cut = any(len(one.runs) > seeds for one in shown)
+    with_runs = sum(bool(condition.runs) for condition in conditions)
+    cut = any(len(condition.runs) > seeds for condition in shown)
     which = "all seeds" if not cut else "the first seed" if seeds == 1 else f"up to {seeds} seeds"
     notes = [
         f"Up to {examples} examples of each kind are shown per condition, taken evenly from its predictions; counts "
@@ -141,7 +144,7 @@ def _notes(
     if with_runs > len(shown):
         notes.append(f"Only the first {len(shown):,} of {with_runs:,} conditions are shown, to keep the page small.")
     if unreadable:
-        names = [f"{one.task} {one.split_label} {one.label}" for one in unreadable]
+        names = [f"{condition.task} {condition.split_label} {condition.label}" for condition in unreadable]
         more = f" and {len(names) - MAX_NAMED:,} more" if len(names) > MAX_NAMED else ""
         notes.append(f"Conditions without readable predictions: {', '.join(names[:MAX_NAMED])}{more}.")
     return notes

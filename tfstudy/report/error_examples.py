@@ -20,13 +20,13 @@ def predictions(path: Path, split: str) -> list[Prediction]:
 
 def error_kind_lines(path: Path, split: str, examples: int) -> list[str]:
     """Return a line for each kind of prediction, with examples of the wrong ones."""
-    found = count_errors(predictions(path, split), examples)
-    lines = [f"{_name(path)}, {split}: {plural(found.n, 'prediction')}"]
-    for kind, count in found.kinds.items():
-        first = f"   first error at {100 * found.first_error[kind]:.0f} % of the target" if kind != CORRECT else ""
-        lines.append(f"  {kind:27}{count:7,} {100 * count / found.n:6.1f} %{first}")
-        for one in found.examples.get(kind, []):
-            texts = {"=": one.source, "+": one.target, "-": one.prediction}
+    counts = count_errors(predictions(path, split), examples)
+    lines = [f"{_name(path)}, {split}: {plural(counts.n, 'prediction')}"]
+    for kind, count in counts.kinds.items():
+        first = f"   first error at {100 * counts.first_error[kind]:.0f} % of the target" if kind != CORRECT else ""
+        lines.append(f"  {kind:27}{count:7,} {100 * count / counts.n:6.1f} %{first}")
+        for example in counts.examples.get(kind, []):
+            texts = {"=": example.source, "+": example.target, "-": example.prediction}
             lines += [f"      {mark} {shortened(text)}" for mark, text in texts.items()]
     return lines
 

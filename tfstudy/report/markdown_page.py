@@ -34,23 +34,23 @@ def markdown(page: Page) -> str:
 
 
 def _comparisons(page: Page) -> list[str]:
-    found = page.comparisons
+    comparisons = page.comparisons
     rows = [
-        (one.test_set, _bold_if(one.decided, one.verdict), one.difference, one.interval, one.p, one.test, one.needed)
-        for one in found.tested
+        (c.test_set, f"**{c.verdict}**" if c.decided else c.verdict, c.difference, c.interval, c.p, c.test, c.needed)
+        for c in comparisons.tested
     ]
-    untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
-    return [found.summary, _table(COMPARISON_HEADS, rows), markdown_list(map(_escaped, [*found.notes, *untested]))]
-
-
-def _bold_if(decided: bool, text: str) -> str:
-    return f"**{text}**" if decided else text
+    untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in comparisons.untested.items()]
+    return [
+        comparisons.summary,
+        _table(COMPARISON_HEADS, rows),
+        markdown_list(map(_escaped, [*comparisons.notes, *untested])),
+    ]
 
 
 def _claims(claims: Sequence[ClaimText]) -> list[str]:
     if not claims:
         return []
-    rows = [(one.id, one.claim, f"**{one.verdict}**", _evidence(one), one.source) for one in claims]
+    rows = [(claim.id, claim.claim, f"**{claim.verdict}**", _evidence(claim), claim.source) for claim in claims]
     heads = ("id", "claim", "verdict", "evidence", "source")
     return ["## Claims", _table(heads, rows), markdown_list(map(_escaped, PROTOCOL))]
 

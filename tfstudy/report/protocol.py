@@ -7,7 +7,7 @@ from typing import NamedTuple
 from tfstudy.analysis.conditions import Condition
 from tfstudy.report.markup import several
 from tfstudy.runs.reader import read_environments
-from tfstudy.runs.schema import Environment, Result
+from tfstudy.runs.schema import Result
 
 PACKAGES = ("python", "torch", "lightning")  # that affect results most
 UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
@@ -29,17 +29,17 @@ class Protocol(NamedTuple):
 
 def build_protocol(conditions: Sequence[Condition]) -> Protocol:
     """Return the protocol of these conditions; what they share is listed once."""
-    environments = {run.path: read_environments(run.path) for one in conditions for run in one.runs}
-    found = [_facts(one, [env for run in one.runs for env in environments[run.path]]) for one in conditions]
-    same = {name: text for name, text in found[0].items() if all(facts[name] == text for facts in found)}
+    all_facts = [_facts(condition) for condition in conditions]
+    same = {name: text for name, text in all_facts[0].items() if all(facts[name] == text for facts in all_facts)}
     shared = same if len(conditions) > 1 else {}
-    rest = ({name: text for name, text in facts.items() if name not in shared} for facts in found)
-    return Protocol(shared, [ConditionProtocol(one, facts) for one, facts in zip(conditions, rest, strict=True)])
+    rest = ({name: text for name, text in facts.items() if name not in shared} for facts in all_facts)
+    return Protocol(shared, list(map(ConditionProtocol, conditions, rest)))
 
 
-def _facts(condition: Condition, environments: Sequence[Environment]) -> dict[str, str]:
+def _facts(condition: Condition) -> dict[str, str]:
     runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test_set
-    versions = (", ".join(f"{n} {one.versions[n]}" for n in PACKAGES if n in one.versions) for one in environments)
+    environments = [environment for run in runs for environment in read_environments(run.path)]
+    packages = [environment.versions for environment in environments]
     return {
         "checkpoint": _distinct(f"{r.checkpoint}, step {r.step:,}" if r.step else r.checkpoint for r in results),
         "decoding": _distinct(_decoding(r) for r in results),
@@ -52,9 +52,9 @@ def _facts(condition: Condition, environments: Sequence[Environment]) -> dict[st
         "evaluation seconds": _seconds([r.evaluate_seconds for r in results]),
         "weights": _distinct(f"from run {r.reused_from[:8]}" if r.reused_from else "its own" for r in results),
         "device": _distinct(r.device for r in results),
-        "versions": _distinct(versions),
-        "data hash": _distinct(one.data[:12] for one in environments),
-        "commit": _distinct((one.commit or "")[:10] for one in environments),
+        "versions": _distinct(", ".join(f"{name} {one[name]}" for name in PACKAGES if name in one) for one in packages),
+        "data hash": _distinct(environment.data[:12] for environment in environments),
+        "commit": _distinct((environment.commit or "")[:10] for environment in environments),
     }
 
 

@@ -11,10 +11,10 @@ NOTE = "percent, mean over seeds; change in points with its 95 % interval, paire
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
-    """Return the number of rows in each state."""
+    """Return the number of conditions in each state."""
     counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
     listed = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    return f"{plural(len(outcomes), 'row')}, tolerance {tolerance:g} points: {listed}"
+    return f"{plural(len(outcomes), 'condition')}, tolerance {tolerance:g} points: {listed}"
 
 
 def markdown(outcomes: Sequence[Outcome], tolerance: float) -> str:
@@ -24,15 +24,15 @@ def markdown(outcomes: Sequence[Outcome], tolerance: float) -> str:
         state = f"**{outcome.state}**" if outcome.state == WORSE else outcome.state
         state += f": {outcome.reason}" * bool(outcome.reason)
         rows.append((outcome.baseline.name, state, *_numbers(outcome)))
-    table = markdown_table(("row", "result", "baseline", "current", "change", "p"), rows)
+    table = markdown_table(("condition", "result", "baseline", "current", "change", "p"), rows)
     return f"**{headline(outcomes, tolerance)}**\n\n{table}\n\n{NOTE}\n"
 
 
 def _numbers(outcome: Outcome) -> tuple[str, str, str, str]:
     baseline, current = (_mean(list(by_seed.values())) for by_seed in (outcome.baseline.each_seed, outcome.current))
-    found = outcome.difference
-    change = with_interval(found.mean, found.low, found.high, "+") if found else ""
-    return baseline, current, change, p_value(outcome.p) if found else ""
+    difference = outcome.difference
+    change = with_interval(difference.mean, difference.low, difference.high, "+") if difference else ""
+    return baseline, current, change, p_value(outcome.p) if difference else ""
 
 
 def _mean(values: Sequence[float]) -> str:

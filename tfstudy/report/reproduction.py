@@ -26,11 +26,11 @@ HEADS = (
 SUFFIXES = {"Wilson": " within a run", "best": " (best)"}  # by method of the interval
 
 
-def markdown(found: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
+def markdown(reproductions: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
     """Return a table with a row for each published result, then the folders of our runs."""
-    runs = dict.fromkeys(run_links(one.conditions) for one in found if one.conditions)
+    runs = dict.fromkeys(run_links(figure.conditions) for figure in reproductions if figure.conditions)
     all_notes = [*_notes(tolerance, command), *notes, *(f"runs: {links}" for links in runs)]
-    return f"{markdown_table(HEADS, map(_cells, found))}\n\n{markdown_list(all_notes)}\n"
+    return f"{markdown_table(HEADS, map(_cells, reproductions))}\n\n{markdown_list(all_notes)}\n"
 
 
 def _notes(tolerance: float, command: str = "") -> list[str]:
@@ -38,15 +38,16 @@ def _notes(tolerance: float, command: str = "") -> list[str]:
     return [*lines, f"`{command}` runs the experiments beside these results"] if command else lines
 
 
-def _cells(one: Reproduction) -> tuple[str, ...]:
-    figure, unlike = one.published, one.unlike
-    labels = ", ".join(condition.label for condition in one.conditions)
+def _cells(reproduction: Reproduction) -> tuple[str, ...]:
+    figure, unlike = reproduction.published, reproduction.unlike
+    labels = ", ".join(condition.label for condition in reproduction.conditions)
     return (
         figure["split"], figure["arch"], shorten(figure["setting"], 60, placeholder=" ..."), figure["metric"],
         _published(figure), figure["checked"],
-        _interval(one.ours) + (SUFFIXES.get(one.ours.method, "") if one.ours else ""),
-        f"{one.ours.n}" if one.ours else "", f"{labels} ({unlike})" if unlike else labels,
-        _interval(one.difference, "+"), f"{one.verdict}, unlike" if unlike else one.verdict, one.reason,
+        _interval(reproduction.ours) + (SUFFIXES.get(reproduction.ours.method, "") if reproduction.ours else ""),
+        f"{reproduction.ours.n}" if reproduction.ours else "", f"{labels} ({unlike})" if unlike else labels,
+        _interval(reproduction.difference, "+"), f"{reproduction.verdict}, unlike" if unlike else reproduction.verdict,
+        reproduction.reason,
     )  # fmt: skip
 
 
@@ -58,27 +59,27 @@ def _published(figure: Published) -> str:
     return f"{text} ({', '.join(details)})" if details else text
 
 
-def _interval(found: Interval | None, sign: str = "") -> str:
-    return with_interval(found.mean, found.low, found.high, sign) if found else ""
+def _interval(interval: Interval | None, sign: str = "") -> str:
+    return with_interval(interval.mean, interval.low, interval.high, sign) if interval else ""
 
 
-def as_json(found: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
+def as_json(reproductions: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
     """Return all values; null where nothing is known."""
-    results = [_tree(one) for one in found]
+    results = [_tree(reproduction) for reproduction in reproductions]
     all_notes = [*_notes(tolerance), *notes]
     return json_text({"tolerance": tolerance, "command": command, "results": results, "notes": all_notes})
 
 
-def _tree(one: Reproduction) -> dict[str, Any]:
+def _tree(reproduction: Reproduction) -> dict[str, Any]:
     return {
-        "published": one.published,
-        "verdict": one.verdict,
-        "reason": one.reason,
-        "unlike": one.unlike,
-        "ours": one.ours._asdict() if one.ours else None,
-        "difference": one.difference._asdict() if one.difference else None,
-        "conditions": [condition.label for condition in one.conditions],
-        "runs": [str(run.path) for condition in one.conditions for run in (*condition.runs, *condition.diverged)],
+        "published": reproduction.published,
+        "verdict": reproduction.verdict,
+        "reason": reproduction.reason,
+        "unlike": reproduction.unlike,
+        "ours": reproduction.ours._asdict() if reproduction.ours else None,
+        "difference": reproduction.difference._asdict() if reproduction.difference else None,
+        "conditions": [condition.label for condition in reproduction.conditions],
+        "runs": [str(run.path) for c in reproduction.conditions for run in (*c.runs, *c.diverged)],
     }
 
 

@@ -73,25 +73,25 @@ class Page(NamedTuple):
 
 def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
     """Return the report on a study, to be written to `out`; `UserError` for unknown names."""
-    found = conditions(study.runs)
-    table = build_table(study, found, metric, baseline)
+    all_conditions = conditions(study.runs)
+    table = build_table(study, all_conditions, metric, baseline)
     labels = examples_labels(table)
     left_out_notes = study.left_out_notes()
-    seeds = count_range([len(one.runs) for one in found], "seed")
+    seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
     return Page(
         name=study.root.resolve().name,
         version=__version__,
-        counts=f"{plural(len(study.runs), 'run')}, {plural(len(found), 'condition')}, {seeds} per condition",
+        counts=f"{plural(len(study.runs), 'run')}, {plural(len(all_conditions), 'condition')}, {seeds} per condition",
         unfinished=sum(reason == UNFINISHED for _, reason in study.left_out),
         comparisons=summarize_comparisons(table),
         claims=claims,
         table=table,
         lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
         notes=[note for note in table.notes if note not in left_out_notes],
-        figures=_figures(study) if len(found) <= MAX_PLOTTED else [],
-        errors=build_error_browser(found),
-        protocol=build_protocol(found),
-        names=[f"{labels[one.examples_key]}, {one.label}" for one in found],
+        figures=_figures(study) if len(all_conditions) <= MAX_PLOTTED else [],
+        errors=build_error_browser(all_conditions),
+        protocol=build_protocol(all_conditions),
+        names=[f"{labels[condition.examples_key]}, {condition.label}" for condition in all_conditions],
         left_out=study.left_out_notes(MAX_NAMED),
         diverged=[(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished],
         link=lambda path: quote(os.fsencode(os.path.relpath(path, out))) + "/",

@@ -37,15 +37,15 @@ def columns(table: Table) -> list[Cells]:
 
 
 def _cells(line: Line, baseline: str, several_metrics: bool) -> Cells:
-    one, against, metric = line.condition, line.against, metric_name(line.metric)
+    condition, against, metric = line.condition, line.against, metric_name(line.metric)
     difference = against.difference if against else None
     return {
-        "task": one.task,
-        "split": one.split_label,
-        **({one.tag: one.tag_value} if one.tag else {}),
-        "architecture": one.arch,
-        "preset": one.preset_label,
-        "n": f"{len(one.runs)}" + (f", {len(one.diverged)} diverged" if one.diverged else ""),
+        "task": condition.task,
+        "split": condition.split_label,
+        **({condition.tag: condition.tag_value} if condition.tag else {}),
+        "architecture": condition.arch,
+        "preset": condition.preset_label,
+        "n": f"{len(condition.runs)}" + (f", {len(condition.diverged)} diverged" if condition.diverged else ""),
         **({"metric": metric, "value": mean_text(line)} if several_metrics else {metric: mean_text(line)}),
         "group": line.group,
         f"vs {baseline}": with_interval(difference.mean, difference.low, difference.high, "+") if difference else "",
@@ -71,9 +71,10 @@ def mean_text(line: Line) -> str:
 def published_text(figures: Sequence[Published]) -> str:
     """Return published results with their papers."""
     texts = []
-    for one in figures:
-        spread = f" ± {one['spread']}" if has_deviation(one) else f" ({one['setting']})" * bool(one["spread"])
-        texts.append(f"{one['value']}{spread} {one['arch']} ({one['paper']})")
+    for figure in figures:
+        setting = f" ({figure['setting']})" * bool(figure["spread"])
+        spread = f" ± {figure['spread']}" if has_deviation(figure) else setting
+        texts.append(f"{figure['value']}{spread} {figure['arch']} ({figure['paper']})")
     return "; ".join(texts)
 
 
@@ -126,12 +127,14 @@ def hypertext(table: Table) -> str:
 
 def values(line: Line) -> dict[str, Any]:
     """Return a line as plain numbers and texts, with the folders of its runs; nan or None where nothing is known."""
-    one, against = line.condition, line.against
+    condition, against = line.condition, line.against
     difference = against.difference if against else None
     return {
-        "task": one.task, "split": one.split, "test": one.test_set, "tag": one.tag, "value": one.tag_value,
-        "arch": one.arch, "preset": one.preset, "settings": one.settings, "metric": line.metric, "n": len(one.runs),
-        "experiment": one.experiment, "examples": one.example_count(), "diverged": len(one.diverged),
+        "task": condition.task, "split": condition.split, "test": condition.test_set, "tag": condition.tag,
+        "value": condition.tag_value,
+        "arch": condition.arch, "preset": condition.preset, "settings": condition.settings, "metric": line.metric,
+        "n": len(condition.runs),
+        "experiment": condition.experiment, "examples": condition.example_count(), "diverged": len(condition.diverged),
         "mean": line.mean, "low": line.low, "high": line.high, "interval": line.method,
         "group": line.group, "best_group": line.best, "baseline": against.second.label if against else None,
         "difference": difference and difference.mean, "difference_low": difference and difference.low,
@@ -139,12 +142,12 @@ def values(line: Line) -> dict[str, Any]:
         "test_of_p": difference and difference.method, "oracle_length": line.oracle, "chrf": line.chrf,
         "over_lengths": line.over_lengths, "L90": line.thresholds.get("L90"), "L50": line.thresholds.get("L50"),
         "parameters": line.parameters, "train_seconds": line.seconds,
-        "each_seed": {str(seed): value for seed, value in one.by_seed(line.metric).items()},
+        "each_seed": {str(seed): value for seed, value in condition.by_seed(line.metric).items()},
         "published": [
             {key: figure[key] for key in ("paper", "arch", "value", "spread", "source", "place")}
             for figure in line.published
         ],
-        "runs": [str(run.path) for run in one.runs],
+        "runs": [str(run.path) for run in condition.runs],
     }  # fmt: skip
 
 

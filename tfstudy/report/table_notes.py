@@ -16,13 +16,13 @@ MAX_LISTED = 5  # differences of size
 
 def table_notes(
     study: Study,
-    found: Sequence[Condition],
+    conditions: Sequence[Condition],
     metrics: Mapping[str, str],
     comparisons: Sequence[Comparison],
     quoted: bool,
 ) -> list[str]:
     """Return the notes under a table; `quoted` if published results stand in it."""
-    runs = list({id(run): run for one in found for run in (*one.runs, *one.diverged)}.values())
+    runs = list({id(run): run for condition in conditions for run in (*condition.runs, *condition.diverged)}.values())
     diverged = sum(not run.finished for run in runs)
     thresholds = any(run.result.lengths for run in runs)
     names = several(metric_name(metric) for metric in metrics.values())
@@ -31,10 +31,10 @@ def table_notes(
         "10 seeds, studentised bootstrap otherwise; for a single seed, or seeds with equal results, the Wilson "
         "interval over test examples)",
         *_test_notes(comparisons),
-        *_size_note(found),
+        *_size_note(conditions),
         *(["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"] * thresholds),
         *(["published: same metric and kind of network; see the paper for the meaning of ±"] * quoted),
-        *_run_notes(runs, found),
+        *_run_notes(runs, conditions),
         *([f"{plural(diverged, 'run')} diverged, without results"] * bool(diverged)),
         *_outdated_notes(runs),
         *study.left_out_notes(),
@@ -42,15 +42,16 @@ def table_notes(
 
 
 def _test_notes(comparisons: Sequence[Comparison]) -> list[str]:
-    tested = [one for one in comparisons if one.tested]
+    tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
-        return ["no test: no two rows on the same examples have 2 finished seeds each"] if comparisons else []
-    methods = several(one.difference.method for one in tested)
+        return ["no test: no two conditions on the same examples have 2 finished seeds each"] if comparisons else []
+    methods = several(comparison.difference.method for comparison in tested)
     lines = [
-        f"group: rows on the same examples that share a letter do not differ significantly ({methods}, two-sided, "
-        f"Holm correction for {plural(len(tested), 'comparison')}, p < .05); bold: best group, where there are several"
+        "group: conditions on the same examples that share a letter do not differ significantly "
+        f"({methods}, two-sided, Holm correction for {plural(len(tested), 'comparison')}, p < .05); bold: best group, "
+        "where there are several"
     ]
-    limited = [one for one in tested if one.difference.note]
+    limited = [comparison for comparison in tested if comparison.difference.note]
     if limited:
         lines.append(
             f"{len(limited)} of {plural(len(tested), 'test')} assume normally distributed results: with so few seeds "
@@ -59,28 +60,28 @@ def _test_notes(comparisons: Sequence[Comparison]) -> list[str]:
     return lines
 
 
-def _size_note(found: Sequence[Condition]) -> list[str]:
+def _size_note(conditions: Sequence[Condition]) -> list[str]:
     """Return a warning if conditions on the same examples differ in parameters by more than 5 %."""
     sizes: dict[tuple[str, ...], dict[str, int]] = {}
-    for one in found:
-        if one.runs and (parameters := one.runs[0].result.parameters):
-            sizes.setdefault(one.examples_key, {})[one.label] = parameters
-    places: dict[str, dict[str, None]] = {}  # the difference, and the split schemes that it is on
+    for condition in conditions:
+        if condition.runs and (parameters := condition.runs[0].result.parameters):
+            sizes.setdefault(condition.examples_key, {})[condition.label] = parameters
+    splits_by_difference: dict[str, dict[str, None]] = {}  # the difference, and the split schemes that it is on
     for (task, split, *_), by_label in sizes.items():
         small, large = min(by_label, key=lambda name: by_label[name]), max(by_label, key=lambda name: by_label[name])
         if by_label[large] > (1 + TOLERANCE) * by_label[small]:
             excess = by_label[large] / by_label[small] - 1
             text = f"{large} ({by_label[large]:,}) vs {small} ({by_label[small]:,}), +{100 * excess:.0f} %,"
-            places.setdefault(text, {})[f"{task} {split}"] = None
-    if not places:
+            splits_by_difference.setdefault(text, {})[f"{task} {split}"] = None
+    if not splits_by_difference:
         return []
-    listed = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
+    listed = [f"{text} on {', '.join(splits)}" for text, splits in splits_by_difference.items()]
     more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
-    return [f"compared rows differ in parameters by more than 5 %: {'; '.join(listed[:MAX_LISTED])}{more}"]
+    return [f"compared conditions differ in parameters by more than 5 %: {'; '.join(listed[:MAX_LISTED])}{more}"]
 
 
-def _run_notes(runs: Sequence[RunRecord], found: Sequence[Condition]) -> list[str]:
-    results = [run.result for run in runs]
+def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> list[str]:
+    results, seeds = [run.result for run in runs], [len(condition.runs) for condition in conditions]
     finished = [run for run in runs if run.finished]
     reads = [count for run in finished for count in run.test_reads().values()]
     tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
@@ -91,14 +92,14 @@ def _run_notes(runs: Sequence[RunRecord], found: Sequence[Condition]) -> list[st
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
         f"{several(r.decode.method for r in results)}, free-running until EOS; {_read_note(reads)}",
         f"held-out examples whose source occurs in training: {overlaps:,} (in {plural(tests, 'evaluated test set')})",
-        f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in found], 'seed')} per row; "
+        f"{plural(len(runs), 'run')}, {count_range(seeds, 'seed')} per condition; "
         f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; {versions(runs)}",
         *(f"{name}: {signature}" for name, signature in signatures.items()),
     ]
 
 
 def _outdated_notes(runs: Sequence[RunRecord]) -> list[str]:
-    """Return a line for each reason why runs are outdated. Outdated and current runs are never in the same row."""
+    """Return a line for each reason why runs are outdated. Outdated and current runs are different conditions."""
     reasons = Counter("; ".join(run.outdated()) for run in runs)
     return [
         f"{count} of {plural(len(runs), 'run')} outdated: {reason} (details: `tfstudy why RUN`)"
@@ -118,6 +119,6 @@ def _read_note(reads: Collection[int]) -> str:
 
 def versions(runs: Iterable[RunRecord]) -> str:
     """Return the versions of torch and lightning that the runs used."""
-    used = (one.versions for run in runs for one in read_environments(run.path))
-    found = {f"{name} {packages[name]}" for packages in used for name in ("torch", "lightning") if name in packages}
-    return ", ".join(sorted(found, reverse=True)) or "versions unknown"
+    used = (environment.versions for run in runs for environment in read_environments(run.path))
+    names = {f"{name} {packages[name]}" for packages in used for name in ("torch", "lightning") if name in packages}
+    return ", ".join(sorted(names, reverse=True)) or "versions unknown"

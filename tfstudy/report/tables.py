@@ -64,35 +64,34 @@ def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Ta
     `baseline`, with which the others are compared, is an architecture or a label (`lstm train.steps=600`).
     `UserError` if there is no finished run, or for unknown names.
     """
-    found = read_finished_runs(study)
+    finished = read_finished_runs(study)
     keys = [key.strip() for key in by.split(",") if key.strip()]
     if not set(keys) <= set(ORDER_KEYS):
-        tags = _tags(found.runs)
+        tags = _tags(finished.runs)
         for key in keys:
             one_of("tag or split", key, (*ORDER_KEYS, *tags))
     tags = [key for key in keys if key not in ORDER_KEYS]
     if len(tags) > 1:
         raise UserError(f"--by takes at most one tag, got {' and '.join(tags)}")
-    return build_table(found, sort_conditions(conditions(found.runs, "".join(tags)), keys), metric, baseline)
+    return build_table(finished, sort_conditions(conditions(finished.runs, "".join(tags)), keys), metric, baseline)
 
 
-def build_table(study: Study, found: Sequence[Condition], metric: str = "", baseline: str = "") -> Table:
+def build_table(study: Study, conditions: Sequence[Condition], metric: str = "", baseline: str = "") -> Table:
     """Return the table of these conditions of a study."""
-    metrics = main_metrics(found, metric)
-    comparisons = compare_conditions(found, metrics)
-    letters = group_letters(found, comparisons, metrics)
+    metrics = main_metrics(conditions, metric)
+    comparisons = compare_conditions(conditions, metrics)
+    letters = group_letters(conditions, comparisons, metrics)
     if baseline:
-        one_of("baseline", baseline, sorted({name for one in found for name in (one.label, one.arch)}))
+        one_of("baseline", baseline, sorted({name for c in conditions for name in (c.label, c.arch)}))
     # the best group is marked only where another group is significantly worse
-    several_groups = {one.examples_key for one, group in zip(found, letters, strict=True) if group and "a" not in group}
+    lettered = list(zip(conditions, letters, strict=True))
+    several_groups = {condition.examples_key for condition, group in lettered if group and "a" not in group}
     against = _against_baseline(comparisons, baseline)
     lines = [
-        build_line(
-            one, metrics[one.task], group, group == "a" and one.examples_key in several_groups, against.get(id(one))
-        )
-        for one, group in zip(found, letters, strict=True)
+        build_line(c, metrics[c.task], group, group == "a" and c.examples_key in several_groups, against.get(id(c)))
+        for c, group in lettered
     ]
-    notes = table_notes(study, found, metrics, comparisons, any(line.is_quoted for line in lines))
+    notes = table_notes(study, conditions, metrics, comparisons, any(line.is_quoted for line in lines))
     return Table(lines, comparisons, baseline, notes)
 
 
@@ -108,17 +107,17 @@ def _against_baseline(comparisons: Sequence[Comparison], baseline: str) -> dict[
 
 def build_line(condition: Condition, metric: str, group: str, best: bool, against: Comparison | None) -> Line:
     """Return the line of a condition."""
-    found = mean_interval(condition, metric)
+    interval = mean_interval(condition, metric)
     results = [run.result for run in condition.runs]
     whole = not condition.tag and condition.test_set == "test"
     lengths = [r.lengths for r in results if r.lengths] if whole else []
     return Line(
         condition=condition,
         metric=metric,
-        mean=found.mean,
-        low=found.low,
-        high=found.high,
-        method=found.method,
+        mean=interval.mean,
+        low=interval.low,
+        high=interval.high,
+        method=interval.method,
         group=group,
         best=best,
         against=against,
@@ -134,22 +133,21 @@ def build_line(condition: Condition, metric: str, group: str, best: bool, agains
     )
 
 
-def sort_conditions(found: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:
+def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:
     """Return the conditions, ordered by these keys first."""
 
-    def key(one: Condition) -> tuple[Any, ...]:
-        usual = sort_key(one)
-        own = {"task": usual[:1], "split": usual[1:5], "arch": (one.arch,), "preset": (one.preset, one.settings)}
+    def key(c: Condition) -> tuple[Any, ...]:
+        usual = sort_key(c)
+        own = {"task": usual[:1], "split": usual[1:5], "arch": (c.arch,), "preset": (c.preset, c.settings)}
         return tuple(own.get(name, usual[5:6]) for name in keys)
 
-    return sorted(found, key=key) if keys else list(found)
+    return sorted(conditions, key=key) if keys else list(conditions)
 
 
 def length_threshold(lengths: Sequence[Lengths], name: str) -> str:
     """Return the median of L90 or L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is."""
-    length, censored = median_length(
-        [(getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths]
-    )
+    measured = [(getattr(run, name), run.longest_tested) for run in lengths]
+    length, censored = median_length([(length or 0, length == longest) for length, longest in measured])
     return "none" if not length else f">={length}" if censored else str(length)
 
 

@@ -30,14 +30,14 @@ def make_plot(study: Study, kind: str, tag: str = "") -> "Plot":
     """Return the plot of this kind, for `slices` by a tag; `UserError` if these records lack the data for it."""
     from tfstudy.report.plots.layout import theme
 
-    found = conditions(study.runs)
+    shown = conditions(study.runs)
     if kind == SLICES:
         known = tags(study)
         if not known:
             raise UserError("no run was evaluated by a tag, so there are no slices")
-        found = conditions(study.runs, one_of("tag", tag, known))
+        shown = conditions(study.runs, one_of("tag", tag, known))
     with theme():
-        plot: Plot = import_module(f"tfstudy.report.plots.{kind}").plot(found)
+        plot: Plot = import_module(f"tfstudy.report.plots.{kind}").plot(shown)
         return plot
 
 

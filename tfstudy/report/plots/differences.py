@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 from tasks.errors import UserError
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
-from tfstudy.report.markup import MINUS, p_value, signed
+from tfstudy.report.markup import MINUS, p_equals, signed
 from tfstudy.report.plots import layout
 from tfstudy.report.plots.series_style import architecture_colours
 
@@ -24,23 +24,27 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     """Return the difference of every two conditions on the same examples, with its 95 % interval and corrected p."""
     metrics = main_metrics(conditions)
     comparisons = compare_conditions(conditions, metrics)
-    tested = [one for one in comparisons if one.tested]
+    tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
         raise UserError("no two conditions on the same test set have 2 seeds each, so no difference can be tested")
     smallest = sorted(range(len(tested)), key=lambda number: tested[number].p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
     groups: dict[str, list[Comparison]] = {}
-    for one in shown:
-        groups.setdefault(test_set_label(one.first, conditions), []).append(one)
+    for comparison in shown:
+        groups.setdefault(test_set_label(comparison.first, conditions), []).append(comparison)
     notes = [f"difference in {layout.metric_label(metrics).replace('(%)', '(points)')}", *NOTES]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
     notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
     title, xlabel = "Differences with 95 % intervals", "\n".join(notes)
     figure, [(axes, rows)] = layout.row_panels(title, groups, _pair_label, xlabel, 5.0, _legend(shown), max_columns=1)
     colours = architecture_colours(condition.arch for condition in conditions)
-    for one, level in rows:
-        _draw_difference(axes, one, level, colours)
-    furthest = max(abs(end) for one in shown for end in (one.difference.low, one.difference.high, one.difference.mean))
+    for comparison, level in rows:
+        _draw_difference(axes, comparison, level, colours)
+    furthest = max(
+        abs(end)
+        for comparison in shown
+        for end in (comparison.difference.low, comparison.difference.high, comparison.difference.mean)
+    )
     limit = min(104.0, max(2.0, 1.06 * furthest))
     axes.axvline(0, color="0.3", lw=1)
     axes.set_xlim(-limit, limit)
@@ -49,10 +53,10 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
 
 def _alt(tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
     significant = [
-        f"{test_set_label(one.first, conditions)}: {one.first.label} {signed(one.difference.mean)} points to "
-        f"{one.second.label} ({_p_text(one)})"
-        for one in tested
-        if one.significant
+        f"{test_set_label(c.first, conditions)}: {c.first.label} {signed(c.difference.mean)} points to "
+        f"{c.second.label} ({p_equals(c.p)})"
+        for c in tested
+        if c.significant
     ]
     summary = f"{len(significant)} of {len(tested)} are significant{', ' * bool(significant)}{layout.join(significant)}"
     return f"Differences between conditions with 95 % intervals: {summary}."
@@ -61,13 +65,8 @@ def _alt(tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
 def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
     """Return handles for the marks that are drawn."""
     marks = {True: ("significant (Holm, .05)", "0.3"), False: ("undecided", "white")}
-    drawn = [marks[decided] for decided in marks if any(one.significant is decided for one in shown)]
+    drawn = [marks[decided] for decided in marks if any(comparison.significant is decided for comparison in shown)]
     return [Line2D([], [], marker="o", lw=1.5, color="0.3", mfc=face, label=label) for label, face in drawn]
-
-
-def _p_text(comparison: Comparison) -> str:
-    """Return `p = .034`, or `p < .001`."""
-    return f"p = {p_value(comparison.p)}".replace("= <", "< ")
 
 
 def _pair_label(comparison: Comparison) -> str:
@@ -77,12 +76,12 @@ def _pair_label(comparison: Comparison) -> str:
 
 
 def _draw_difference(axes: Axes, comparison: Comparison, level: float, colours: Mapping[str, str]) -> None:
-    found = comparison.difference
-    colour = colours[(comparison.first if found.mean > 0 else comparison.second).arch]
+    difference = comparison.difference
+    colour = colours[(comparison.first if difference.mean > 0 else comparison.second).arch]
     face = colour if comparison.significant else "white"
-    ends = [max(found.low, -200), min(found.high, 200)]
+    ends = [max(difference.low, -200), min(difference.high, 200)]
     axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
-    axes.plot(found.mean, level, marker="o", ms=5.5, mfc=face, mec=colour, mew=1.3, zorder=3)
+    axes.plot(difference.mean, level, marker="o", ms=5.5, mfc=face, mec=colour, mew=1.3, zorder=3)
     seeds = comparison.more_seeds
-    text = _p_text(comparison) + (f"  (+{seeds} seed{'s' * (seeds > 1)})" if seeds else "")
+    text = p_equals(comparison.p) + (f"  (+{seeds} seed{'s' * (seeds > 1)})" if seeds else "")
     axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=8)

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.analysis.intervals import interval
+from tfstudy.analysis.intervals import clipped, interval
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.report.plots.series_style import SeriesStyle, Styles, condition_styles
 from tfstudy.runs.files import write_atomically
@@ -30,7 +30,6 @@ MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
 MAX_ROWS = 45  # in a column of rows
 
 Item = TypeVar("Item")
-Groups = Mapping[str, Sequence[Condition]]  # by heading
 
 
 class Plot(NamedTuple):
@@ -150,11 +149,11 @@ def _row_height(label: str) -> float:
 
 def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
     """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
-    for number, one in enumerate(axes):
-        spec = one.get_subplotspec()
+    for number, panel in enumerate(axes):
+        spec = panel.get_subplotspec()
         assert spec is not None
-        one.set_xlabel(x if number + spec.get_gridspec().ncols >= len(axes) else "")
-        one.set_ylabel(fill(y, 26) if spec.is_first_col() else "")
+        panel.set_xlabel(x if number + spec.get_gridspec().ncols >= len(axes) else "")
+        panel.set_ylabel(fill(y, 26) if spec.is_first_col() else "")
 
 
 def draw_curve(
@@ -166,8 +165,8 @@ def draw_curve(
     """
 
     def ends(values: Sequence[float]) -> tuple[float, float]:
-        found = interval(values)
-        return (max(0.0, found.low), min(100.0, found.high)) if percent else (found.low, found.high)
+        estimate = clipped(interval(values)) if percent else interval(values)
+        return estimate.low, estimate.high
 
     sns.lineplot(
         x=[x for x, values in points.items() for _ in values], y=[y for values in points.values() for y in values],
@@ -208,30 +207,29 @@ def metric_label(metrics: Mapping[str, str]) -> str:
 def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
     """Group the conditions by test set, each group in the order of the legend."""
     order = list(condition_styles(conditions))
-    groups: dict[str, list[Condition]] = {}
-    for condition in conditions:
-        groups.setdefault(test_set_label(condition, conditions), []).append(condition)
-    return {name: sorted(members, key=lambda c: order.index(c.label)) for name, members in groups.items()}
+    groups: dict[str, list[Condition]] = {test_set_label(condition, conditions): [] for condition in conditions}
+    for condition in sorted(conditions, key=lambda c: order.index(c.label)):
+        groups[test_set_label(condition, conditions)].append(condition)
+    return groups
 
 
 def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
     """Group the conditions by split scheme, in the order of the legend; the test sets of the same runs count once."""
-    every_test_set = [condition._replace(test_set="test") for condition in conditions]
-    groups = group_by_test_set(every_test_set)
+    groups = group_by_test_set([condition._replace(test_set="test") for condition in conditions])
     return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
 
 
 def trained_range(conditions: Sequence[Condition], tag: str) -> tuple[int, int] | None:
     """Return the least and greatest value of a tag in validation, which is in distribution; None without it."""
     splits = [run.result.splits.get("validation") for condition in conditions for run in condition.runs]
-    seen = [int(value) for scores in splits if scores for value in scores.slices.get(tag, {}) if value.isdecimal()]
-    return (min(seen), max(seen)) if seen else None
+    lengths = [int(value) for scores in splits if scores for value in scores.slices.get(tag, {}) if value.isdecimal()]
+    return (min(lengths), max(lengths)) if lengths else None
 
 
-def balanced_columns(groups: Mapping[str, Sequence[Item]], most: int = 3) -> list[dict[str, Sequence[Item]]]:
+def balanced_columns(groups: Mapping[str, Sequence[Item]], max_columns: int = 3) -> list[dict[str, Sequence[Item]]]:
     """Distribute the groups over at most this many columns with a similar number of items in each."""
     total = sum(map(len, groups.values()))
-    count = min(most, ceil(total / MAX_ROWS))
+    count = min(max_columns, ceil(total / MAX_ROWS))
     columns: list[dict[str, Sequence[Item]]] = [{} for _ in range(count)]
     before = 0
     for name, items in groups.items():
@@ -240,12 +238,13 @@ def balanced_columns(groups: Mapping[str, Sequence[Item]], most: int = 3) -> lis
     return [column for column in columns if column]
 
 
-def describe(groups: Groups, text: Callable[[Condition], str]) -> str:
+def describe(groups: Mapping[str, Sequence[Condition]], text: Callable[[Condition], str]) -> str:
     """Return what an alt text says about each condition; conditions without a text are left out."""
-    texts = {name: [f"{c.label} {said}" for c in members if (said := text(c))] for name, members in groups.items()}
-    return join([f"{name}: {', '.join(own)}" for name, own in texts.items() if own])
+    texts = {name: [(c.label, text(c)) for c in members] for name, members in groups.items()}
+    described = {name: [f"{label} {text}" for label, text in pairs if text] for name, pairs in texts.items()}
+    return join([f"{name}: {', '.join(parts)}" for name, parts in described.items() if parts])
 
 
-def join(parts: Sequence[str], most: int = 12) -> str:
+def join(parts: Sequence[str], max_parts: int = 12) -> str:
     """Join parts of an alt text; those beyond `most` are counted."""
-    return "; ".join([*parts[:most], *([f"and {len(parts) - most} more"] if len(parts) > most else [])])
+    return "; ".join([*parts[:max_parts], *([f"and {len(parts) - max_parts} more"] if len(parts) > max_parts else [])])

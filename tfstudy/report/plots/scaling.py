@@ -60,13 +60,15 @@ def plot_size(size: Size, conditions: Sequence[Condition]) -> layout.Plot:
         raise UserError(f"no two conditions differ in their number of {size.unit} only, so no trend can be drawn")
     label, styles = layout.metric_label(drawn), series_styles({s.label: s.arch for own in groups.values() for s in own})
     note = Line2D([], [], color="0.4", lw=1.1, label="log-linear fit; numbers: points\nfor ten times as many [95 %]")
-    fits = max(sum(one.fit is not None for one in members) for members in groups.values())
+    fits = max(sum(series.fit is not None for series in members) for members in groups.values())
     legend = [*layout.legend_handles(styles), note]
     figure, panels = layout.panels(f"The effect of more {size.unit}", len(groups), (3.0, 2.2 + 0.14 * fits), 3, legend)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
         _draw_panel(axes, name, members, styles)
     layout.label_axes(panels, f"{size.unit} (log)", label)
-    slopes = [f"{name}: {one.label} {_slope(fit)}" for name in groups for one in groups[name] if (fit := one.fit)]
+    slopes = [
+        f"{name}: {series.label} {_slope(fit)}" for name in groups for series in groups[name] if (fit := series.fit)
+    ]
     alt = f"Effect of more {size.unit} on {label}; points gained for ten times as many, {layout.join(slopes)}."
     return layout.Plot(size.kind, figure, alt)
 
@@ -116,19 +118,19 @@ def _slope(fit: Fit) -> str:
 
 
 def _draw_panel(axes: Axes, name: str, members: Sequence[Series], styles: Styles) -> None:
-    sizes = sorted({size for one in members for size, _ in one.points})
-    fits = [(one, fit) for one in members if (fit := one.fit)]
-    for one in members:
-        style = styles[one.label]
-        x, y = zip(*one.points, strict=True)
+    sizes = sorted({size for series in members for size, _ in series.points})
+    fits = [(series, fit) for series in members if (fit := series.fit)]
+    for series in members:
+        style = styles[series.label]
+        x, y = zip(*series.points, strict=True)
         axes.scatter(x, y, color=style.colour, marker=style.marker, s=22, alpha=0.8, lw=0, zorder=3)
-    for number, (one, fit) in enumerate(reversed(fits)):
-        style = styles[one.label]
-        ends = [end(one.points)[0] for end in (min, max)]
+    for number, (series, fit) in enumerate(reversed(fits)):
+        style = styles[series.label]
+        ends = [end(series.points)[0] for end in (min, max)]
         heights = [fit.intercept + fit.slope * log10(end) for end in ends]
         axes.plot(ends, heights, color=style.colour, ls=style.line, lw=1.1)
-        unique = sum(other.arch == one.arch for other, _ in fits) == 1
-        text, corner = f"{one.arch if unique else one.label} {_slope(fit)}", (0, 5 + 10 * number)
+        unique = sum(other.arch == series.arch for other, _ in fits) == 1
+        text, corner = f"{series.arch if unique else series.label} {_slope(fit)}", (0, 5 + 10 * number)
         axes.annotate(text, (0, 1), corner, "axes fraction", "offset points", color=style.colour, fontsize=7.5)
     axes.set_title(name, loc="left", pad=8 + 10 * len(fits))
     axes.set(xscale="log", ylim=layout.PERCENT, xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))

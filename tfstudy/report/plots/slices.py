@@ -69,10 +69,10 @@ def _draw_panel(
     values, labels = _values(conditions), _labels(conditions)
     thickness, draw = 0.84 / len(labels), axes.barh if horizontal else axes.bar
     for condition in conditions:
-        found = mean_interval(condition, metrics[condition.task])
+        interval = mean_interval(condition, metrics[condition.task])
         centre = values.index(condition.tag_value) + (labels.index(condition.label) - (len(labels) - 1) / 2) * thickness
-        draw(centre, found.mean, thickness, **styles[condition.label].bar)
-        ends, centres = (found.low, found.high), (centre, centre)
+        draw(centre, interval.mean, thickness, **styles[condition.label].bar)
+        ends, centres = (interval.low, interval.high), (centre, centre)
         axes.plot(*((ends, centres) if horizontal else (centres, ends)), color="0.15", lw=0.9)
     axis = axes.yaxis if horizontal else axes.xaxis
     axis.set_ticks(range(len(values)), values)

@@ -46,12 +46,12 @@ def _legend(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list
 
 
 def _draw_condition(axes: Axes, condition: Condition, metric: str, level: float, style: SeriesStyle) -> None:
-    values, found = condition.values(metric), mean_interval(condition, metric)
-    if found.low == found.low:  # not nan
-        axes.hlines(level, found.low, found.high, color=style.colour, lw=1.6, zorder=3)
+    values, interval = condition.values(metric), mean_interval(condition, metric)
+    if interval.low == interval.low:  # not nan
+        axes.hlines(level, interval.low, interval.high, color=style.colour, lw=1.6, zorder=3)
     if len(values) > 1:
         axes.scatter(values, [level + 0.06] * len(values), color=style.colour, s=7, alpha=0.6, lw=0, zorder=4)
-    axes.plot(found.mean, level, color=style.colour, marker=style.marker, ms=5.5, mec="white", mew=0.6, zorder=5)
+    axes.plot(interval.mean, level, color=style.colour, marker=style.marker, ms=5.5, mec="white", mew=0.6, zorder=5)
     for value in published_values(condition, metric):
         axes.plot([value, value], [level - 0.09, level + 0.09], color="black", lw=1.3, zorder=2)
 

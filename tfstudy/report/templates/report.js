@@ -6,9 +6,9 @@ const textOf = (cell) => (cell.querySelector("summary") ?? cell).textContent.tri
 
 // The number at the start of a text, such as 41.2 in "41.2 [35.0, 47.1]"; NaN if there is none.
 function number(text) {
-  const found = text.replace(/\u2212/g, "-").match(/^([<>~≥]?=?)\s*([+-]?[\d,]*\.?\d+)/);
-  if (!found) return NaN;
-  return parseFloat(found[2].replace(/,/g, "")) + (found[1] === "<" ? -1e-9 : found[1] ? 1e-9 : 0);
+  const match = text.replace(/\u2212/g, "-").match(/^([<>~≥]?=?)\s*([+-]?[\d,]*\.?\d+)/);
+  if (!match) return NaN;
+  return parseFloat(match[2].replace(/,/g, "")) + (match[1] === "<" ? -1e-9 : match[1] ? 1e-9 : 0);
 }
 
 function sort(table, head) {
@@ -30,7 +30,7 @@ function sort(table, head) {
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {
-  [...table.tBodies[0].rows].forEach((row, place) => (row.dataset.order = place));
+  [...table.tBodies[0].rows].forEach((row, index) => (row.dataset.order = index));
   for (const head of table.tHead.rows[0].cells) {
     head.querySelector("button").addEventListener("click", () => sort(table, head));
   }
