@@ -66,7 +66,7 @@ def stats_degrees(x, sd, n):
     return (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (n - 1))
 
 
-def test_the_papers_preset_comes_first_and_what_is_unlike_is_message(tmp_path):
+def test_the_papers_preset_comes_first_and_differences_of_settings_are_reported(tmp_path):
     values(tmp_path, "lstm", 0.3, 0.31, 0.32)
     assert "not the paper's settings" in beside(tmp_path, "lake-2018", **LAKE).unlike
     values(tmp_path, "lstm", 0.14, 0.15, 0.13, name="theirs", preset="lake-2018")

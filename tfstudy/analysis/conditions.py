@@ -15,7 +15,7 @@ NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weigh
 
 
 class Condition(NamedTuple):
-    """All runs with the same configuration except the seed, evaluated on one test set: one row of a table."""
+    """All runs with the same configuration except the seed, evaluated on one test set."""
 
     task: str
     split: str  # the split scheme
@@ -153,8 +153,13 @@ def sort_key(condition: Condition) -> tuple[Any, ...]:
     """Order by split scheme, then by the numbers in the names of test sets, then by architecture."""
     c = condition
     numbers = tuple(int(word) for word in c.test_set.split("_") if word.isdecimal())
-    value = (0, int(c.tag_value), "") if c.tag_value.isdecimal() else (1, 0, c.tag_value)
-    return c.task, c.split, c.test_set != "test", numbers, c.test_set, value, c.arch, c.preset, c.settings
+    names = (c.arch, c.preset, c.settings)
+    return c.task, c.split, c.test_set != "test", numbers, c.test_set, tag_value_key(c.tag_value), *names
+
+
+def tag_value_key(value: str) -> tuple[int, int, str]:
+    """Order numbers by their size, before words."""
+    return (0, int(value), "") if value.isdecimal() else (1, 0, value)
 
 
 def test_set_label(condition: Condition, conditions: Iterable[Condition]) -> str:

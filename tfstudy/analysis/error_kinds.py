@@ -1,7 +1,7 @@
 """Kinds of errors in predictions, and which runs solve which examples.
 
 target  a b c d      a b     stops early      a b c d a    runs on           (blank)  empty
-                     c d a b swapped parts    a x c x      one token replaced
+                     c d a b swapped parts    a x c d      one token replaced
                      a b a b c d repeated part             a c d  omitted part
 """
 

@@ -32,10 +32,9 @@ class Fit(NamedTuple):
     slope: float
     low: float
     high: float
-    r2: float
 
 
-def interval(values: Values, level: float = LEVEL) -> Interval:
+def interval(values: Values) -> Interval:
     """Return the mean and its interval: Student's t below 10 values, else the studentised bootstrap (Hall 1988).
 
     The bootstrap also holds for skewed values, such as accuracies near 0 or 100 %: from 10 seeds on its coverage is as
@@ -48,20 +47,20 @@ def interval(values: Values, level: float = LEVEL) -> Interval:
         return Interval(mean, math.nan, math.nan, n, "t")
     error = float(x.std(ddof=1)) / math.sqrt(n)
     if n >= 10 and error:
-        low, high = _studentised(x, level)
+        low, high = _studentised(x)
         if math.isfinite(low) and math.isfinite(high):  # else too many values are equal to resample
             return Interval(mean, mean - high * error, mean - low * error, n, "bootstrap")
-    half = t_quantile((1 + level) / 2, n - 1) * error
+    half = t_quantile((1 + LEVEL) / 2, n - 1) * error
     return Interval(mean, mean - half, mean + half, n, "t")
 
 
-def _studentised(x: NDArray[np.float64], level: float) -> tuple[float, float]:
+def _studentised(x: NDArray[np.float64]) -> tuple[float, float]:
     """Return quantiles of the distance of resampled means from the mean, each in its own standard errors."""
     samples = x[_resampled_indices(len(x))]
     distance, error = samples.mean(1) - x.mean(), samples.std(1, ddof=1) / math.sqrt(len(x))
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.nan_to_num(distance / error, nan=0.0, posinf=np.inf, neginf=-np.inf)
-    low, high = np.quantile(t, [(1 - level) / 2, (1 + level) / 2], method="nearest")
+    low, high = np.quantile(t, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
     return float(low), float(high)
 
 
@@ -93,14 +92,14 @@ def median_length(lengths: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
     return ordered[(len(ordered) - 1) // 2]
 
 
-def log_fit(x: Values, y: Values, level: float = LEVEL) -> Fit:
+def log_fit(x: Values, y: Values) -> Fit:
     """Fit y on log10(x) by least squares, with Student's interval of the slope; nan ends with fewer than 3 points."""
     from scipy import stats
 
     fit = stats.linregress(np.log10(np.asarray(x, float)), np.asarray(y, float))
-    half = t_quantile((1 + level) / 2, len(x) - 2) * float(fit.stderr) if len(x) > 2 else math.nan
+    half = t_quantile((1 + LEVEL) / 2, len(x) - 2) * float(fit.stderr) if len(x) > 2 else math.nan
     slope = float(fit.slope)
-    return Fit(float(fit.intercept), slope, slope - half, slope + half, float(fit.rvalue) ** 2)
+    return Fit(float(fit.intercept), slope, slope - half, slope + half)
 
 
 def finite(values: Values) -> NDArray[np.float64]:

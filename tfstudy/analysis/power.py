@@ -10,8 +10,8 @@ POWER = 0.8
 MAX_SEEDS = 1000  # more are not proposed
 
 
-def seeds_needed(difference: Difference, alpha: float = ALPHA, power: float = POWER) -> int | None:
-    """Return the seeds per condition, in total, with which a true difference of this size is found with this power.
+def seeds_needed(difference: Difference, alpha: float = ALPHA) -> int | None:
+    """Return the seeds per condition, in total, with which a true difference of this size is found with a power of 80 %.
 
     None if the difference is 0, its standard deviation is 0, or more than 1,000 seeds would be needed. The measured
     difference is taken for the true one, so that with few seeds the result is a guess within a factor of a few.
@@ -19,7 +19,7 @@ def seeds_needed(difference: Difference, alpha: float = ALPHA, power: float = PO
     effect, paired = abs(difference.effect), difference.paired
     if math.isnan(effect) or not effect:
         return None
-    needed = 2 + bisect_left(range(2, MAX_SEEDS + 1), power, key=lambda n: power_of_t(effect, n, paired, alpha))
+    needed = 2 + bisect_left(range(2, MAX_SEEDS + 1), POWER, key=lambda n: power_of_t(effect, n, paired, alpha))
     return needed if needed <= MAX_SEEDS else None
 
 

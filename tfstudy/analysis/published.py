@@ -47,4 +47,9 @@ def of_same_kind(condition: Condition, metric: str) -> list[Published]:
 
 def has_deviation(figure: Published) -> bool:
     """Return whether the published ± is a number, and not a description."""
-    return figure["spread"].replace(".", "", 1).isdigit()
+    return is_number(figure["spread"])
+
+
+def is_number(text: str) -> bool:
+    """Return whether a cell is a plain number, such as `69.2`; not `~100`."""
+    return text.replace(".", "", 1).isdecimal()

@@ -14,6 +14,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from statistics import variance
 from typing import NamedTuple
 
 import tasks
@@ -136,13 +137,13 @@ def difference(ours: Interval, values: Sequence[float], value: float, deviation:
         return Interval(mean, math.nan, math.nan, ours.n, "")
     if not error:
         return Interval(mean, ours.low - value, ours.high - value, ours.n, ours.method)
-    half = _half_width(_variance(values), len(values), error, seeds)
+    half = _half_width(variance(values), len(values), error, seeds)
     # our own interval may be wider, if our seeds all have the same result
     return Interval(mean, min(mean - half, ours.low - value), max(mean + half, ours.high - value), ours.n, "Welch")
 
 
-def _half_width(variance: float, n: int, error: float, seeds: int) -> float:
-    own = variance / n
+def _half_width(our_variance: float, n: int, error: float, seeds: int) -> float:
+    own = our_variance / n
     degrees = (own + error) ** 2 / (own**2 / (n - 1) + (error**2 / (seeds - 1) if seeds > 1 else 0.0))
     return t_quantile(0.975, degrees) * math.sqrt(own + error)
 
@@ -150,19 +151,14 @@ def _half_width(variance: float, n: int, error: float, seeds: int) -> float:
 def _more_seeds(values: Sequence[float], gap: float, theirs: tuple[float, int], tolerance: float) -> int | None:
     """Return how many more of our seeds would decide a difference of this size; None if no number would."""
     deviation, seeds = theirs
-    error, variance = deviation**2 / seeds if seeds else 0.0, _variance(values)
-    if not variance:
+    error, own = deviation**2 / seeds if seeds else 0.0, variance(values)
+    if not own:
         return None
     for n in range(len(values) + 1, MAX_SEEDS + 1):
-        half = _half_width(variance, n, error, seeds)
+        half = _half_width(own, n, error, seeds)
         if abs(gap) + half <= tolerance or abs(gap) > half:
             return n - len(values)
     return None
-
-
-def _variance(values: Sequence[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
 
 
 def _judge_best(gap: float, n: int, best_of: int, tolerance: float) -> tuple[str, str]:

@@ -1,1 +1,1 @@
-"""What people read: tables of records."""
+"""What people read: tables, claims, plots, progress, and the report of a study."""

@@ -1,13 +1,46 @@
 """The comparison of a study with its baseline, for people and for CI: Markdown and JUnit XML."""
 
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from statistics import mean
+from typing import NamedTuple
 from xml.etree import ElementTree
 
-from tfstudy.analysis.regression import MISSING, STATES, UNTESTED, WORSE, Outcome
+from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.regression import (
+    MISSING,
+    STATES,
+    UNTESTED,
+    WORSE,
+    Outcome,
+    compare_with_baseline,
+    read_baseline,
+)
 from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
 
 NOTE = "percent, mean over seeds; change in points with its 95 % interval, paired by seed; p with Holm correction"
+
+
+class Check(NamedTuple):
+    """The comparison of a study with its baseline: as Markdown, as JUnit XML, and whether the check failed."""
+
+    markdown: str
+    junit: bytes
+    failed: bool
+
+
+def check_study(study: Path, against: Path, tolerance: float, partial: bool = False) -> Check:
+    """Compare a folder of runs with the baseline in a file; `partial` allows missing conditions.
+
+    `tolerance` is in percentage points. `UserError` if the file is no baseline or if nothing can be compared.
+    """
+    baseline, runs = read_baseline(against), read_study(study)
+    current = conditions(runs.runs, baseline[0].tag)  # a table has one tag for all conditions
+    outcomes = compare_with_baseline(baseline, current, tolerance)
+    failing = (WORSE,) if partial else (WORSE, MISSING)
+    text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
+    return Check(text, junit(outcomes, tolerance, failing), any(outcome.state in failing for outcome in outcomes))
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:

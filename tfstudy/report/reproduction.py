@@ -1,9 +1,14 @@
 """A paper's results beside ours, as Markdown or JSON."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
+from tasks.errors import one_of
+from tfstudy.analysis import reproduction
+from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.intervals import Interval
 from tfstudy.analysis.published import Published, has_deviation
 from tfstudy.analysis.reproduction import Reproduction
@@ -31,6 +36,26 @@ def markdown(reproductions: Sequence[Reproduction], tolerance: float, command: s
     runs = dict.fromkeys(run_links(figure.conditions) for figure in reproductions if figure.conditions)
     all_notes = [*_notes(tolerance, command), *notes, *(f"runs: {links}" for links in runs)]
     return f"{markdown_table(HEADS, map(_cells, reproductions))}\n\n{markdown_list(all_notes)}\n"
+
+
+def paper_lines() -> list[str]:
+    """Return a line for each paper: its name, the number of its results, and its citation."""
+    papers = sorted(reproduction.papers().items())
+    return [f"{name:18}{len(figures):3} results  {figures[0]['paper']}" for name, figures in papers]
+
+
+def check_request(paper: str, format_: str) -> None:
+    """Raise `UserError` for an unknown paper or format."""
+    reproduction.paper(paper)
+    one_of("format", format_, FORMATS)
+
+
+def reproduction_text(results: Path, paper: str, tolerance: float, format_: str) -> str:
+    """Return a paper's results beside those of the finished runs in a folder; `UserError` for unknown names."""
+    check_request(paper, format_)
+    study = read_study(results)
+    comparisons = reproduction.compare_paper(paper, conditions(study.runs), tolerance)
+    return FORMATS[format_](comparisons, tolerance, reproduction.command(paper), study.left_out_notes())
 
 
 def _notes(tolerance: float, command: str = "") -> list[str]:

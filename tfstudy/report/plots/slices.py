@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 
 from tasks.errors import UserError
 from tfstudy.analysis.comparisons import mean_interval
-from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
 from tfstudy.report.plots import layout
 from tfstudy.report.plots.series_style import Styles, condition_styles
 
@@ -24,7 +24,7 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
         raise UserError("no run was evaluated by this tag")
     tag, metric = shown[0].tag.replace("_", " "), layout.metric_label(metrics)
     groups, styles = layout.group_by_test_set(shown), condition_styles(shown)
-    horizontal = not all(condition.tag_value.isdigit() for condition in shown)  # words fit beside horizontal bars
+    horizontal = not all(condition.tag_value.isdecimal() for condition in shown)  # words fit beside horizontal bars
     lengths = [_panel_length(members) for members in groups.values()]
     longest = max(len(condition.tag_value) for condition in shown)
     width = 2.3 + layout.LETTER * longest if horizontal else max(2.6, *lengths)
@@ -56,7 +56,7 @@ def _panel_length(conditions: Sequence[Condition]) -> float:
 
 def _values(conditions: Sequence[Condition]) -> list[str]:
     """Return the values of the tag, numbers in their order."""
-    return sorted({c.tag_value for c in conditions}, key=lambda v: (0, int(v), "") if v.isdigit() else (1, 0, v))
+    return sorted({condition.tag_value for condition in conditions}, key=tag_value_key)
 
 
 def _labels(conditions: Sequence[Condition]) -> list[str]:

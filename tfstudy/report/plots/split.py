@@ -11,7 +11,7 @@ from tasks.errors import UserError
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.analysis.metrics import metric_name
-from tfstudy.analysis.published import of_same_kind
+from tfstudy.analysis.published import is_number, of_same_kind
 from tfstudy.report.plots import layout
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
 
@@ -59,4 +59,4 @@ def _draw_condition(axes: Axes, condition: Condition, metric: str, level: float,
 def published_values(condition: Condition, metric: str) -> list[float]:
     """Return published results of this kind of architecture that are plain numbers, in percent."""
     values = [figure["value"] for figure in of_same_kind(condition, metric_name(metric))]
-    return [float(value) for value in values if value.replace(".", "", 1).isdigit()]
+    return [float(value) for value in values if is_number(value)]
