@@ -80,7 +80,7 @@ def test_what_is_declared_is_read_without_importing_the_architecture(name, monke
     cls = models.find(name)
     monkeypatch.delitem(sys.modules, f"tfstudy.models.{name}")
     assert models.declared(name, "families", ()) == cls.families
-    assert models.declared_version(name) == cls.version
+    assert models.declared(name, "version", 1) == cls.version
     assert models.declared(name, "missing", 7) == 7
     assert f"tfstudy.models.{name}" not in sys.modules
 

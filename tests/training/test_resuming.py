@@ -92,7 +92,7 @@ def test_a_resumed_training_logs_the_steps_that_are_left(tmp_path, accumulate):
     checkpoint = interrupted(tmp_path, accumulate_grad_batches=accumulate)
     module = resumed(checkpoint, loggers=[logger], accumulate_grad_batches=accumulate)
     assert logger.steps == [5, 6]
-    assert module.step == 6
+    assert module.global_step == 6
 
 
 def test_a_callback_that_the_checkpoint_does_not_know_starts_afresh(tmp_path):
@@ -103,7 +103,7 @@ def test_a_callback_that_the_checkpoint_does_not_know_starts_afresh(tmp_path):
 
 
 def test_a_callback_that_training_no_longer_has_is_ignored(tmp_path):
-    resumed(interrupted(tmp_path, Counter()))
+    assert resumed(interrupted(tmp_path, Counter())).global_step == 6
 
 
 def test_a_renamed_callback_keeps_its_state(tmp_path):

@@ -23,7 +23,6 @@ class Batches:
         self, encoded: Encoded, batch_size: int, batch_tokens: int = 0, batching: str = "random", seed: int = 0
     ) -> None:
         source, target = encoded.source_lengths, encoded.target_lengths
-        self.batching = batching
         self._key = target * (int(source.max()) + 1) + source if batching == "length" else torch.zeros_like(source)
         self._seed = seed
         lengths = torch.maximum(source, target)[self._key.sort(stable=True).indices].tolist()

@@ -13,7 +13,7 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
 
 
 class PaddedRows(NamedTuple):
-    """Padded token ids of some examples. Targets start with BOS; sources and targets end with EOS."""
+    """Padded token ids of examples. Targets start with BOS; sources and targets end with EOS."""
 
     source: Tensor  # (batch, source)
     target: Tensor  # (batch, target)

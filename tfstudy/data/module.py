@@ -75,7 +75,12 @@ class TaskData(LightningDataModule):
 
     def train_dataloader(self) -> Loader:
         count = self.batches_per_epoch
-        return self._loader(self.task.splits().train, self.batches, count, lambda: self._epoch() * count)
+        return self._loader(
+            self.task.splits().train,
+            self.batches,
+            count,
+            lambda: count * (self.trainer.current_epoch if self.trainer else 0),
+        )
 
     def val_dataloader(self) -> Loader | list[Loader]:
         validation = self.task.splits().validation
@@ -83,9 +88,6 @@ class TaskData(LightningDataModule):
             return []
         order = Batches(self.encoded[validation], VALIDATION_BATCH_SIZE, batching="length")
         return self._loader(validation, order, len(order), lambda: 0)
-
-    def _epoch(self) -> int:
-        return self.trainer.current_epoch if self.trainer else 0
 
     def _loader(self, split: str, batches: Batches, count: int, first: Callable[[], int]) -> Loader:
         rank, ranks = (self.trainer.global_rank, self.trainer.world_size) if self.trainer else (0, 1)

@@ -78,8 +78,8 @@ def beam(
         logits, state = model.decode(tokens[:, None], state)
         best, origin, token = _candidates(logits[:, -1], scores)
         _collect_finished(finished, best, origin, token, prefixes, step**length_penalty)
-        scores, place = best.masked_fill(token == EOS, -INFINITY).topk(beam_size)
-        origin, token = origin.gather(1, place), token.gather(1, place)
+        scores, chosen = best.masked_fill(token == EOS, -INFINITY).topk(beam_size)
+        origin, token = origin.gather(1, chosen), token.gather(1, chosen)
         prefixes = torch.cat([prefixes.gather(1, origin[..., None].expand(-1, -1, step - 1)), token[..., None]], -1)
         if all(len(hypotheses) >= beam_size for hypotheses in finished):
             break
@@ -99,7 +99,7 @@ def _candidates(
 ) -> tuple[Float[Tensor, "batch candidates"], Int[Tensor, "batch candidates"], Int[Tensor, "batch candidates"]]:
     """Return the scores of each row's best continuations, the hypotheses that they continue, and their tokens.
 
-    There are 2 * beam of them, so that at least `beam` do not end, whichever end.
+    There are 2 * beam of them, so at least `beam` remain unfinished: each hypothesis has one continuation with EOS.
     """
     log_probabilities = logits.log_softmax(-1).view(*scores.shape, -1)
     log_probabilities[..., [PAD, BOS]] = -INFINITY

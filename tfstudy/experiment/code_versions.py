@@ -1,4 +1,4 @@
-"""Whether runs were made by older code: the declared versions against those in their records. Imports no torch."""
+"""Whether a run is outdated: the versions that the code declares against those in its record. Imports no torch."""
 
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -28,19 +28,19 @@ def declared_versions(task: str, arch: str) -> dict[str, int]:
 
 @cache  # a table asks for each of its runs
 def _named_versions(task: str, arch: str) -> tuple[int, int]:
-    return tasks.find(task).version, models.declared_version(arch)
+    return tasks.find(task).version, models.declared(arch, "version", 1)
 
 
-def version_changes(recorded: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
+def version_changes(recorded: Mapping[str, int], declared: Mapping[str, int]) -> list[str]:
     """Return a line for each version that differs, such as `training version 1, now 2`. A version not recorded is 1."""
-    names = [name for name in now if recorded.get(name, 1) != now[name]]
-    return [f"{name} version {recorded.get(name, 1)}, now {now[name]}" for name in names]
+    names = [name for name in declared if recorded.get(name, 1) != declared[name]]
+    return [f"{name} version {recorded.get(name, 1)}, now {declared[name]}" for name in names]
 
 
 def outdated_because(path: Path, task: str, arch: str) -> list[str]:
     """Return why the run in this folder is outdated, judged by its record; empty if it is not or has no record.
 
-    This reads one small file. The data are not compared with those of today: `tfstudy why` and `tfstudy grid` do that.
+    This reads one small file and does not compare the data; `tfstudy why` and `tfstudy grid` do that.
     """
     entry = last_environment(path)
     try:
@@ -73,6 +73,6 @@ def last_environment(path: Path) -> Environment | None:
     return entries[-1] if entries else None
 
 
-def _reasons(entry: Environment, now: Identity) -> list[str]:
-    data = [f"data {entry.data[:8]}, now {now.data[:8]}"] if entry.data != now.data else []
-    return version_changes(entry.code_versions, now.versions) + data
+def _reasons(entry: Environment, identity: Identity) -> list[str]:
+    data = [f"data {entry.data[:8]}, now {identity.data[:8]}"] if entry.data != identity.data else []
+    return version_changes(entry.code_versions, identity.versions) + data

@@ -17,7 +17,7 @@ from tasks.errors import UserError, one_of
 if TYPE_CHECKING:
     from tfstudy.models.base import Model
 
-__all__ = ["declared", "declared_version", "find", "names"]
+__all__ = ["declared", "find", "names"]
 
 # Modules that the architectures share. All other modules of this folder are architectures.
 SHARED = {"attention", "base", "config", "layers", "positions", "ragged"}
@@ -59,8 +59,3 @@ def declared(name: str, attribute: str, default: Any) -> Any:
         if any(isinstance(target, ast.Name) and target.id == attribute for target in targets):
             return ast.literal_eval(node.value)  # type: ignore[attr-defined]
     return default
-
-
-def declared_version(name: str) -> int:
-    """Return the `version` of an architecture; see `declared`."""
-    return int(declared(name, "version", 1))

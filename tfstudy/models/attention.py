@@ -78,7 +78,8 @@ class MultiHeadAttention(nn.Module):
         """Return one group's attended values (batch, heads, query, head_dim)."""
         length, keys = query.shape[2], seen.keys.shape[2]
         bias: Tensor | None = None
-        if causal and length > 1 and (keys > length or self.relative):
+        dropped = self.training and self.dropout.probability > 0
+        if causal and length > 1 and (keys > length or self.relative or dropped):
             mask = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril(keys - length)
         if self.relative:
             query, bias = self.relative(query, keys, keys - length if causal else 0)
@@ -86,11 +87,9 @@ class MultiHeadAttention(nn.Module):
             if mask is not None:
                 bias = bias.masked_fill(~mask, float("-inf"))
         mask = mask if bias is None else bias
-        is_causal = causal and length > 1 and mask is None
-        if self.training and self.dropout.probability > 0:  # the fused kernel would draw from the global generator
-            if is_causal:
-                mask = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril()
+        if dropped:  # the fused kernel would draw from the global generator
             return self._explicit(query, seen, mask)
+        is_causal = causal and length > 1 and mask is None
         return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=mask, is_causal=is_causal)
 
     def _explicit(self, query: Tensor, seen: KeyValue, mask: Tensor | None) -> Tensor:

@@ -74,18 +74,14 @@ class Transformer(RaggedModel):
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         kind = "none" if config.positions == "relative" else config.positions
-        self.target_embedding = Embedding(
-            target_vocab, config.dim, kind, config.max_positions, math.sqrt(config.dim), config.dim**-0.5
-        )
+
+        def embedding(vocab: int) -> Embedding:
+            return Embedding(vocab, config.dim, kind, config.max_positions, math.sqrt(config.dim), config.dim**-0.5)
+
         if config.share_embeddings and source_vocab != target_vocab:
             raise ValueError(f"share_embeddings needs one vocabulary, but there are {source_vocab} and {target_vocab}")
-        self.source_embedding = (
-            self.target_embedding
-            if config.share_embeddings
-            else Embedding(
-                source_vocab, config.dim, kind, config.max_positions, math.sqrt(config.dim), config.dim**-0.5
-            )
-        )
+        self.target_embedding = embedding(target_vocab)
+        self.source_embedding = self.target_embedding if config.share_embeddings else embedding(source_vocab)
         self.encoder = Stack(config, config.encoder_layers, decoder=False)
         self.decoder = Stack(config, config.decoder_layers, decoder=True)
         self.output = nn.Linear(config.dim, target_vocab, bias=not config.tie_output)

@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from tfstudy.data.encoding import Batch
-from tfstudy.training.module import Seq2Seq
 
 LINE_INTERVAL = 10.0  # seconds between two lines without a terminal
 BAR_INTERVAL = 0.2  # seconds between two updates of the bar
@@ -28,7 +27,6 @@ class ProgressBar(Callback):
         self._log = log
         self._bar: Progress | None = None
         self._shown = 0.0
-        self._text = ""
         self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0}  # of earlier processes of the run
         self._started = 0.0
         self._tokens = 0.0
@@ -42,7 +40,7 @@ class ProgressBar(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._started = self._shown = time.monotonic()
-        self._first_step = self._step(pl_module)
+        self._first_step = trainer.global_step
         if trainer.is_global_zero and sys.stdout.isatty():
             columns = (TextColumn("{task.completed}/{task.total}"), BarColumn(), TextColumn("{task.fields[text]}"))
             self._bar = Progress(*columns, TimeRemainingColumn(compact=True), console=Console())
@@ -53,31 +51,26 @@ class ProgressBar(Callback):
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, _: int
     ) -> None:
         self._tokens += batch.tokens * trainer.world_size
-        now, step = time.monotonic(), self._step(pl_module)
+        now, step = time.monotonic(), trainer.global_step
         if now - self._shown < (BAR_INTERVAL if self._bar else LINE_INTERVAL) or not trainer.is_global_zero:
             return
         speed = self._tokens / (now - self._started)
         loss = float(outputs["loss"])  # waits for the device, at most five times a second
-        self._text = f"loss {loss:.4f}  {speed:,.0f} tokens/s"
+        text = f"loss {loss:.4f}  {speed:,.0f} tokens/s"
         self._shown = now
         if self._bar:
-            self._bar.update(self._task, completed=step, text=self._text)
+            self._bar.update(self._task, completed=step, text=text)
         else:
             steps = trainer.max_steps
             left = (steps - step) * (now - self._started) / max(1, step - self._first_step)
-            print(f"step {step}/{steps}  {self._text}  {left:.0f} s left", flush=True)
+            print(f"step {step}/{steps}  {text}  {left:.0f} s left", flush=True)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
         shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
         if trainer.is_global_zero:
             speed = self._tokens / (time.monotonic() - self._started)
-            self._log(f"step {self._step(pl_module)}  {speed:,.0f} tokens/s  {shown}")
-
-    @staticmethod
-    def _step(module: LightningModule) -> int:
-        assert isinstance(module, Seq2Seq)
-        return module.step
+            self._log(f"step {trainer.global_step}  {speed:,.0f} tokens/s  {shown}")
 
     def stop(self) -> None:
         """Remove the bar."""
@@ -87,7 +80,7 @@ class ProgressBar(Callback):
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._bar:
-            self._bar.update(self._task, completed=self._step(pl_module))
+            self._bar.update(self._task, completed=trainer.global_step)
         self.stop()
 
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:

@@ -168,8 +168,6 @@ def mlflow(target: LogTarget) -> Logger:
     )
 
 
-MLFLOW_TIMEOUTS = {
-    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-}  # by default minutes per call
+# By default a call may take minutes.
+MLFLOW_TIMEOUTS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
 FACTORIES: dict[str, Callable[[LogTarget], Logger]] = {"tensorboard": tensorboard, "wandb": wandb, "mlflow": mlflow}

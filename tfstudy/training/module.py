@@ -54,14 +54,9 @@ class Seq2Seq(LightningModule):
         if self.config.compile:
             self._forward = torch.compile(model.forward_groups)
 
-    @property
-    def step(self) -> int:
-        """The number of optimiser steps since the start of the run."""
-        return int(self.trainer.global_step)
-
     def on_fit_start(self) -> None:
         """Start the threads for micro-batches, where batches are split and the model allows it."""
-        self._logged_step = self.step
+        self._logged_step = self.global_step
         count = 1 if self.config.compile else micro_batch_count(self.config.micro_batches, self.device)
         if self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1:
             self.executor.start()
@@ -110,7 +105,7 @@ class Seq2Seq(LightningModule):
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.gradient_clip_norm or math.inf)
 
     def on_train_batch_end(self, *_: Any) -> None:
-        step = self.step
+        step = self.global_step
         if step == self._logged_step or (step % self.config.log_interval and step != self.config.steps):
             return
         self._logged_step = step
@@ -129,7 +124,7 @@ class Seq2Seq(LightningModule):
         for metric in (self.validation_loss, self.validation_tokens, self.validation_accuracy):
             metric.reset()
         self.log_dict(metrics, logger=False)
-        self._log(self.step, **metrics)
+        self._log(self.global_step, **metrics)
 
     def _log(self, step: int, **metrics: float) -> None:
         """Pass metrics to every logger: `self.log` costs more than a step of a small model and counts steps from 0."""

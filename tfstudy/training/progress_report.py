@@ -5,8 +5,6 @@ from collections.abc import Callable
 
 from lightning.pytorch import Callback, LightningModule, Trainer
 
-from tfstudy.training.module import Seq2Seq
-
 INTERVAL = 2.0  # seconds between two reports
 
 
@@ -23,21 +21,16 @@ class ProgressReport(Callback):
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._started = self._reported = time.monotonic()
-        self._first_step = self._step(pl_module)
+        self._first_step = trainer.global_step
 
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: object) -> None:
         if time.monotonic() - self._reported >= INTERVAL:
-            self._write(trainer, pl_module)
+            self._write(trainer)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._write(trainer, pl_module)
+        self._write(trainer)
 
-    def _write(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        step, self._reported = self._step(pl_module), time.monotonic()
+    def _write(self, trainer: Trainer) -> None:
+        step, self._reported = trainer.global_step, time.monotonic()
         if trainer.is_global_zero and step > self._first_step:
             self._report(step, (self._reported - self._started) / (step - self._first_step))
-
-    @staticmethod
-    def _step(module: LightningModule) -> int:
-        assert isinstance(module, Seq2Seq)
-        return module.step
