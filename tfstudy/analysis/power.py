@@ -11,7 +11,7 @@ MAX_SEEDS = 1000  # more are not proposed
 
 
 def seeds_needed(difference: Difference, alpha: float = ALPHA) -> int | None:
-    """Return the seeds per condition, in total, with which a true difference of this size is found with a power of 80 %.
+    """Return the seeds per condition, in total, which find a true difference of this size with a power of 80 %.
 
     None if the difference is 0, its standard deviation is 0, or more than 1,000 seeds would be needed. The measured
     difference is taken for the true one, so that with few seeds the result is a guess within a factor of a few.

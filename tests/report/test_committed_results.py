@@ -1,0 +1,23 @@
+"""The committed pages of results: their links have targets, and every claim has a verdict."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tfstudy.analysis.statements import read_claims
+
+ROOT = Path(__file__).parents[2]
+PAGES = [path for folder in ("docs", "results") for path in sorted((ROOT / folder).rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_a_committed_page_have_targets(page):
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if not link.startswith("http") and not (page.parent / link).exists()]
+    assert missing == []
+
+
+def test_the_page_of_claims_has_a_row_for_each_claim():
+    page = (ROOT / "results" / "claims.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| ([LP]\d+) \|", page, re.MULTILINE) == list(read_claims())
