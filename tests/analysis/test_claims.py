@@ -56,10 +56,10 @@ def test_a_difference_is_judged_by_its_margin(tmp_path, part, verdict):
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 4])
-@pytest.mark.parametrize("message", [{"is": 50, "within": 5}, {"is": 90, "within": 5}])
-def test_too_few_seeds_decide_nothing(tmp_path, seeds, message):
+@pytest.mark.parametrize("bounds", [{"is": 50, "within": 5}, {"is": 90, "within": 5}])
+def test_too_few_seeds_decide_nothing(tmp_path, seeds, bounds):
     study = values(tmp_path, "lstm", *(0.5 + 0.001 * seed for seed in range(seeds)))
-    found = judged(study, {"of": {"arch": "lstm"}, **message}, seeds=5)
+    found = judged(study, {"of": {"arch": "lstm"}, **bounds}, seeds=5)
     assert found.verdict == "undecided"
     assert found.reason.startswith(f"{seeds} of at least 5 seeds; about {5 - seeds} more")
 
@@ -123,7 +123,7 @@ def test_conditions_with_different_data_are_not_compared(tmp_path):
     for arch, pairs in (("lstm", 1), ("cnn", 2)):
         values(tmp_path, arch, *NEAR_HALF)
         for folder in tmp_path.glob(f"*/{arch}/s*"):
-            (folder / "config.yaml").write_text(json.dumps({"data": {"pairs": pairs}}))
+            (folder / "config.yaml").write_text(json.dumps({"data": {"train_pairs": pairs}}))
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
     assert judged(tmp_path, part)[1:3] == ("not run", "no two runs share data and settings")
 

@@ -11,7 +11,7 @@ TOKENS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=12)
 
 
 @pytest.mark.parametrize(
-    ("prediction", "kind", "place"),
+    ("prediction", "kind", "position"),
     [
         ("a b c d", "correct", None),
         ("", "empty", 0),
@@ -28,9 +28,9 @@ TOKENS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=12)
         ("x b c d a", "other, too long", 0),
     ],
 )
-def test_a_prediction_of_a_b_c_d(prediction, kind, place):
+def test_a_prediction_of_a_b_c_d(prediction, kind, position):
     assert kind_of(["a", "b", "c", "d"], prediction.split()) == kind
-    assert first_error(["a", "b", "c", "d"], prediction.split()) == place
+    assert first_error(["a", "b", "c", "d"], prediction.split()) == position
 
 
 def test_a_replaced_token_is_replaced_everywhere():
@@ -39,30 +39,30 @@ def test_a_replaced_token_is_replaced_everywhere():
 
 
 @given(TOKENS, TOKENS)
-def test_every_prediction_has_one_kind_and_is_correct_only_if_it_is(gold, found):
-    kind = kind_of(gold, found)
+def test_every_prediction_has_one_kind_and_is_correct_only_if_it_is(target, prediction):
+    kind = kind_of(target, prediction)
     assert kind in KINDS
-    assert (kind == "correct") == (gold == found) == (first_error(gold, found) is None)
-    if len(found) == len(gold):
+    assert (kind == "correct") == (target == prediction) == (first_error(target, prediction) is None)
+    if len(prediction) == len(target):
         assert kind in ("correct", "swapped parts", "one token replaced", "other, correct length")
 
 
 @given(TOKENS, st.data())
-def test_a_repeated_part_is_found(gold, data):
-    start = data.draw(st.integers(0, len(gold) - 1))
-    end = data.draw(st.integers(start + 1, len(gold)))
+def test_a_repeated_part_is_found(target, data):
+    start = data.draw(st.integers(0, len(target) - 1))
+    end = data.draw(st.integers(start + 1, len(target)))
     times = data.draw(st.integers(1, 3))
-    found = gold[:end] + gold[start:end] * times + gold[end:]
-    assert kind_of(gold, found) in ("repeated part", "runs on")
+    prediction = target[:end] + target[start:end] * times + target[end:]
+    assert kind_of(target, prediction) in ("repeated part", "runs on")
 
 
 @given(TOKENS, st.data())
-def test_an_omitted_part_is_found(gold, data):
-    start = data.draw(st.integers(0, len(gold) - 1))
-    end = data.draw(st.integers(start + 1, len(gold)))
-    found = gold[:start] + gold[end:]
-    assume(found)
-    assert kind_of(gold, found) in ("omitted part", "stops early")
+def test_an_omitted_part_is_found(target, data):
+    start = data.draw(st.integers(0, len(target) - 1))
+    end = data.draw(st.integers(start + 1, len(target)))
+    prediction = target[:start] + target[end:]
+    assume(prediction)
+    assert kind_of(target, prediction) in ("omitted part", "stops early")
 
 
 @given(TOKENS, st.data())

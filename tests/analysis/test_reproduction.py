@@ -37,8 +37,8 @@ LAKE = {"split": "length", "arch": "LSTM", "metric": "exact match"}  # 13.8, wit
 )
 def test_a_result_without_spread_is_compared_with_our_interval(tmp_path, shares, verdict):
     values(tmp_path, "lstm", *shares)
-    found = beside(tmp_path, "lake-2018", **LAKE)
-    assert found.verdict == verdict
+    compared = beside(tmp_path, "lake-2018", **LAKE)
+    assert compared.verdict == verdict
     assert beside(tmp_path, "lake-2018", split="simple", arch="SRN").verdict == "no counterpart"
 
 
@@ -47,12 +47,12 @@ def test_a_result_with_a_standard_deviation_is_compared_by_welch(tmp_path):
 
     shares = (0.4, 0.45, 0.38, 0.5, 0.41)
     values(tmp_path, "cnn", *shares, split="addprim_jump", preset="dessi-2019")
-    found = beside(tmp_path, "dessi-2019", split="addprim_jump", value="69.2")
+    compared = beside(tmp_path, "dessi-2019", split="addprim_jump", value="69.2")
     ours = 100 * np.array(shares)
     expected = stats.ttest_ind_from_stats(ours.mean(), ours.std(ddof=1), 5, 69.2, 8.2, 5, equal_var=False)
     ends = stats.t.interval(0.95, stats_degrees(ours, 8.2, 5), ours.mean() - 69.2, standard_error(ours, 8.2, 5))
-    assert found.difference[:3] == pytest.approx((ours.mean() - 69.2, *ends))
-    assert (found.verdict, expected.pvalue < 0.05, found.unlike) == ("differs", True, "")
+    assert compared.difference[:3] == pytest.approx((ours.mean() - 69.2, *ends))
+    assert (compared.verdict, expected.pvalue < 0.05, compared.unlike) == ("differs", True, "")
     other = beside(tmp_path, "dessi-2019", split="addprim_jump", value="60.67")
     assert other.unlike == "the paper's settings, but not those of this result"
 
@@ -70,9 +70,9 @@ def test_the_papers_preset_comes_first_and_differences_of_settings_are_reported(
     values(tmp_path, "lstm", 0.3, 0.31, 0.32)
     assert "not the paper's settings" in beside(tmp_path, "lake-2018", **LAKE).unlike
     values(tmp_path, "lstm", 0.14, 0.15, 0.13, name="theirs", preset="lake-2018")
-    found = beside(tmp_path, "lake-2018", **LAKE)
-    assert (found.conditions[0].preset, found.unlike, found.verdict) == ("lake-2018", "", "agrees")
-    text = markdown([found, beside(tmp_path, "lake-2018", **(LAKE | {"arch": "GRU+attention"}))], 5, "")
+    compared = beside(tmp_path, "lake-2018", **LAKE)
+    assert (compared.conditions[0].preset, compared.unlike, compared.verdict) == ("lake-2018", "", "agrees")
+    text = markdown([compared, beside(tmp_path, "lake-2018", **(LAKE | {"arch": "GRU+attention"}))], 5, "")
     assert "| 14.0 [11.5, 16.5] | 3 | lstm lake-2018 | +0.2 [-2.3, +2.7] | agrees |" in text.replace(MINUS, "-")
     assert "without attention, theirs with; an LSTM, theirs a GRU" in text
     assert "underpowered, unlike" in text  # -6.8 [-9.3, -4.3] is neither within 5 points nor outside
@@ -85,9 +85,9 @@ def test_the_best_of_ten_seeds_is_compared_with_our_best_of_ten_on_the_same_leng
             part = result(seed)["splits"]["test"] | {"mean_over_lengths": {"token_accuracy": 0.05 * seed + 0.1}}
             one = {"task": "chomsky", "split": "parity", "splits": {test: part}, "experiment": test}
             write(tmp_path, result(seed, run=f"{test}{seed}", **one))
-    found = beside(tmp_path, "deletang-2022", split="parity", arch="LSTM")
-    assert [one.test_set for one in found.conditions] == ["test_41_500"]
-    assert found.ours.mean == pytest.approx(5 * (seeds - 1) + 10)
+    compared = beside(tmp_path, "deletang-2022", split="parity", arch="LSTM")
+    assert [one.test_set for one in compared.conditions] == ["test_41_500"]
+    assert compared.ours.mean == pytest.approx(5 * (seeds - 1) + 10)
     assert beside(tmp_path, "deletang-2022", 50.0, split="parity", arch="LSTM").verdict == verdict
 
 

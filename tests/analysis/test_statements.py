@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[2]
 
 def test_splits_of_large_variance_need_five_seeds():
     part = {"of": {"arch": "lstm"}, "above": 0}
-    leasts = [claim(part, where={"task": "scan", "split": s}).minimum_seeds for s in ("length", "addprim_jump", "mcd1")]
-    assert leasts == [3, 5, 5]
+    minima = [claim(part, where={"task": "scan", "split": s}).minimum_seeds for s in ("length", "addprim_jump", "mcd1")]
+    assert minima == [3, 5, 5]
     with pytest.raises(UserError, match="seeds must be at least 2"):
         claim(part, seeds=1)
 

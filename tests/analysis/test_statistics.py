@@ -237,7 +237,7 @@ def test_a_bootstrap_interval_of_skewed_figures_covers_as_often_as_it_says():
     assert within(np.mean([i.low <= 90 <= i.high for i in found]), 0.95, 500)
 
 
-def test_figures_of_which_most_are_equal_have_students_interval():
+def test_mostly_equal_values_have_students_interval():
     found = interval([100.0] * 9 + [0.0])
     assert found.method == "t"
     assert (found.mean, found.low < 70, found.high > 100) == (90.0, True, True)

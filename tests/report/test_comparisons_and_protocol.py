@@ -19,19 +19,19 @@ def study(tmp_path) -> Path:
 
 
 def test_comparisons_say_what_is_higher_and_what_is_not_tested(study):
-    found = summarize_comparisons(table(study, baseline="lstm"))
-    [one] = found.tested
+    summary = summarize_comparisons(table(study, baseline="lstm"))
+    [one] = summary.tested
     assert one.verdict == "cnn is higher than lstm"
     assert (one.test_set, one.difference, one.p, one.test) == ("length", "+55.5", "<.001", "Welch, 8 values")
-    assert found.untested == {"length": ["transformer"]}
-    assert found.summary.startswith("3 comparisons on the same examples: 1 decided, 0 undecided, 2 not")
+    assert summary.untested == {"length": ["transformer"]}
+    assert summary.summary.startswith("3 comparisons on the same examples: 1 decided, 0 undecided, 2 not")
 
 
 def test_an_undecided_comparison_says_how_many_seeds_it_needs(tmp_path):
     close = [rival(seed, value) for seed, value in enumerate((0.5, 0.62, 0.55))]
-    found = summarize_comparisons(table(write(tmp_path / "a", *(result(seed, 0.5) for seed in range(3)), *close)))
-    assert re.fullmatch(r"about \d+ more seeds?", found.tested[0].needed)
-    assert found.tested[0].verdict == "cnn or lstm: undecided"
+    summary = summarize_comparisons(table(write(tmp_path / "a", *(result(seed, 0.5) for seed in range(3)), *close)))
+    assert re.fullmatch(r"about \d+ more seeds?", summary.tested[0].needed)
+    assert summary.tested[0].verdict == "cnn or lstm: undecided"
     equal = [one for seed in range(3) for one in (result(seed, 0.5), rival(seed, 0.5))]
     assert summarize_comparisons(table(write(tmp_path / "b", *equal))).tested[0].needed == "no difference to find"
 
@@ -40,20 +40,20 @@ def test_of_many_comparisons_the_clearest_are_listed(study, monkeypatch):
     monkeypatch.setattr("tfstudy.report.comparisons.MAX_LISTED", 1)
     many = [rival(seed, 0.3 + (-1) ** seed / 50, arch) for arch in ("gru", "mlp") for seed in range(4)]
     write(study, *many)
-    found = summarize_comparisons(table(study))
-    assert len(found.tested) == 1
-    assert "1 of 6 comparisons are listed" in found.notes[1]
+    summary = summarize_comparisons(table(study))
+    assert len(summary.tested) == 1
+    assert "1 of 6 comparisons are listed" in summary.notes[1]
 
 
 def test_the_protocol_lists_once_what_all_conditions_share(study):
-    found = build_protocol(conditions(read_finished_runs(study).runs))
-    assert found.shared["checkpoint"] == "last"
-    assert found.shared["data hash"] == "d" * 12
-    assert found.shared["versions"] == "python 3.11, torch 2.9"
-    assert found.shared["test evaluations"] == "1"
-    assert found.shared["overlap with training"] == "0"
-    assert [entry.condition.arch for entry in found.entries] == ["cnn", "lstm", "transformer"]
-    assert [entry.facts["training seconds"] for entry in found.entries] == ["30 (30 to 30)", "30 (30 to 30)", "30"]
+    protocol = build_protocol(conditions(read_finished_runs(study).runs))
+    assert protocol.shared["checkpoint"] == "last"
+    assert protocol.shared["data hash"] == "d" * 12
+    assert protocol.shared["versions"] == "python 3.11, torch 2.9"
+    assert protocol.shared["test evaluations"] == "1"
+    assert protocol.shared["overlap with training"] == "0"
+    assert [entry.condition.arch for entry in protocol.entries] == ["cnn", "lstm", "transformer"]
+    assert [entry.facts["training seconds"] for entry in protocol.entries] == ["30 (30 to 30)", "30 (30 to 30)", "30"]
 
 
 def test_what_a_record_lacks_is_unknown(tmp_path):

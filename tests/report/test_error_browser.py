@@ -20,8 +20,8 @@ def study(tmp_path) -> Path:
 
 
 def test_the_first_wrong_token_is_marked(study):
-    found = build_error_browser(conditions(read_finished_runs(study).runs))
-    cnn = found.conditions[0]
+    browser = build_error_browser(conditions(read_finished_runs(study).runs))
+    cnn = browser.conditions[0]
     assert (cnn.condition.arch, cnn.seeds, cnn.n) == ("cnn", [0, 1, 2, 3], 16)
     kinds = {kind.name: kind for kind in cnn.kinds}
     assert list(kinds) == [kind for kind in KINDS if kind in kinds]
@@ -31,7 +31,7 @@ def test_the_first_wrong_token_is_marked(study):
     assert early.examples[0].prediction == ("a b", "(end)", "")
     assert kinds["one token replaced"].examples[0].prediction == ("a", "x", "c d")
     assert kinds["correct"].examples == []
-    assert "correct" not in found.kinds
+    assert "correct" not in browser.kinds
 
 
 def test_examples_are_few_and_taken_evenly(tmp_path):
@@ -58,15 +58,15 @@ def test_missing_predictions_are_reported(tmp_path, content):
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(UserError, match="no readable predictions of split 'test'"):
         read_predictions(file.parent.parent, "test")
-    found = build_error_browser(conditions(read_finished_runs(study).runs))
-    assert found.conditions == []
-    assert found.notes[-1] == "Conditions without readable predictions: scan length lstm."
+    browser = build_error_browser(conditions(read_finished_runs(study).runs))
+    assert browser.conditions == []
+    assert browser.notes[-1] == "Conditions without readable predictions: scan length lstm."
 
 
 def test_of_many_conditions_only_the_first_are_shown(study, monkeypatch):
     monkeypatch.setattr("tfstudy.report.error_browser.MAX_FILES", 2)
-    found = build_error_browser(conditions(read_finished_runs(study).runs))
-    assert [one.seeds for one in found.conditions] == [[0], [0]]
-    assert found.notes[1] == "Only the first 2 of 3 conditions are shown, to keep the page small."
-    assert "all predictions of the first seed" in found.notes[0]
+    browser = build_error_browser(conditions(read_finished_runs(study).runs))
+    assert [one.seeds for one in browser.conditions] == [[0], [0]]
+    assert browser.notes[1] == "Only the first 2 of 3 conditions are shown, to keep the page small."
+    assert "all predictions of the first seed" in browser.notes[0]
     assert MAX_FILES > 100

@@ -200,7 +200,7 @@ def test_a_file_that_is_no_report_is_not_overwritten(study, tmp_path, name):
     assert sorted(item.name for item in tmp_path.iterdir()) == sorted([name, "study"])
 
 
-def test_a_file_or_a_run_is_no_place_for_a_report(study, tmp_path):
+def test_a_report_is_not_written_over_a_file_or_into_a_run(study, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="must be a folder"):
         publish(read_finished_runs(study), tmp_path / "file")

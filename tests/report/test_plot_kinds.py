@@ -24,13 +24,13 @@ from tfstudy.report.plots.split import published_values
 
 def test_split_shows_the_mean_its_interval_the_seeds_and_published_values(tmp_path):
     study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
-    [row] = conditions(read_study(study).runs)
+    [condition] = conditions(read_study(study).runs)
     [axes] = drawn(study, "split").axes
     black = [line.get_xdata()[0] for line in axes.lines if colour(line) == "#000000"]
-    assert sorted(black) == sorted(published_values(row, "exact_match"))
+    assert sorted(black) == sorted(published_values(condition, "exact_match"))
     assert 13.8 in black
     [ours] = [list(line.get_xdata()) for line in axes.lines if colour(line) == COLOURS["lstm"]]
-    expected = mean_interval(row, "exact_match")
+    expected = mean_interval(condition, "exact_match")
     assert ours == [expected.mean]
     whisker, seeds = axes.collections
     assert [x for x, _ in whisker.get_segments()[0]] == [expected.low, expected.high]
@@ -128,10 +128,10 @@ def test_operands_are_counted_over_seeds_and_test_sets_and_the_digits_of_trainin
         predict(study, one, ("1 + 2", "3", "3", {"digits_left": 1, "digits_right": 1}))
         wrong = ("10 + 2", "12", "12" if seed else "13", {"digits_left": 2, "digits_right": 1})
         predict(study, one, wrong, split="test_long")
-    row = conditions(read_study(study).runs)[0]
-    correct = read_answers(row).groupby(["digits_left", "digits_right"]).correct
+    condition = conditions(read_study(study).runs)[0]
+    correct = read_answers(condition).groupby(["digits_left", "digits_right"]).correct
     assert (correct.sum().to_dict(), correct.count().to_dict()) == ({(1, 1): 2, (2, 1): 1}, {(1, 1): 2, (2, 1): 2})
-    assert trained_digits(row) == ((1, 1), (1, 2))
+    assert trained_digits(condition) == ((1, 1), (1, 2))
     one = make_plot(read_study(study), "operands")
     assert "lstm 100.0 % within and 50.0 % beyond" in one.alt
     axes = one.figure.axes[0]
@@ -173,8 +173,8 @@ def test_slices_are_bars_by_value_and_condition(tmp_path, values, way):
     lstm, cnn = ({"test": dict(zip(values, shares, strict=True))} for shares in ((0.1, 0.2), (0.3, 0.4)))
     study = write(tmp_path, tagged(runs("lstm", 0.5)[0], lstm, "tag"), tagged(runs("cnn", 0.5)[0], cnn, "tag"))
     [axes] = drawn(study, "slices", "tag").axes
-    found = {(to_hex(bar.get_facecolor()).upper(), round(getattr(bar, way)())) for bar in axes.patches}
-    assert found == {(COLOURS["lstm"], 10), (COLOURS["lstm"], 20), (COLOURS["cnn"], 30), (COLOURS["cnn"], 40)}
+    bars = {(to_hex(bar.get_facecolor()).upper(), round(getattr(bar, way)())) for bar in axes.patches}
+    assert bars == {(COLOURS["lstm"], 10), (COLOURS["lstm"], 20), (COLOURS["cnn"], 30), (COLOURS["cnn"], 40)}
     ticks = axes.get_xticklabels() if way == "get_height" else axes.get_yticklabels()
     assert [tick.get_text() for tick in ticks] == (["2", "10"] if way == "get_height" else ["far", "near"])
 

@@ -89,13 +89,15 @@ def test_the_command_line_and_a_report_import_no_matplotlib_before_they_draw():
 
 def test_all_plots_are_those_that_the_records_have_data_for(tmp_path):
     slices = {"depth": {"1": {"n": 5, "metrics": {"exact_match": 0.5}}}}
-    made = [*runs("lstm", 0.5, 0.6), *runs("cnn", 0.2, 0.1)]
-    study = write(tmp_path, *(one | {"splits": {"test": one["splits"]["test"] | {"slices": slices}}} for one in made))
-    found = list(all_plots(read_study(study)))
-    assert [one.name for one in found] == ["split", "differences", "slices-depth"]
-    assert all(one.alt.endswith(".") and one.alt[0].isupper() and "\n" not in one.alt for one in found)
-    assert "length: lstm 55.0, cnn 15.0" in found[0].alt
-    assert "1 of 1 are significant" in found[1].alt
+    records = [*runs("lstm", 0.5, 0.6), *runs("cnn", 0.2, 0.1)]
+    study = write(
+        tmp_path, *(one | {"splits": {"test": one["splits"]["test"] | {"slices": slices}}} for one in records)
+    )
+    plots = list(all_plots(read_study(study)))
+    assert [one.name for one in plots] == ["split", "differences", "slices-depth"]
+    assert all(one.alt.endswith(".") and one.alt[0].isupper() and "\n" not in one.alt for one in plots)
+    assert "length: lstm 55.0, cnn 15.0" in plots[0].alt
+    assert "1 of 1 are significant" in plots[1].alt
 
 
 def test_an_architecture_has_one_colour_in_every_study():
@@ -107,10 +109,10 @@ def test_an_architecture_has_one_colour_in_every_study():
 
 
 def test_conditions_of_an_architecture_differ_in_marker_and_line():
-    found = series_styles({f"lstm dim={n}": "lstm" for n in range(28)})
-    assert len({(style.marker, str(style.line)) for style in found.values()}) == 28
-    assert {style.colour for style in found.values()} == {COLOURS["lstm"]}
-    assert list(found)[:3] == ["lstm dim=0", "lstm dim=1", "lstm dim=2"]  # not 10 before 2
+    styles = series_styles({f"lstm dim={n}": "lstm" for n in range(28)})
+    assert len({(style.marker, str(style.line)) for style in styles.values()}) == 28
+    assert {style.colour for style in styles.values()} == {COLOURS["lstm"]}
+    assert list(styles)[:3] == ["lstm dim=0", "lstm dim=1", "lstm dim=2"]  # not 10 before 2
 
 
 @pytest.mark.parametrize("count", [1, 12])
@@ -132,7 +134,9 @@ def test_nothing_overlaps_with_few_conditions_and_with_many(tmp_path, count):
 def test_nothing_is_cut_off(tmp_path):
     splits = {"test": PART | {"slices": {"depth": {"shallow": PART, "a rather long name of a value": PART}}}}
     study = write(tmp_path, *(one | {"splits": splits} for arch in ("lstm", "cnn") for one in runs(arch, 0.5, 0.6)))
-    for plot in all_plots(read_study(study)):
+    plots = list(all_plots(read_study(study)))
+    assert {plot.name for plot in plots} >= {"split", "differences", "slices-depth"}
+    for plot in plots:
         plot.figure.draw_without_rendering()
         (width, height), drawn = plot.figure.get_size_inches(), plot.figure.get_tightbbox()
         assert min(drawn.x0, drawn.y0) >= -0.01, plot.name

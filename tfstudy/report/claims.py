@@ -6,11 +6,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tasks.errors import one_of
 from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, Measurement, StatementVerdict, judge_claim, metric_by_seed
-from tfstudy.analysis.collection import Study
+from tfstudy.analysis.collection import Study, read_study
 from tfstudy.analysis.condition_selection import candidate_conditions
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector, read_claims
+from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector, read_claims, select_claims
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, p_equals, with_interval
 
 Notes = Sequence[str]
@@ -31,11 +32,11 @@ FEW_SEEDS = (
 
 def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     """Return a table of all claims, then the evidence on each claim that was run."""
-    rows = [(one.claim.id, one.verdict, one.claim.claim, reason(one)) for one in verdicts]
+    rows = [(verdict.claim.id, verdict.verdict, verdict.claim.claim, reason(verdict)) for verdict in verdicts]
     blocks = [markdown_table(("id", "verdict", "claim", "reason"), rows)]
-    for one in verdicts:
-        if any(statement.conditions for statement in one.statements) or len(verdicts) == 1:
-            blocks += _section(one)
+    for verdict in verdicts:
+        if any(statement.conditions for statement in verdict.statements) or len(verdicts) == 1:
+            blocks += _section(verdict)
     return "\n\n".join([*blocks, markdown_list([*PROTOCOL, *_seed_note(verdicts), *notes])]) + "\n"
 
 
@@ -55,7 +56,7 @@ def _section(verdict: ClaimVerdict) -> list[str]:
         "Command": f"`{claim.command}`" if claim.command else "",
     }
     details = "\n".join(f"{name}: {text.removesuffix('.')}." for name, text in texts.items() if text)
-    statements = "\n".join(f"{number}. {evidence(one)}" for number, one in enumerate(verdict.statements, 1))
+    statements = "\n".join(f"{number}. {evidence(statement)}" for number, statement in enumerate(verdict.statements, 1))
     return list(filter(None, (f"## {claim.id}: {verdict.verdict}", claim.claim, details, statements)))
 
 
@@ -71,20 +72,20 @@ def evidence(judged: StatementVerdict) -> str:
 
 def measured(judged: StatementVerdict) -> str:
     """Return `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (paired t)`."""
-    one = judged.measurement
-    if one is None:
+    measurement = judged.measurement
+    if measurement is None:
         return ""
-    mean, low, high, n, method = one.interval
+    mean, low, high, n, method = measurement.interval
     if not n:
         return "nothing measured"
     within_run = " within a run" * (method == "Wilson")
-    test = f", {p_equals(judged.p)} against {one.bound:g} ({one.test})" if one.test else ""
+    test = f", {p_equals(judged.p)} against {measurement.bound:g} ({measurement.test})" if measurement.test else ""
     return f"{with_interval(mean, low, high)}{within_run} (n = {n}){test}"
 
 
 def run_links(conditions: Iterable[Condition]) -> str:
     """Return the folders of the runs as links, grouped by parent."""
-    paths = list(dict.fromkeys(run.path for one in conditions for run in (*one.runs, *one.diverged)))
+    paths = list(dict.fromkeys(run.path for condition in conditions for run in (*condition.runs, *condition.diverged)))
     texts = []
     for parent, members in groupby(paths, key=lambda path: path.parent):
         links = ", ".join(f"[{path.name.partition('-')[0]}]({path.as_posix()})" for path in members)
@@ -93,12 +94,10 @@ def run_links(conditions: Iterable[Condition]) -> str:
 
 
 def _subject(judged: StatementVerdict) -> str:
-    selectors = [one for one in (judged.statement.of, judged.statement.minus) if one]
-    splits = [_split(one) for one in selectors]
-    if not judged.conditions:
-        return " minus ".join(f"{_network(one)} on {split}" for one, split in zip(selectors, splits, strict=True))
-    labels = [one.label for one in judged.conditions]
-    if len(set(splits)) == 1:
+    selectors = [selector for selector in (judged.statement.of, judged.statement.minus) if selector]
+    splits = [_split(selector) for selector in selectors]
+    labels = [condition.label for condition in judged.conditions] or [_network(selector) for selector in selectors]
+    if len(set(splits)) == 1 and judged.conditions:
         return f"{' minus '.join(labels)} on {splits[0]}"
     return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
 
@@ -116,8 +115,8 @@ def _network(selector: Selector) -> str:
 
 
 def _seed_note(verdicts: Sequence[ClaimVerdict]) -> Notes:
-    measurements = [one.measurement for verdict in verdicts for one in verdict.statements if one.measurement]
-    return (FEW_SEEDS,) if any(one.test and one.interval.n < 6 for one in measurements) else ()
+    measurements = (statement.measurement for verdict in verdicts for statement in verdict.statements)
+    return (FEW_SEEDS,) if any(one and one.test and one.interval.n < 6 for one in measurements) else ()
 
 
 # JSON
@@ -126,7 +125,7 @@ def _seed_note(verdicts: Sequence[ClaimVerdict]) -> Notes:
 def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     """Return all values, with the result of every seed; null where nothing is known."""
     all_notes = [*PROTOCOL, *_seed_note(verdicts), *notes]
-    return json_text({"claims": [_claim_tree(one) for one in verdicts], "notes": all_notes})
+    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": all_notes})
 
 
 def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
@@ -136,7 +135,7 @@ def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
         "verdict": verdict.verdict,
         "reason": verdict.reason,
         "minimum_seeds": claim.minimum_seeds,
-        "statements": [_statement_tree(one) for one in verdict.statements],
+        "statements": [_statement_tree(statement) for statement in verdict.statements],
     }
 
 
@@ -153,24 +152,32 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "claimed_low": low,
         "claimed_high": high,
         **(_measurement_tree(judged.measurement, judged.p) if judged.measurement else {}),
-        "conditions": [_condition_tree(one, statement.metric) for one in judged.conditions],
+        "conditions": [_condition_tree(condition, statement.metric) for condition in judged.conditions],
         "other_conditions": judged.unused,
     }
 
 
-def _measurement_tree(one: Measurement, p: float) -> dict[str, Any]:
-    mean, low, high, n, method = one.interval
-    tree = {"mean": mean, "low": low, "high": high, "n": n, "interval": method, "against": one.bound, "p": p}
-    return tree | {"test_of_p": one.test or None, "seeds_needed": one.seeds_needed}
+def _measurement_tree(measurement: Measurement, p: float) -> dict[str, Any]:
+    mean, low, high, n, method = measurement.interval
+    tree = {"mean": mean, "low": low, "high": high, "n": n, "interval": method, "against": measurement.bound, "p": p}
+    return tree | {"test_of_p": measurement.test or None, "seeds_needed": measurement.seeds_needed}
 
 
-def _condition_tree(one: Condition, metric: str) -> dict[str, Any]:
-    each_seed = {str(seed): value for seed, value in metric_by_seed(one, metric).items()}
-    runs, diverged = ([str(run.path) for run in members] for members in (one.runs, one.diverged))
-    return {"label": one.label, "each_seed": each_seed, "runs": runs, "diverged": diverged}
+def _condition_tree(condition: Condition, metric: str) -> dict[str, Any]:
+    each_seed = {str(seed): value for seed, value in metric_by_seed(condition, metric).items()}
+    runs, diverged = ([str(run.path) for run in members] for members in (condition.runs, condition.diverged))
+    return {"label": condition.label, "each_seed": each_seed, "runs": runs, "diverged": diverged}
 
 
 FORMATS: dict[str, Callable[[Sequence[ClaimVerdict], Notes], str]] = {"md": markdown, "json": as_json}
+
+
+def claims_text(results: Path, ids: Iterable[str], format_: str) -> str:
+    """Return the verdicts on these claims, or on all, by the runs in a folder; `UserError` for unknown names."""
+    write = FORMATS[one_of("format", format_, FORMATS)]
+    claims, study = select_claims(read_claims(), ids), read_study(results)
+    conditions = candidate_conditions(claims, study.runs)
+    return write([judge_claim(claim, conditions) for claim in claims], study.left_out_notes())
 
 
 # For the report of a study
@@ -193,7 +200,7 @@ def study_claims(study: Study) -> list[ClaimText]:
     claims = list(read_claims().values())
     conditions = candidate_conditions(claims, study.runs)
     verdicts = (judge_claim(claim, conditions) for claim in claims)
-    return [_claim_text(one) for one in verdicts if any(statement.conditions for statement in one.statements)]
+    return [_claim_text(verdict) for verdict in verdicts if any(judged.conditions for judged in verdict.statements)]
 
 
 def _claim_text(verdict: ClaimVerdict) -> ClaimText:
@@ -208,6 +215,6 @@ def _statement_text(judged: StatementVerdict) -> str:
     """Return `lstm minus cnn on length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); the whole ...`."""
     if not judged.conditions:
         return f"a statement without runs, claimed: {judged.statement.claimed}; {judged.reason}"
-    labels = " minus ".join(one.label for one in judged.conditions)
-    splits = ", ".join(dict.fromkeys(one.split_label for one in judged.conditions))
+    labels = " minus ".join(condition.label for condition in judged.conditions)
+    splits = ", ".join(dict.fromkeys(condition.split_label for condition in judged.conditions))
     return f"{labels} on {splits}, claimed: {judged.statement.claimed}; measured: {measured(judged)}; {judged.reason}"
