@@ -8,9 +8,9 @@
 
 Numbers may be zero-padded or written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019;
 Lee et al. 2023, arXiv 2307.03381), and the target may start with a scratchpad of intermediate steps (Nye et al. 2021,
-arXiv 2112.00114). `length` is the number of digits of the larger operand. The other operand has between one digit and
-as many, on either side, so all combinations of operand sizes occur. Dividing by a larger number is easy: the quotient
-is 0.
+arXiv 2112.00114). `length` is the number of digits of the larger operand, which may be on either side. The other
+operand has 1 to `length` digits, so all combinations of operand sizes occur. Dividing by a larger number is easy: the
+quotient is 0.
 """
 
 import operator
@@ -25,7 +25,7 @@ from pydantic import Field
 
 from tasks.base import Example, Tag, Tokens
 from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
+from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, random_number
 from tasks.scoring import exact_match, mean
 
 SPLIT_SCHEMES = {
@@ -41,14 +41,9 @@ ANSWER = ":"  # separates the scratchpad from the answer
 MAX_DIGITS = 2000  # Python formats at most 4,300 digits, and a product has up to twice the digits of its factors
 
 
-def operand(random: Random, digits: int) -> int:
-    """Draw a uniform number with this number of digits; 0 has one digit."""
-    return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
-
-
 def operands(random: Random, length: int) -> tuple[int, int]:
     """Draw a number of `length` digits and one of 1 to `length` digits, in random order."""
-    pair = operand(random, length), operand(random, random.randint(1, length))
+    pair = random_number(random, length), random_number(random, random.randint(1, length))
     return pair if random.random() < 0.5 else pair[::-1]
 
 
@@ -123,10 +118,10 @@ def carries(left: int, symbol: str, right: int) -> int:
     A column carries if the digits up to it add up to a larger place value; this is faster than computing the columns.
     """
     larger, smaller = max(left, right), min(left, right)
-    places = [10**place for place in range(1, len(str(larger)) + 1)]
+    powers = [10**digits for digits in range(1, len(str(larger)) + 1)]
     if symbol == "+":
-        return sum([larger % place + smaller % place >= place for place in places])
-    return sum([larger % place < smaller % place for place in places])
+        return sum([larger % power + smaller % power >= power for power in powers])
+    return sum([larger % power < smaller % power for power in powers])
 
 
 def answer(target: Sequence[str]) -> Tokens:
@@ -161,7 +156,7 @@ class Arithmetic(Generated):
 
     def check(self) -> None:
         super().check()
-        for span in [self.train_span, *parse_spans(self.config.test_length)]:
+        for span in self.all_spans:
             if span.last > MAX_DIGITS:
                 raise UserError(f"numbers can have at most {MAX_DIGITS} digits, but a range of lengths is '{span}'")
 
@@ -183,9 +178,9 @@ class Arithmetic(Generated):
         symbol = next((token for token in source if token in "+*"), None)
         if symbol is None:
             return source
-        place = source.index(symbol)
+        position = source.index(symbol)
         end = source.index("mod" if "mod" in source else "=")
-        left, right = sorted((source[:place], source[place + 1 : end]))
+        left, right = sorted((source[:position], source[position + 1 : end]))
         return (*left, symbol, *right, *source[end:])
 
     def _width(self, length: int) -> int:

@@ -1,7 +1,6 @@
 """The task contract: named splits of examples, each a source, a target and tags. Also checksums and export."""
 
 import hashlib
-import shutil
 import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -173,10 +172,11 @@ def to_datasets(task: Task) -> "DatasetDict":
     from datasets import Dataset, DatasetDict
 
     def rows(split: str) -> Dataset:
-        columns: dict[str, list[Tag]] = {"source": [], "target": []}
         examples = task.examples(split)
-        columns["source"] = [" ".join(e.source) for e in examples]
-        columns["target"] = [" ".join(e.target) for e in examples]
+        columns: dict[str, list[Tag]] = {
+            "source": [" ".join(e.source) for e in examples],
+            "target": [" ".join(e.target) for e in examples],
+        }
         for tag in examples[0].tags if examples else ():
             columns[tag] = [e.tags[tag] for e in examples]
         return Dataset.from_dict(columns)
@@ -192,18 +192,15 @@ def write_datasets(task: Task, out: Path, format_: str) -> list[Path]:
     one_of("format", format_, ("jsonl", "parquet"))
     if out.exists():
         raise UserError(f"--out: {out} already exists")
-    temporary = Path()
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        temporary.chmod(0o755)
-        for split, rows in to_datasets(task).items():
-            path = str(temporary / f"{split}.{format_}")
-            rows.to_parquet(path) if format_ == "parquet" else rows.to_json(path, force_ascii=False)
-        temporary.rename(out)
+        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
+            folder = Path(temporary) / out.name
+            folder.mkdir()
+            for split, rows in to_datasets(task).items():
+                path = str(folder / f"{split}.{format_}")
+                rows.to_parquet(path) if format_ == "parquet" else rows.to_json(path, force_ascii=False)
+            folder.rename(out)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror or error}") from None
-    finally:
-        if temporary.name:
-            shutil.rmtree(temporary, ignore_errors=True)
     return sorted(out.iterdir())

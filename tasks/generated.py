@@ -61,6 +61,11 @@ def _any_spans(value: object) -> str:
     return str(value)
 
 
+def random_number(random: Random, digits: int) -> int:
+    """Draw a uniform number with this number of digits; 0 has one digit."""
+    return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
+
+
 LengthRange = Annotated[str, BeforeValidator(_one_span)]
 LengthRanges = Annotated[str, BeforeValidator(_any_spans)]
 
@@ -105,8 +110,8 @@ class Generated(Task):
 
     def check(self) -> None:
         """Raise `UserError` for ranges of lengths that overlap or that the task cannot generate."""
-        train, tests = self.train_span, parse_spans(self.config.test_length)
-        for number, span in enumerate([train, *tests]):
+        train, *tests = self.all_spans
+        for number, span in enumerate(self.all_spans):
             key = "test_length" if number else "train_length"
             if span.first < self.min_length:
                 raise UserError(f"data.{key} must start at {self.min_length} or more here, but is '{span}'")
@@ -119,6 +124,11 @@ class Generated(Task):
     def train_span(self) -> Span:
         """The train lengths."""
         return parse_spans(self.config.train_length)[0]
+
+    @property
+    def all_spans(self) -> list[Span]:
+        """The train lengths, then each further range of test lengths."""
+        return [self.train_span, *parse_spans(self.config.test_length)]
 
     @cached_property
     def _spans(self) -> dict[str, Span]:
@@ -173,5 +183,5 @@ class Generated(Task):
 
     def _side(self, key: Tokens) -> str:
         """Return the role that the hash assigns to a source of the train lengths."""
-        place = stable_hash("side", self.config.seed, key) / 2**64
-        return "validation" if place < HELD_OUT_FRACTION else "test" if place < 2 * HELD_OUT_FRACTION else "train"
+        fraction = stable_hash("side", self.config.seed, key) / 2**64
+        return "validation" if fraction < HELD_OUT_FRACTION else "test" if fraction < 2 * HELD_OUT_FRACTION else "train"

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from tasks.base import Tokens
 from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, parse_spans
+from tasks.generated import Drawn, Generated, GeneratedConfig, random_number
 
 SPLIT_SCHEMES = {
     "symbols": "letters; `data.test_symbols` adds a test split with letters that never occur in training",
@@ -76,7 +76,7 @@ class Sorting(Generated):
         if 0 < test <= train:
             raise UserError(f"data.test_{key} must be 0 or more than data.{key} ({train}), but is {test}")
         items = train if key == "symbols" else 10**train  # number of different items
-        longest = max(span.last for span in (self.train_span, *parse_spans(self.config.test_length)))
+        longest = max(span.last for span in self.all_spans)
         if self.config.duplicates == "never" and longest > items:
             raise UserError(
                 f"data.duplicates is 'never', but lists of {longest} items need more than the {items} different items "
@@ -132,18 +132,13 @@ def _numbers(random: Random, length: int, sizes: Sizes, distinct: bool) -> Drawn
     if minimum > sizes.maximum:
         return None
     digits = random.randint(minimum, sizes.maximum)
-    numbers = [_number(random, digits)]
+    numbers = [random_number(random, digits)]
     while len(numbers) < length:
-        number = _number(random, random.randint(1, digits))
+        number = random_number(random, random.randint(1, digits))
         if not distinct or number not in numbers:
             numbers.append(number)
     random.shuffle(numbers)
     return Drawn(_tokens(numbers), _tokens(sorted(numbers)), {"digits": digits, "duplicates": _duplicates(numbers)})
-
-
-def _number(random: Random, digits: int) -> int:
-    """Draw a uniform number with this number of digits; 0 has one digit."""
-    return random.randrange(10 ** (digits - 1) if digits > 1 else 0, 10**digits)
 
 
 def _tokens(numbers: Sequence[int]) -> Tokens:

@@ -125,8 +125,8 @@ def modular_arithmetic_brackets(random: Random, length: int) -> Pair:
 def solve_equation(random: Random, length: int) -> Pair:
     """Replace one digit by an unknown. As in the paper's experiments there is no `*`, so the solution is unique."""
     text, value = expression(random, length - 2, "+-")
-    place = random.choice([index for index, symbol in enumerate(text) if symbol.isdigit()])
-    return Pair((*text[:place], "x", *text[place + 1 :], "=", str(value)), (text[place],))
+    position = random.choice([index for index, symbol in enumerate(text) if symbol.isdigit()])
+    return Pair((*text[:position], "x", *text[position + 1 :], "=", str(value)), (text[position],))
 
 
 def duplicate_string(random: Random, length: int) -> Pair:
@@ -137,9 +137,9 @@ def duplicate_string(random: Random, length: int) -> Pair:
 def missing_duplicate(random: Random, length: int) -> Pair:
     """Draw a string written twice with one symbol missing, the target; odd lengths end with a blank."""
     twice = string(random, length // 2) * 2
-    place = random.randrange(len(twice))
-    source = twice[:place] + MISSING + twice[place + 1 :] + BLANK * (length % 2)
-    return Pair(tuple(source), (twice[place],))
+    position = random.randrange(len(twice))
+    source = twice[:position] + MISSING + twice[position + 1 :] + BLANK * (length % 2)
+    return Pair(tuple(source), (twice[position],))
 
 
 def odds_first(random: Random, length: int) -> Pair:

@@ -13,16 +13,16 @@ MAX_TRIES = 30  # swaps to try on a string
 
 
 def swapped(string: Tokens, seed: int) -> Tokens | None:
-    """Return the unbalanced partner of a balanced string, always the same one; None if none is found."""
+    """Return the unbalanced partner of a balanced string, always the same one; None if no swap unbalances it."""
     random = Random(stable_hash("swap", seed, string))
     inner = len(string) - 2
     local = None  # a partner that two neighbours reveal
     for _ in range(MAX_TRIES if inner else 0):
-        one, other = 1 + int(random.random() * inner), 1 + int(random.random() * inner)
-        if string[one] == string[other]:
+        i, j = 1 + int(random.random() * inner), 1 + int(random.random() * inner)
+        if string[i] == string[j]:
             continue
         partner = list(string)
-        partner[one], partner[other] = string[other], string[one]
+        partner[i], partner[j] = string[j], string[i]
         if MISMATCH.search("".join(partner)):
             local = local or tuple(partner)
         elif not balanced(partner):
@@ -81,11 +81,11 @@ def shape(string: Tokens) -> dict[str, Tag]:
     """
     opened: list[int] = []
     depth = distance = 0
-    for place, symbol in enumerate(string):
+    for position, symbol in enumerate(string):
         if symbol in PARTNER:
-            opened.append(place)
+            opened.append(position)
             if len(opened) > depth:
                 depth = len(opened)
-        elif (between := place - opened.pop()) > distance:
+        elif (between := position - opened.pop()) > distance:
             distance = between
     return {"depth": depth, "distance": 1 << (distance - 1).bit_length()}

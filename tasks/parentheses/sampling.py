@@ -62,12 +62,9 @@ def opening_probabilities(length: int, space: Space) -> list[tuple[list[float], 
     def step(current: Counts, after: Counts, reached: bool) -> list[float]:
         return [_opened(after, space, reached, h) / count if count else 0.0 for h, count in enumerate(current[reached])]
 
-    total = rows[0][not space.min_depth][0]
-    return (
-        [(step(current, after, False), step(current, after, True)) for current, after in pairwise(rows)]
-        if total
-        else []
-    )
+    if not rows[0][not space.min_depth][0]:  # the number of strings in the space
+        return []
+    return [(step(current, after, False), step(current, after, True)) for current, after in pairwise(rows)]
 
 
 def walk(random: Random, length: int, space: Space) -> tuple[Tokens, Tokens] | None:

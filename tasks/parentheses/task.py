@@ -23,7 +23,7 @@ from pydantic import Field
 
 from tasks.base import Tag, Tokens
 from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
+from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 from tasks.parentheses.brackets import fault, follows, shape, swapped
 from tasks.parentheses.sampling import Space, walk
 
@@ -68,7 +68,7 @@ class Parentheses(Generated):
         if 0 < config.test_depth <= config.train_depth:
             allowed = f"0 or more than data.train_depth ({config.train_depth})"
             raise UserError(f"data.test_depth must be {allowed}, but is {config.test_depth}")
-        for span in (self.train_span, *parse_spans(config.test_length)):
+        for span in self.all_spans:
             if config.split == "recognition" and span.last < MIN_PAIRS:
                 raise UserError(
                     f"recognition needs lengths of at least {MIN_PAIRS} pairs, but a range is {span}: "
@@ -97,9 +97,9 @@ class Parentheses(Generated):
 
     def _space(self, split: str) -> Space:
         config = self.config
-        least, most = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
-        ends = {"recognition": range(1), "completion": range(1, most + 1), "next_symbols": range(most + 1)}
-        return Space(config.bracket_types, least, most, ends[config.split])
+        lowest, highest = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
+        ends = {"recognition": range(1), "completion": range(1, highest + 1), "next_symbols": range(highest + 1)}
+        return Space(config.bracket_types, lowest, highest, ends[config.split])
 
     def _labelled(self, random: Random, string: Tokens, tags: dict[str, Tag]) -> Drawn | None:
         """Return the string or its unbalanced partner, both with the string's tags.

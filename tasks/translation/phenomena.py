@@ -1,7 +1,6 @@
 """Scores of translations into the embedded target language: lemmas, forms, word order, agreement and more.
 
-Each target word is analysed by itself: no stem is a prefix of another word, so each form has one analysis. Baselines
-without knowledge of the grammar are at the end.
+Each target word is analysed by itself: no stem is a prefix of another word, so each form has one analysis.
 """
 
 import re
@@ -9,24 +8,17 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
-from random import Random
 from typing import Any, NamedTuple
 
-from tasks.base import Tokens
 from tasks.translation.lexicon import (
     ADJECTIVE_SUFFIX,
     ADJECTIVES,
     NAMES,
     NOUN_SUFFIX,
     NOUNS,
-    NUMBERS,
     OBJECT_PREFIX,
-    PLACES,
     PRONOUNS,
-    SOURCE,
-    TARGET,
     TARGET_FUNCTION_WORDS,
-    TENSES,
     VERB_SUFFIX,
     VERBS,
     harmony_of,
@@ -104,11 +96,10 @@ def align(prediction: Sequence[str], gold: Sequence[str]) -> dict[int, int]:
         for position in sorted(set(range(len(prediction))) - set(pairs.values())):
             free.setdefault(same(prediction[position]), []).append(position)
         for position, word in enumerate(gold):
-            places = free.get(same(word))
-            if position not in pairs and places:
-                nearest = min((abs(place - position), place) for place in places)[1]
-                places.remove(nearest)
-                pairs[position] = nearest
+            candidates = free.get(same(word))
+            if position not in pairs and candidates:
+                pairs[position] = min(candidates, key=lambda candidate: (abs(candidate - position), candidate))
+                candidates.remove(pairs[position])
     return pairs
 
 
@@ -155,28 +146,3 @@ def phenomena(predictions: Sequence[Sequence[str]], golds: Sequence[Sequence[str
             correct[name] += holds
             total[name] += 1
     return {name: correct[name] / max(total[name], 1) for name in SCORES}
-
-
-CITATION = {
-    **{noun.source: noun.stem.text for noun in [*NOUNS, PRONOUNS[0]]},
-    **{verb.source: verb.senses[0].text for verb in VERBS},
-    **{adjective.source: adjective.stem.text for adjective in ADJECTIVES},
-    **{preposition: postposition for preposition, (postposition, _) in PLACES.items()},
-    **{SOURCE[word]: form for word, form in TARGET.items()},
-}
-UNTRANSLATED = {*TENSES.values(), *NUMBERS.values(), *SOURCE.values()} - CITATION.keys()  # affixes, order
-
-
-def copying(source: Tokens) -> Tokens:
-    """Return the source words."""
-    return source
-
-
-def dictionary(source: Tokens) -> Tokens:
-    """Return the citation form of each word in source order, without words that are affixes in the target."""
-    return tuple(CITATION.get(word, word) for word in source if word not in UNTRANSLATED)
-
-
-def shuffled(target: Tokens, random: Random) -> Tokens:
-    """Return the target words in random order."""
-    return tuple(random.sample(target, len(target)))

@@ -29,17 +29,7 @@ from typing import NamedTuple
 
 from tasks.base import Tag, Tokens
 from tasks.errors import one_of
-from tasks.translation.lexicon import (
-    ADJECTIVES,
-    NAMES,
-    NOUNS,
-    PLACES,
-    PRONOUNS,
-    VERBS,
-    Noun,
-    Verb,
-    zipf,
-)
+from tasks.translation.lexicon import ADJECTIVES, NAMES, NOUNS, PLACES, PRONOUNS, VERBS, Noun, Verb, zipf
 from tasks.translation.sentences import Clause, Phrase, Sentence, source_words, target_words
 
 TESTS = {
@@ -186,13 +176,8 @@ class Draft:
 
     def _number(self) -> str:
         kind = self.random()
-        number = (
-            "plural"
-            if kind < self.probabilities.plural
-            else "dual"
-            if kind > 1 - self.probabilities.dual
-            else "singular"
-        )
+        dual = kind > 1 - self.probabilities.dual
+        number = "plural" if kind < self.probabilities.plural else "dual" if dual else "singular"
         self.numbers.add(number)
         return number
 

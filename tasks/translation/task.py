@@ -41,15 +41,15 @@ class Translation(Task):
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
         subword_pairs = [row.pair for row in text.train[: config.subword_pairs] or train]
         self._source, self._target = coders(subword_pairs, config.subword_vocab_size, config.shared_subwords)
-        kept = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
-        if not kept:
+        pairs = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
+        if not pairs:
             raise UserError(f"data.max_subwords={config.max_subwords} leaves no train pair: all have more subwords")
-        self._examples = {"train": [example for _, example in kept]}
+        self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
         self._notes = {
             **text.notes,
-            "left_out": text.notes["left_out"] | {"subwords": len(train) - len(kept)},
-            "overlap": overlaps([row for row, _ in kept], text.held_out),
+            "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
+            "overlap": overlaps([row for row, _ in pairs], text.held_out),
             "sizes": {split: _sizes(examples) for split, examples in self._examples.items()},
             "vocabulary": dict(zip(("source", "target"), map(len, self.vocabulary()), strict=True)),
         }
@@ -121,12 +121,8 @@ class Translation(Task):
 
     def _scored_text(self, sequences: Iterable[Tokens]) -> list[str]:
         """Return text for scoring, without the blanks that a corpus adds in languages written without spaces."""
-        texts = map(self.text, sequences)
-        return (
-            ["".join(text.split()) for text in texts]
-            if _code(self._config.target_language) in UNSPACED
-            else list(texts)
-        )
+        unspaced = _code(self._config.target_language) in UNSPACED
+        return ["".join(text.split()) if unspaced else text for text in map(self.text, sequences)]
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU

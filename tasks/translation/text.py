@@ -69,14 +69,14 @@ def _read(config: TranslationConfig) -> Corpus:
     return from_hub(config.hub, config.hub_config, config.revision, languages)
 
 
-def _check_size(config: TranslationConfig, kept: int, total: int, left_out: Mapping[str, int]) -> None:
+def _check_size(config: TranslationConfig, remaining: int, total: int, left_out: Mapping[str, int]) -> None:
     """Raise `UserError` if the corpus has fewer train pairs than the config asks for."""
     reasons = ", ".join(f"{number:,} for {reason}" for reason, number in left_out.items())
-    if not kept:
+    if not remaining:
         raise UserError(f"no train pair is left of {total:,} (left out: {reasons})")
     for key in ("train_pairs", "subword_pairs"):
-        if kept < getattr(config, key):
+        if remaining < getattr(config, key):
             raise UserError(
-                f"data.{key} must be at most {kept:,}, the number of train pairs (left out: {reasons}), "
+                f"data.{key} must be at most {remaining:,}, the number of train pairs (left out: {reasons}), "
                 f"but is {getattr(config, key):,}"
             )

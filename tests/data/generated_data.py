@@ -40,8 +40,8 @@ def encoded(lengths):
     return Encoded(examples, Vocab("a"), Vocab("b"))
 
 
-def pairs(parts):
+def pairs(micro_batches):
     """Each row's source and target, without padding."""
-    blocks = [block for part in parts for block in part]
-    rows = [row for block in blocks for row in zip(block.source.tolist(), block.target.tolist(), strict=True)]
+    groups = [group for micro_batch in micro_batches for group in micro_batch]
+    rows = [row for group in groups for row in zip(group.source.tolist(), group.target.tolist(), strict=True)]
     return Counter(tuple(tuple(token for token in ids if token != PAD) for ids in row) for row in rows)

@@ -33,8 +33,8 @@ def test_every_epoch_holds_every_row_once(lengths, batch_size, batch_tokens, bat
 def test_no_batch_of_more_than_one_row_has_more_padded_tokens_than_allowed(lengths, batch_size, batch_tokens, number):
     data = encoded(lengths)
     for rows in epoch(Batches(data, batch_size, batch_tokens, "length"), number):
-        part = data.rows(torch.tensor(rows))
-        assert len(rows) == 1 or len(rows) * max(part.source.shape[1], part.target.shape[1]) <= batch_tokens
+        padded = data.rows(torch.tensor(rows))
+        assert len(rows) == 1 or len(rows) * max(padded.source.shape[1], padded.target.shape[1]) <= batch_tokens
 
 
 def test_batches_are_as_full_as_the_bounds_allow():
@@ -44,11 +44,11 @@ def test_batches_are_as_full_as_the_bounds_allow():
 
 
 @given(LENGTHS, BATCHING, st.integers(0, 99), st.lists(st.integers(0, 60), max_size=8))
-def test_a_batch_depends_on_seed_and_step_alone(lengths, batching, seed, steps):
+def test_a_batch_depends_on_seed_and_step_only(lengths, batching, seed, steps):
     data = encoded(lengths)
-    asked = Batches(data, 4, batching=batching, seed=seed)
+    batches = Batches(data, 4, batching=batching, seed=seed)
     for step in steps:
-        assert torch.equal(asked.index(step), Batches(data, 4, batching=batching, seed=seed).index(step))
+        assert torch.equal(batches.index(step), Batches(data, 4, batching=batching, seed=seed).index(step))
 
 
 def test_batches_do_not_depend_on_the_global_generator():
@@ -72,7 +72,7 @@ def test_neighbouring_seeds_and_epochs_have_different_orders(batching):
     assert len(set(orders)) == 25
 
 
-def test_length_batches_hold_targets_of_like_length_and_come_in_any_order():
+def test_length_batches_hold_targets_of_similar_length_and_come_in_any_order():
     data = encoded([(3, i % 8) for i in range(64)])
     rows = epoch(Batches(data, 8, batching="length"))
     assert all(len({i % 8 for i in batch}) == 1 for batch in rows)

@@ -28,8 +28,8 @@ def test_a_source_ends_with_eos_and_a_target_begins_with_bos():
 @given(LENGTHS, st.data())
 def test_rows_are_cut_to_their_own_longest(lengths, data):
     index = torch.tensor(data.draw(st.lists(st.integers(0, len(lengths) - 1), min_size=1, max_size=5)))
-    part = encoded(lengths).rows(index)
-    assert part.source.shape == (len(index), max(lengths[i][0] for i in index) + 1)
-    assert part.target.shape == (len(index), max(lengths[i][1] for i in index) + 2)
-    assert [(row != PAD).sum() for row in part.source] == [lengths[i][0] + 1 for i in index]
-    assert [(row != PAD).sum() for row in part.target] == [lengths[i][1] + 2 for i in index]
+    padded = encoded(lengths).rows(index)
+    assert padded.source.shape == (len(index), max(lengths[i][0] for i in index) + 1)
+    assert padded.target.shape == (len(index), max(lengths[i][1] for i in index) + 2)
+    assert [(row != PAD).sum() for row in padded.source] == [lengths[i][0] + 1 for i in index]
+    assert [(row != PAD).sum() for row in padded.target] == [lengths[i][1] + 2 for i in index]

@@ -71,7 +71,7 @@ def test_a_task_without_validation_trains(tmp_path):
     assert module.validated == []
 
 
-def test_vocabularies_come_from_the_train_split_alone(task, monkeypatch):
+def test_vocabularies_come_from_the_train_split_only(task, monkeypatch):
     real = Reverse.examples
     odd = [Example(("q",), ("q",), {})]
     monkeypatch.setattr(Reverse, "examples", lambda self, split: real(self, split) + (split != "train") * odd)

@@ -23,7 +23,7 @@ class TableState(NamedTuple):
 
 
 class Table(Model):
-    """Logits drawn at random for every source and prefix, and the same again when asked again."""
+    """Logits drawn at random for every source and prefix, and the same for the same prefix."""
 
     def __init__(self, vocab=7, end=0.0, sharpness=1.5):
         super().__init__(ModelConfig(), vocab, vocab)
@@ -263,6 +263,6 @@ def test_a_beam_finds_the_most_probable_target_of_every_model(model, source):
     """With more hypotheses than there are targets, the best is the one that counting finds."""
     ended_at_will(model, source, length=1)
     for row in source:
-        found = beam(model, row[None], (row != PAD)[None], 2, 50)[0]
+        best = beam(model, row[None], (row != PAD)[None], 2, 50)[0]
         scores = {tuple(target): score for target, score, _ in outcomes(model, row, row != PAD, 2, 9)}
-        assert math.isclose(scores[tuple(found)], max(scores.values()), abs_tol=1e-4)
+        assert math.isclose(scores[tuple(best)], max(scores.values()), abs_tol=1e-4)

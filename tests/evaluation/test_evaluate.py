@@ -37,11 +37,11 @@ def data(tmp_path):
 
 class KnownState(NamedTuple):
     answers: Tensor  # (batch, target), after BOS
-    said: Tensor  # (batch,)
+    step: Tensor  # (batch,)
 
 
 class Known(Model):
-    """Knows every answer by heart, and can be told to end too late or to say one token wrong."""
+    """Knows every answer by heart, and may end too late or get one token wrong."""
 
     def __init__(self, data: TaskData, late: int = 0, wrong: int | None = None) -> None:
         super().__init__(Model.Config(), len(data.source_vocab), len(data.target_vocab))
@@ -61,12 +61,12 @@ class Known(Model):
         return KnownState(answers, torch.zeros(len(rows), dtype=torch.long))
 
     def decode(self, tokens, state):
-        places = state.said[:, None] + torch.arange(tokens.shape[1])
-        right = state.answers.gather(1, places)
+        positions = state.step[:, None] + torch.arange(tokens.shape[1])
+        right = state.answers.gather(1, positions)
         if self.wrong is not None:
-            right = torch.where(places == self.wrong, (right - 4 + 1) % (self.vocab - 4) + 4, right)
+            right = torch.where(positions == self.wrong, (right - 4 + 1) % (self.vocab - 4) + 4, right)
         logits = 9.0 * torch.nn.functional.one_hot(right, self.vocab).float()
-        return logits, state._replace(said=state.said + tokens.shape[1])
+        return logits, state._replace(step=state.step + tokens.shape[1])
 
 
 def evaluated(model, data, split="test", decode=None, **config):
@@ -97,7 +97,7 @@ def test_a_model_that_only_ends_too_late_is_right_at_the_oracle_length(data):
     assert all(row.prediction.startswith(row.target + " ") for row in rows)
 
 
-def test_a_model_that_says_one_token_wrong_is_never_exact_yet_mostly_right_when_forced(data):
+def test_a_model_that_gets_one_token_wrong_is_never_exact_yet_mostly_right_when_forced(data):
     summary, rows = evaluated(Known(data, wrong=2), data)
     exact, token, oracle, forced = shares(summary)
     assert (exact, oracle) == (0, 0)
@@ -119,7 +119,7 @@ WEIGHTS = {}
 
 
 def half_trained(arch, data):
-    """A model that says something of its source, often wrong."""
+    """A model whose predictions depend on the source and are often wrong."""
     torch.manual_seed(0)
     cls = models.find(arch)
     model = cls(cls.Config(**cls.small), len(data.source_vocab), len(data.target_vocab))
@@ -140,10 +140,10 @@ def half_trained(arch, data):
 def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
     model = half_trained(arch, data)
     one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, max_examples=60) for size in (1, 7, 64))
-    said = [(row.source, row.prediction, row.oracle_length) for row in one.rows]
-    assert len({prediction for _, prediction, _ in said}) > 3, "the model says something of the source"
+    outputs = [(row.source, row.prediction, row.oracle_length) for row in one.rows]
+    assert len({prediction for _, prediction, _ in outputs}) > 3, "the predictions depend on the source"
     for other in (seven, all_):
-        assert [(row.source, row.prediction, row.oracle_length) for row in other.rows] == said
+        assert [(row.source, row.prediction, row.oracle_length) for row in other.rows] == outputs
         assert shares(other.summary) == pytest.approx(shares(one.summary), abs=1e-6)
 
 
@@ -169,7 +169,7 @@ def test_slices_add_up_to_the_whole(data):
     assert summary["metrics"]["exact_match"] == pytest.approx(exact)
     forced = sum(row.teacher_forced_accuracy for row in rows) / len(rows)
     assert summary["metrics"]["teacher_forced_accuracy"] == pytest.approx(forced, abs=1e-5)
-    assert len({shares(part) for part in summary["slices"]["length"].values()}) > 1, "the test tells slices apart"
+    assert len({shares(part) for part in summary["slices"]["length"].values()}) > 1, "the slices differ"
 
 
 def test_slices_of_numbers_stand_in_the_order_of_numbers(data):

@@ -39,7 +39,7 @@ def test_attention_is_softmax_of_scaled_dot_products():
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_attention_looks_at_its_own_row_of_its_own_block_only(causal):
+def test_attention_looks_at_its_own_row_of_its_own_group_only(causal):
     attention, places = randomised(MultiHeadAttention(12, 3)), [(1, 4), (2, 3)]
     x = torch.randn(10, 12)
     got = attention(x, places, attention.project(x, places), causal=causal)

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.translation import lexicon, phenomena
-from tasks.translation.phenomena import copying, dictionary, shuffled
+from tests.tasks.phenomena_baselines import copying, dictionary, shuffled
 from tests.tasks.synthetic_pairs import stem_of
 
 
 def golds(pairs):
-    return [found.target for found in pairs]
+    return [pair.target for pair in pairs]
 
 
 def test_phenomena_are_perfect_on_the_gold_targets(train, constructed):
@@ -116,12 +116,12 @@ def test_an_unknown_form_has_no_marks_and_no_wrong_lemma(text, beginning):
 
 def test_trivial_baselines_score_near_0(test):
     def bleu(outputs):
-        gold = [" ".join(found.target) for found in test]
+        gold = [" ".join(pair.target) for pair in test]
         return sacrebleu.corpus_bleu([" ".join(words) for words in outputs], [gold], force=True).score
 
-    assert bleu([copying(found.source) for found in test]) < 2
-    assert bleu([dictionary(found.source) for found in test]) < 5
-    assert bleu([shuffled(found.target, Random(i)) for i, found in enumerate(test)]) < 15
+    assert bleu([copying(pair.source) for pair in test]) < 2
+    assert bleu([dictionary(pair.source) for pair in test]) < 5
+    assert bleu([shuffled(pair.target, Random(i)) for i, pair in enumerate(test)]) < 15
     assert bleu(golds(test)) == pytest.approx(100)
 
 

@@ -1,4 +1,4 @@
-"""Which checkpoints are written and used, and what the result says of training."""
+"""Which checkpoints are written and used, and what the result records about training."""
 
 import torch
 
@@ -37,7 +37,7 @@ def test_the_last_checkpoint_is_reported_by_default():
     assert (result.checkpoint, result.step) == ("last", 37)
 
 
-def test_what_the_record_says_of_training_is_what_was_done():
+def test_the_result_records_tokens_parameters_and_operations_of_training():
     assert tfstudy(*command()) == 0
     result = read_result(folder())
     words = overrides(word for word in command() if "=" in word)

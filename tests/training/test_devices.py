@@ -15,7 +15,7 @@ from tfstudy.runs.reader import read_result
 
 
 def shell(results: str, *more: str, arch: str = "lstm") -> Path:
-    """The folder of a run that a process of its own made, without dropout."""
+    """The folder of a run in a separate process, without dropout."""
     words = ["run", "scan", *command(arch)[2:], "--set", "model.dropout=0", "--set", "train.steps=20", *more]
     done = subprocess.run(
         [sys.executable, "-m", "tfstudy", *words, "--results", results],

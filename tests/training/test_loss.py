@@ -11,7 +11,7 @@ from tests.training.small_training import ARCHITECTURES, metrics, same, small_tr
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
-from tfstudy.data.vocabulary import BOS, PAD
+from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
@@ -100,21 +100,21 @@ def test_the_inputs_of_scheduled_sampling_are_what_greedy_decoding_predicts(arch
     assert inputs.shape == (20, length)
     assert (inputs[:, 0] == BOS).all()
     greedy_ids = greedy(model, source, source != PAD, 0, lengths=torch.full((20,), length - 1))
-    for mine, theirs in zip(inputs[:, 1:].tolist(), greedy_ids, strict=True):
-        upto = mine.index(2) if 2 in mine else len(mine)  # oracle decoding never says EOS: compare up to one
-        assert mine[:upto] == theirs[:upto]
+    for sampled, greedy_row in zip(inputs[:, 1:].tolist(), greedy_ids, strict=True):
+        end = sampled.index(EOS) if EOS in sampled else len(sampled)  # oracle-length decoding never chooses EOS
+        assert sampled[:end] == greedy_row[:end]
 
 
 def test_without_teacher_forcing_the_model_gets_its_own_predictions(monkeypatch):
-    fed = []
-    monkeypatch.setattr(training, "predicted_inputs", lambda *args: fed.append(1) or predicted_inputs(*args))
+    sampled = []
+    monkeypatch.setattr(training, "predicted_inputs", lambda *args: sampled.append(1) or predicted_inputs(*args))
     trained(teacher_forcing=0.0, micro_batches=1)
-    assert len(fed) == 4
-    fed.clear()
+    assert len(sampled) == 4
+    sampled.clear()
     trained(teacher_forcing=1.0, micro_batches=1)
-    assert not fed
+    assert not sampled
     trained(teacher_forcing=0.5, micro_batches=1, steps=20)
-    assert 3 < len(fed) < 17
+    assert 3 < len(sampled) < 17
 
 
 def test_the_validation_loss_is_that_of_all_target_tokens():
