@@ -40,7 +40,7 @@ slow: $(STAMP)
 
 engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'
-	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_clusters.py
+	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_ray_cluster.py tests/launchers/test_slurm_cluster.py
 
 bench: $(STAMP)
 	for script in $$(ls benchmarks/*/*.py); do \

@@ -103,7 +103,7 @@ def test_evaluate_extend_tries_longer_examples(capsys):
     [run] = Path("results-smoke/runs/copying-copy/lstm").iterdir()
     before = {path: path.read_bytes() for path in run.glob("*.json")}
     capsys.readouterr()
-    assert tfstudy("evaluate", run, "--extend", "--most", "12") == 0
+    assert tfstudy("evaluate", run, "--extend", "--max-length", "12") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines[:2]] == ["length   11", "length   12"]
     assert lines[-1].startswith("L90 none, L50 none")

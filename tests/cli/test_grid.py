@@ -35,6 +35,24 @@ def test_a_dry_run_lists_the_runs_and_writes_nothing(capsys):
     assert not list(Path().iterdir())
 
 
+def test_a_results_folder_that_cannot_be_written_is_one_message(capfd):
+    Path("file").write_text("")
+    assert tfstudy("grid", "--task", "copying", "--arch", "lstm", *SMALL, "--results", "file") == 2
+    out, err = capfd.readouterr()
+    assert "can't write to file/runs" in err
+    assert "Traceback" not in out + err
+
+
+def test_the_devices_of_a_run_are_at_most_those_of_the_machine(capsys):
+    assert tfstudy("run", "copying", "--arch", "lstm", *SMALL, "--devices", "9999") == 2
+    assert "--devices must be at most " in capsys.readouterr().err
+
+
+def test_a_study_of_trials_is_a_folder_within_the_results(capsys):
+    assert tfstudy("tune", "copying", "--arch", "lstm", "--trials", "1", "--study", "../x") == 2
+    assert "'../x'" in capsys.readouterr().err
+
+
 def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
     words = ["grid", "--task", "copying", "--arch", "lstm", "--seed", "0,2", *SMALL, "--study", "mine"]
     assert tfstudy(*words) == 0

@@ -1,4 +1,4 @@
-"""The Ray executor on a simulated cluster; `test_clusters.py` starts a real one."""
+"""The Ray executor on a simulated cluster; `test_ray_cluster.py` starts a real one."""
 
 from types import SimpleNamespace
 
@@ -58,8 +58,8 @@ def test_no_gpu_is_used_if_the_accelerator_is_the_cpu():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (settings(devices=4), "--devices 4: no node of the Ray cluster .* GPUs; .* 2"),
-        (settings(devices=9, accelerator="cpu"), "--devices 9: no node .* CPUs; .* 8"),
+        (settings(devices=4), "--devices 4: a node of the Ray cluster has at most 2 GPUs"),
+        (settings(devices=9, accelerator="cpu"), "--devices 9: .* at most 8 CPUs"),
     ],
 )
 def test_resources_that_no_node_has_are_refused_at_once(asked, message):

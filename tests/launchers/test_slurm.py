@@ -1,4 +1,4 @@
-"""The Slurm executor on a simulated queue; `test_clusters.py` starts a real one."""
+"""The Slurm executor on a simulated queue; `test_slurm_cluster.py` starts a real one."""
 
 import os
 from contextlib import contextmanager

@@ -81,6 +81,13 @@ def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
         find_run(tmp_path / "nowhere", "abc")
 
 
+@pytest.mark.parametrize("text", ["", "/"])
+def test_an_empty_name_is_no_run(text, tmp_path):
+    started(tmp_path / "one/scan-length/lstm/s0-abc12345")
+    with pytest.raises(UserError, match=f"no run '{text}'"):
+        find_run(tmp_path, text)
+
+
 def test_archived_runs_are_not_listed(tmp_path):
     run = started(tmp_path / "study/scan-simple/lstm/s0-abc12345")
     archived = archive(run)

@@ -23,25 +23,17 @@ def check(
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing.
     """
     from tasks.errors import UserError
-    from tfstudy.analysis import regression
-    from tfstudy.analysis.collection import read_study
-    from tfstudy.analysis.conditions import conditions
-    from tfstudy.report import regression as report
+    from tfstudy.report.regression import check_study
     from tfstudy.runs.files import write_atomically
 
-    baseline = regression.read_baseline(against)
-    found = read_study(study_folder(results, study))
-    known = conditions(found.runs, baseline[0].tag)  # a table has one tag for all conditions
-    outcomes = regression.compare_with_baseline(baseline, known, tolerance)
-    text = "\n".join([report.markdown(outcomes, tolerance), *(f"- {line}" for line in found.left_out_notes())])
-    failing = (regression.WORSE,) if partial else (regression.WORSE, regression.MISSING)
-    print(text)
+    outcome = check_study(study_folder(results, study), against, tolerance, partial)
+    print(outcome.markdown)
     try:
         if junit:
-            write_atomically(junit, report.junit(outcomes, tolerance, failing))
+            write_atomically(junit, outcome.junit)
         if summary:
             with summary.open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+                file.write(outcome.markdown + "\n")
     except OSError as error:  # exit code 1 would mean that a metric dropped
         raise UserError(f"can't write {file_error(error)}") from None
-    raise typer.Exit(any(outcome.state in failing for outcome in outcomes))
+    raise typer.Exit(int(outcome.failed))

@@ -21,16 +21,9 @@ def claims(
 
     Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
     """
-    from tasks.errors import one_of
-    from tfstudy.analysis import claims, condition_selection, statements
-    from tfstudy.analysis.collection import read_study
-    from tfstudy.report.claims import FORMATS
+    from tfstudy.report.claims import claims_text
 
-    write = FORMATS[one_of("format", format_, FORMATS)]
-    chosen = statements.select_claims(statements.read_claims(), ids or [])
-    study = read_study(results)
-    known = condition_selection.candidate_conditions(chosen, study.runs)
-    print(write([claims.judge_claim(claim, known) for claim in chosen], study.left_out_notes()), end="")
+    print(claims_text(results, ids or [], format_), end="")
 
 
 @app.command()
@@ -46,28 +39,18 @@ def reproduce(
 
     Each result agrees, differs, is underpowered or was not run.
     """
-    from tasks.errors import UserError, one_of
-    from tfstudy.analysis import reproduction
-    from tfstudy.analysis.collection import read_study
-    from tfstudy.analysis.conditions import conditions
-    from tfstudy.report.reproduction import FORMATS
+    from tasks.errors import UserError
+    from tfstudy.report import reproduction
 
     if not paper:
-        for name, figures in sorted(reproduction.papers().items()):
-            print(f"{name:18}{len(figures):3} results  {figures[0]['paper']}")
+        print("\n".join(reproduction.paper_lines()))
         return
-    write = FORMATS[one_of("format", format_, FORMATS)]
-    reproduction.paper(paper)  # checks the name
+    reproduction.check_request(paper, format_)
     if tier and not run:
         raise UserError("--tier needs --run")
     if run:
-        from tfstudy.grids.spec import grid_names, load_grid
-        from tfstudy.launchers import ExecutorSettings
-        from tfstudy.report.grid_console import run_grid
+        from tfstudy.report.grid_console import run_paper_grid
 
-        spec = load_grid(one_of("grid", paper, grid_names(), "--run needs a grid with the name of the paper"), tier)
-        if code := run_grid(spec, results / paper, ExecutorSettings()):
+        if code := run_paper_grid(paper, tier, results):
             raise typer.Exit(code)
-    study = read_study(results)
-    found = reproduction.compare_paper(paper, conditions(study.runs), within)
-    print(write(found, within, reproduction.command(paper), study.left_out_notes()), end="")
+    print(reproduction.reproduction_text(results, paper, within, format_), end="")

@@ -87,8 +87,8 @@ def config_of(
     from tfstudy.config.trees import merge
     from tfstudy.experiment.api import compose_config
 
-    given = merge(read_yaml(file) if file else {}, overrides(assignments or []))
-    return compose_config(task, arch, preset, given, split, seed, smoke)
+    settings = merge(read_yaml(file) if file else {}, overrides(assignments or []))
+    return compose_config(task, arch, preset, settings, split, seed, smoke)
 
 
 def study_name(study: str) -> str:
@@ -101,14 +101,14 @@ def study_name(study: str) -> str:
 
 
 def results_of(results: Path, smoke: bool) -> Path:
-    """Return the folder of all results; smoke runs have one of their own beside it."""
+    """Return the folder of all results, or of all smoke runs, which is next to it."""
     from tfstudy.runs.find import results_folder
 
     return results_folder(results, "smoke") if smoke else results
 
 
 def study_folder(results: Path, study: str) -> Path:
-    """Return the folder of a study, without a name that of all results; `UserError` for an unknown study."""
+    """Return the folder of a study, or of all results without a name; `UserError` for an unknown study."""
     from tfstudy.runs.find import find_study
 
     return find_study(results, study) if study else results

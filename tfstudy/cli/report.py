@@ -27,8 +27,8 @@ def report(
     from tfstudy.report.html_page import check_folder, publish
 
     check_folder(out)
-    found = read_finished_runs(study_folder(results, study))
-    path, page = publish(found, out, study_claims(found), metric, baseline)
+    runs = read_finished_runs(study_folder(results, study))
+    path, page = publish(runs, out, study_claims(runs), metric, baseline)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
     for line in page.left_out:
         print(line)

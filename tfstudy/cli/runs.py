@@ -47,7 +47,7 @@ def run(
 ) -> None:
     """Train and evaluate one model.
 
-    The same command resumes an interrupted run; a finished run is not run again.
+    The same command resumes an interrupted run; a finished run is not rerun.
     """
     from tfstudy.experiment.options import RunOptions, process_rank
     from tfstudy.training.logger_choice import parse_loggers
@@ -122,8 +122,8 @@ def predict(
 def evaluate(
     run: Run,
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
-    extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new, longer and longer examples.")] = False,
-    most: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
+    extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
+    max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run again.
@@ -141,6 +141,6 @@ def evaluate(
     from tfstudy.report.run_summary import length_lines, show
 
     if extend:
-        print("\n".join(length_lines(load(path).evaluate_longer(most))))
+        print("\n".join(length_lines(load(path).evaluate_longer(max_length))))
     else:
         show(load(path).evaluate(test_set or []))

@@ -45,25 +45,13 @@ def logs(
 ) -> None:
     """Print the end of the log of a run."""
     from tfstudy.runs.find import find_run
-    from tfstudy.runs.progress import failure_reason
-    from tfstudy.runs.reader import has_result
-    from tfstudy.runs.train_log import follow as follow_log
-    from tfstudy.runs.train_log import last_lines
+    from tfstudy.runs.train_log import log_text
 
-    path = find_run(results, run)
-    log = path / "train.log"
-    if not log.exists():
-        print(f"{path} has no log")
-    size = log.stat().st_size if log.exists() else 0
-    for line in last_lines(path, lines):
-        print(line)
     try:
-        for text in follow_log(path, size) if follow else ():
+        for text in log_text(find_run(results, run), lines, follow):
             print(text, end="", flush=True)
     except KeyboardInterrupt:
         return
-    if not has_result(path) and (reason := failure_reason(path)):
-        print(f"failed: {reason}")
 
 
 @app.command()

@@ -15,6 +15,7 @@ from tfstudy.cli.options import (
     TaskName,
     announce,
     app,
+    study_name,
 )
 
 Settings = Annotated[
@@ -54,7 +55,8 @@ def tune(
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import results_folder
 
-    archs = list(dict.fromkeys(part.strip() for part in arch.split(",") if part.strip()))
+    archs = list(dict.fromkeys(name.strip() for name in arch.split(",") if name.strip()))
+    study = study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True)
     announce(f"{task}: preparing the search ...")
     from tfstudy.report.tuning_trials import tune_architectures

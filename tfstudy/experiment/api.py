@@ -32,7 +32,7 @@ def run(
 ) -> "Outcome":
     """Train and evaluate one model as `tfstudy run` does; return its folder and result.
 
-    `settings` are values of the config, such as `**{"train.steps": 500}`. A finished run is not run again.
+    `settings` are values of the config, such as `**{"train.steps": 500}`. A finished run is not rerun.
     """
     config = compose_config(task, arch, preset, unflatten(settings), split, seed, smoke)
     from tfstudy.experiment.run import run as run_config

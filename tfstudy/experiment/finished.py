@@ -48,8 +48,8 @@ class FinishedRun:
         if limit is not None and len(tokens) >= limit:
             raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
         ids = data.encode([Example(tuple(tokens), (), {})]).source
-        most = evaluate.generation_limit(task, config.decode)
-        generated = evaluate.generate(self.model, ids, ids != PAD, most, config.decode)
+        max_length = evaluate.generation_limit(task, config.decode)
+        generated = evaluate.generate(self.model, ids, ids != PAD, max_length, config.decode)
         return str(task.text(data.target_vocab.decode(generated[0])))
 
     def predictions(self, split: str = "test") -> list[Prediction]:
@@ -59,30 +59,31 @@ class FinishedRun:
 
     def evaluate(self, splits: Sequence[str] = ()) -> Result:
         """The result with these splits (default: all) decoded and scored again. Reading a test set is counted."""
-        names = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
-        chosen = [one_of("test set", name, names) for name in splits] or names
+        all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
+        names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            scores = score_splits(self.prepared, folder, device_of(DEFAULTS), chosen, "evaluate")
+            scores = score_splits(self.prepared, folder, device_of(DEFAULTS), names, "evaluate")
         return msgspec.structs.replace(self.result, splits=scores)
 
     def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
-        """Evaluate on new examples that are longer and longer; keep exact match by length in `extended.json`.
+        """Evaluate on new examples of increasing length; return exact match by length and save it in `extended.json`.
 
-        The first length is one more than the longest in training, each next one 5 % more, up to `longest`. It ends
-        after three lengths without a correct prediction, or where the model or the decoding is limited.
+        The first length is one more than the longest in training, and each further one is 5 % longer, up to `longest`.
+        This ends after three lengths without a correct prediction, or at the limit of the model or of decoding.
         """
         if self.result.tuning:
             raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
-        longer = []
+        splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
+        failures = 0
         for scores in self._scores_by_length(longest, report):
-            longer.append(scores)
-            if len(longer) >= MAX_FAILURES and not any(s.metrics["exact_match"] for s in longer[-MAX_FAILURES:]):
+            splits.append(scores)
+            failures = 0 if scores.metrics["exact_match"] else failures + 1
+            if failures == MAX_FAILURES:
                 break
-        tested = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
-        found = accuracy_by_length([*tested, *longer])
+        lengths = accuracy_by_length(splits)
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            folder.write_extended(found)
-        return found
+            folder.write_extended(lengths)
+        return lengths
 
     def _scores_by_length(self, longest: int, report: Callable[[str], None]) -> Iterator[SplitScores]:
         task, data, config = self.prepared.task, self.prepared.data, self.prepared.config
@@ -98,8 +99,8 @@ class FinishedRun:
                 report(f"length {length} {obstacle}")
                 return
             device = device_of(DEFAULTS)
-            found = evaluate.evaluate_examples(self.model, data, examples, config.decode, config.eval, device)
-            scores = SplitScores.create("test", found.summary)
+            evaluation = evaluate.evaluate_examples(self.model, data, examples, config.decode, config.eval, device)
+            scores = SplitScores.create("test", evaluation.summary)
             report(f"length {length:4}: {100 * scores.metrics['exact_match']:5.1f} % of {scores.n}")
             yield scores
             length += max(1, length // 20)

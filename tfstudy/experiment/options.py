@@ -35,13 +35,12 @@ def device_of(options: RunOptions) -> "torch.device":
     import torch
 
     one_of("accelerator", options.accelerator, ACCELERATORS)
-    count = torch.cuda.device_count()
+    count = torch.cuda.device_count() if options.accelerator != "cpu" else 0
     if options.accelerator == "cuda" and not count:
         raise UserError("--accelerator cuda: torch finds no CUDA device on this machine")
-    device = torch.device("cuda" if options.accelerator != "cpu" and count else "cpu")
-    if device.type == "cuda" and options.devices > count:
-        raise UserError(f"--devices must be at most {count} on this machine, but is {options.devices}")
-    return device
+    if options.devices > (available := count or os.cpu_count() or 1):  # on a CPU, a device is a process
+        raise UserError(f"--devices must be at most {available} on this machine, but is {options.devices}")
+    return torch.device("cuda" if count else "cpu")
 
 
 def device_name(device: "torch.device") -> str:

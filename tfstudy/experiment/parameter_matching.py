@@ -29,9 +29,9 @@ def width_divisors(config: RunConfig, divisor: int = 1) -> dict[str, int]:
 
 
 def match_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> Tree:
-    """Return widths, in about their present ratios, with which the model has `wanted` parameters within 5 %.
+    """Return widths that give the model `wanted` parameters within 5 %, close to their current ratios.
 
-    `UserError` if there are none.
+    `UserError` if no widths do.
     """
     widths, count = nearest_sizes(config, vocabularies, wanted)
     if abs(count - wanted) > TOLERANCE * wanted:
@@ -40,7 +40,7 @@ def match_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> T
 
 
 def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> tuple[Tree, int]:
-    """Return the widths that come nearest to `wanted` parameters, and the number of parameters that they give."""
+    """Return the widths that give the number of parameters nearest to `wanted`, and that number."""
     plain = config.model.model_copy(update={"dropout": 0.0})  # the same cached result for any dropout
     divisors = tuple(width_divisors(config).items())
     widths, count = _nearest(config.arch, plain.model_dump_json(), divisors, vocabularies, wanted)
@@ -90,7 +90,7 @@ def _nearest(
     def scaled(keys: Sequence[str], factor: float) -> Tree:
         return widths | {k: max(1, round(factor * model[k] / divisor_of[k])) * divisor_of[k] for k in keys}
 
-    counts: dict[tuple[int, ...], int] = {}  # bisection comes to the same widths again and again
+    counts: dict[tuple[int, ...], int] = {}  # bisection tries the same widths many times
 
     def count(candidate: Tree) -> int:
         key = tuple(candidate[k] for k in divisor_of if k in candidate)

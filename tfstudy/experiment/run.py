@@ -75,19 +75,19 @@ def run(
 
 
 def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device) -> Progress:
-    """Record that this process works on the run; return the progress to update from now on."""
+    """Record that this process works on the run; return its progress, from which all later reports are derived."""
     folder.add_environment(environment(prepared.identity, device_name(device), torch.get_num_threads()))
     for name, content in prepared.task.files().items():
         folder.write_task_file(name, content)
-    before = folder.progress
+    previous = folder.progress
     progress = Progress(
         steps=prepared.config.train.steps,
-        step=before.step if before else 0,
-        attempt=before.attempt + 1 if before else 1,
+        step=previous.step if previous else 0,
+        attempt=previous.attempt + 1 if previous else 1,
         preset=options.preset,
         tuning=options.tuning,
         arguments=sys.argv[1:],
-        started=before.started if before else utc_now(),
+        started=previous.started if previous else utc_now(),
         updated=time.time(),
     )
     folder.write_progress(progress)

@@ -33,19 +33,19 @@ def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
 
 
 def score(prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str]) -> Scored:
-    """Evaluate held-out splits and keep their predictions."""
-    began = time.monotonic()
+    """Evaluate held-out splits, write their predictions, and return what was measured."""
+    start = time.monotonic()
     splits = score_splits(prepared, folder, device, names, "run")
     tested = [splits[name] for name in prepared.task.by_length() if name in splits]
-    return Scored(splits, accuracy_by_length(tested), time.monotonic() - began)
+    return Scored(splits, accuracy_by_length(tested), time.monotonic() - start)
 
 
 def score_splits(
     prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str], reason: str
 ) -> dict[str, SplitScores]:
-    """Evaluate held-out splits and count each time that a test set is read; `reason` is `run` or `evaluate`.
+    """Return the scores of held-out splits; each test set that is read is counted, with the reason `run` or `evaluate`.
 
-    Only a run writes predictions.
+    Predictions are only written for `run`.
     """
     config, scores = prepared.config, {}
     for name in names:

@@ -24,11 +24,11 @@ Report = Callable[[str], None]  # prints a line
 
 
 class Trained(NamedTuple):
-    """How training ended; if it finished, the model has the chosen weights."""
+    """How training ended; if it finished, the model has the weights to evaluate."""
 
     status: str = "finished"  # or diverged
     reason: str = ""  # why it diverged
-    step: int = 0  # of the chosen weights
+    step: int = 0  # of the weights to evaluate
     tokens: float = 0.0  # target tokens trained on
     seconds: float = 0.0
 
@@ -43,7 +43,7 @@ def training_data(prepared: Prepared) -> TaskData:
 def train(
     prepared: Prepared, folder: RunFolder, options: RunOptions, rank: int, progress: Progress, report: Report = print
 ) -> Trained:
-    """Train from the last checkpoint, if there is one, to the end; load the chosen weights into the model."""
+    """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / "last.ckpt"
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = load_checkpoint(last, folder.run) if last.exists() else None
@@ -78,7 +78,7 @@ def train(
     except DivergenceError as error:
         folder.log(str(error))
         return Trained("diverged", str(error))
-    work = load_checkpoint(last, folder.run)["callbacks"][ProgressBar.state_key]
+    totals = load_checkpoint(last, folder.run)["callbacks"][ProgressBar.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
-    return Trained(step=weights["global_step"], tokens=work["tokens"], seconds=work["seconds"])
+    return Trained(step=weights["global_step"], tokens=totals["tokens"], seconds=totals["seconds"])

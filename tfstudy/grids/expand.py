@@ -54,7 +54,7 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
 
 
 def matches(point: Point, selector: Point) -> bool:
-    """Whether a run is selected by a `when` or `exclude`: `{data.split: length}`, `{arch: [lstm, cnn]}`."""
+    """Whether a `when` or `exclude` selects a run, such as `{data.split: length}` or `{arch: [lstm, cnn]}`."""
     tree = unflatten(point)
 
     def value_at(key: str) -> Any:
@@ -71,31 +71,31 @@ def matches(point: Point, selector: Point) -> bool:
 
 def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
     """`UserError` for a key of `exclude` or `when` that no run has."""
-    known = dict.fromkeys(["seed", *(key for point in points for key in point)])
-    for part in [*(grid.get("exclude") or []), *(part.get("when") or {} for part in grid.get("per") or [])]:
-        for key in flatten(part):
-            one_of("key", key, known, "exclude and when")
+    keys = dict.fromkeys(["seed", *(key for point in points for key in point)])
+    for selector in [*(grid.get("exclude") or []), *(part.get("when") or {} for part in grid.get("per") or [])]:
+        for key in flatten(selector):
+            one_of("key", key, keys, "exclude and when")
 
 
 def _points(grid: Tree) -> Iterator[Point]:
     """Every combination of settings: base < the base of `per` < axes < the axes of `per`."""
     base = flatten(grid.get("base") or {})
-    for chosen in _product(grid.get("axes") or {}):
+    for combination in _product(grid.get("axes") or {}):
         settings: Tree = {}
-        choices = [chosen]
+        combinations = [combination]
         for part in grid.get("per") or []:
-            if matches(base | chosen, part.get("when") or {}):
+            if matches(base | combination, part.get("when") or {}):
                 settings |= flatten(part.get("base") or {})
-                own_axes = list(_product(part.get("axes") or {}))
-                choices = [choice | own for choice in choices for own in own_axes]
-        yield from (base | settings | choice for choice in choices)
+                own = list(_product(part.get("axes") or {}))
+                combinations = [shared | values for shared in combinations for values in own]
+        yield from (base | settings | values for values in combinations)
 
 
 def _product(axes: Mapping[str, Any]) -> Iterator[Tree]:
     values = [axis_values(key, axis) for key, axis in axes.items()]
     check_size(math.prod(map(len, values)))
-    for chosen in itertools.product(*values):
-        yield {k: v for key, value in zip(axes, chosen, strict=True) for k, v in flatten({key: value}).items()}
+    for combination in itertools.product(*values):
+        yield {k: v for key, value in zip(axes, combination, strict=True) for k, v in flatten({key: value}).items()}
 
 
 def _run(point: Point, smoke: bool) -> GridRun:

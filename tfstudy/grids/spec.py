@@ -53,10 +53,10 @@ def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] =
 
     `axes` maps a key to its values, separated by commas; `set_` holds `KEY=VALUE,...`. Both replace the grid's axes.
     """
-    given = {key: [word.strip() for word in text.split(",")] for key, text in axes.items() if text is not None}
-    given |= parse_axes(set_)
-    seeds = given.pop("seed", None)
-    return with_axes(with_tier(read_grid(name) if name else {}, tier), given, seeds)
+    lists = {key: [word.strip() for word in text.split(",")] for key, text in axes.items() if text is not None}
+    lists |= parse_axes(set_)
+    seeds = lists.pop("seed", None)
+    return with_axes(with_tier(read_grid(name) if name else {}, tier), lists, seeds)
 
 
 def validated(grid: Tree) -> Tree:
@@ -97,12 +97,13 @@ def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
 def parse_seeds(seeds: Any) -> list[int]:
     """Return the seeds of `3`, `0-4`, `0,2,5-7` or a list of these, each once."""
     parts = seeds if isinstance(seeds, list) else str(seeds).split(",")
-    found = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", str(part)) for part in parts]
-    ranges = [(int(match[1]), int(match[2] or match[1])) for match in found if match]
+    matched = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", str(part)) for part in parts]
+    ranges = [(int(match[1]), int(match[2] or match[1])) for match in matched if match]
     check_size(sum(max(0, last - first) for first, last in ranges))
     numbers = dict.fromkeys(seed for first, last in ranges for seed in range(first, last + 1))
-    if not all(found) or not numbers:
-        raise UserError(f"seeds must be such as 0-4 or 0,1,5, but are '{seeds}'")
+    if not all(matched) or not numbers:
+        listed = ",".join(map(str, parts))
+        raise UserError(f"seeds must be numbers and ranges such as 0-4 or 0,1,5, but are '{listed}'")
     return list(numbers)
 
 
@@ -161,10 +162,10 @@ def _problems(grid: Tree) -> Iterator[str]:
             continue
         for part in parts:
             yield from _not_mapping(key, part)
-    for part in (part for part in _list(grid.get("per")) if isinstance(part, dict)):
-        yield from _unknown(part, PER_KEYS, "per")
-        for key in part:
-            yield from _not_mapping(str(key), part[key] or {})
+            if key == "per" and isinstance(part, dict):
+                yield from _unknown(part, PER_KEYS, "per")
+                for name, value in part.items():
+                    yield from _not_mapping(str(name), value or {})
     tiers = grid.get("tiers")
     for name, part in (tiers if isinstance(tiers, dict) else {}).items():
         yield from _not_mapping(f"tiers.{name}", part or {})
@@ -180,7 +181,3 @@ def _unknown(section: Tree, allowed: Sequence[str], where: str) -> Iterator[str]
 
 def _not_mapping(name: str, value: Any) -> Iterable[str]:
     return [] if isinstance(value, dict) else [f"'{name}' must be keys with values, but is '{value}'"]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -65,8 +65,8 @@ def gpus() -> list[Gpu]:
 class Limit:
     """The number of runs in parallel on one device, raised by one as long as another run fits and raises throughput.
 
-    Throughput is measured in runs per second, over whatever runs are active, so a change of the mix between two
-    measurements is noise: the search goes up one by one and ends where a step gains less than 5 %.
+    Throughput is measured in runs per second over the active runs, which may differ between two measurements. So the
+    search goes up one by one and ends where a step gains less than 5 %.
     """
 
     def __init__(self, total: float, idle: float = 0.0) -> None:
@@ -76,7 +76,7 @@ class Limit:
         self._final = False
 
     def measure(self, running: int, used: float, throughput: float) -> None:
-        """Take in a measurement with `running` runs: memory in MiB, throughput in runs per second."""
+        """Update the limit by a measurement with `running` runs: memory in MiB, throughput in runs per second."""
         if not running:
             return
         self._per_run = max(self._per_run, (used - self._idle) / running)
@@ -121,19 +121,19 @@ class Sharing:
         self._measured = time.monotonic()
         for gpu in gpus():
             rates = [self._rate(path, steps) for path, steps in running.get(gpu.number, {}).items()]
-            known = [rate for rate in rates if rate is not None]
-            if gpu.number in self._limits and gpu.used is not None and len(known) == len(rates):
-                self._limits[gpu.number].measure(len(rates), gpu.used, sum(known))
+            measured = [rate for rate in rates if rate is not None]
+            if gpu.number in self._limits and gpu.used is not None and len(measured) == len(rates):
+                self._limits[gpu.number].measure(len(rates), gpu.used, sum(measured))
 
     def _rate(self, path: Path, steps: int) -> float | None:
         """The share of a run's steps trained per second between its reports; None if it was not yet training then."""
         report = read_progress(path)
-        before, now = self._progress.get(path), (report.updated, report.step / steps) if report else (0.0, 0.0)
-        self._progress[path] = now
-        if before is None or not before[1]:
+        last_time, last_share = self._progress.get(path, (0.0, 0.0))
+        time_, share = (report.updated, report.step / steps) if report else (0.0, 0.0)
+        self._progress[path] = time_, share
+        if not last_share:
             return None
-        seconds = now[0] - before[0]
-        return (now[1] - before[1]) / seconds if seconds > 0 else 0.0
+        return (share - last_share) / (time_ - last_time) if time_ > last_time else 0.0
 
 
 class MultiProcessService:

@@ -43,12 +43,12 @@ class Job(NamedTuple):
         return (Path(self.path) / "result.json").exists()
 
     def to_json(self) -> str:
-        """Return the job as text, for a command line."""
+        """Return the job as JSON, for a command line."""
         return json.dumps({**self._asdict(), "options": self.options._asdict()})
 
     @classmethod
     def from_json(cls, text: str) -> "Job":
-        """Return the job of a text; the inverse of `to_json`."""
+        """Return the job that `to_json` wrote."""
         fields = json.loads(text)
         options = fields["options"]
         return cls(**{**fields, "options": RunOptions(**{**options, "loggers": tuple(options["loggers"])})})
@@ -59,14 +59,17 @@ def perform(job: Job) -> int:
     from tfstudy.runs.files import BusyError, is_locked
 
     path = Path(job.path)
-    if not process_rank():
-        if is_locked(path):
-            return BUSY
-        _redirect_output(path)
     try:
+        if not process_rank():
+            if is_locked(path):
+                return BUSY
+            _redirect_output(path)
         return _run(job)
     except BusyError:
         return BUSY
+    except OSError as error:  # such as a folder that can't be written
+        _log(f"error: {error}")
+        return exit_code(error)
 
 
 def kill_with(wait_for_end: Callable[[], object]) -> None:

@@ -1,6 +1,6 @@
 """The jobs of a grid on an executor: which are finished, which run, and how long they will take."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tfstudy.config.trees import Tree
 from tfstudy.experiment.code_versions import outdated_runs
 from tfstudy.grids.expand import expand
-from tfstudy.grids.plan import PlannedRun, plan
+from tfstudy.grids.plan import plan
 from tfstudy.launchers import Executor, ExecutorSettings, executor
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import estimates, jobs_of, longest_first, shard_of
@@ -36,13 +36,13 @@ class Batch(NamedTuple):
 
 @contextmanager
 def running(launcher: str, settings: ExecutorSettings) -> Iterator[Executor]:
-    """Give an executor, which is stopped at the end of the block, also after SIGTERM."""
-    chosen = executor(launcher, settings)
+    """Yield an executor, which is stopped at the end of the block, also after SIGTERM."""
+    started = executor(launcher, settings)
     with exit_on_sigterm():
         try:
-            yield chosen
+            yield started
         finally:
-            chosen.stop()
+            started.stop()
 
 
 @contextmanager
@@ -54,15 +54,9 @@ def grid_batch(
     smoke: bool = False,
     shard: str = "",
 ) -> Iterator[Batch]:
-    """Give the jobs of a grid, or of one of its shards, whose runs are in the folder `study`."""
-    with running(launcher, settings) as chosen:
+    """Yield the jobs of a grid, or of one of its shards, whose runs are in the folder `study`."""
+    with running(launcher, settings) as started:
         planned = plan(expand(grid, smoke), study.parent, study.name)
-        jobs = shard_of(jobs_of(planned, settings.options, chosen.threads), shard)
+        jobs = shard_of(jobs_of(planned, settings.options, started.threads), shard)
         outdated = outdated_runs((run.path, run.identity) for run in planned)
-        yield Batch(chosen, jobs, estimates(jobs), outdated)
-
-
-def batch_of(runs: Sequence[PlannedRun], chosen: Executor, settings: ExecutorSettings) -> Batch:
-    """Return the jobs of planned runs on an executor."""
-    jobs = jobs_of(runs, settings.options, chosen.threads)
-    return Batch(chosen, jobs, estimates(jobs))
+        yield Batch(started, jobs, estimates(jobs), outdated)

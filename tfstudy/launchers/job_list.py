@@ -1,4 +1,4 @@
-"""From the planned runs of a grid to its jobs, the longest first."""
+"""The jobs of a grid: their shards, runs copied from other studies, estimated times and order."""
 
 import contextlib
 import hashlib
@@ -40,10 +40,10 @@ def shard_of(jobs: Sequence[Job], shard: str) -> list[Job]:
 
 
 def copy_finished(jobs: Sequence[Job]) -> list[Job]:
-    """Copy the runs that another study of the same results has finished; return their jobs.
+    """Copy runs that another study in the same results folder has finished; return their jobs.
 
-    The name of a run contains its identity, so the run of the same name in another study is the same run. Checkpoints
-    are linked instead of copied.
+    The name of a run contains its hash, so the run of the same name in another study is the same run. Checkpoints are
+    linked instead of copied.
     """
     return [job for job in jobs if _copy_run(job)]
 
@@ -52,14 +52,14 @@ def _copy_run(job: Job) -> bool:
     path = Path(job.path)
     if path.exists():  # started in this study
         return False
-    found = sorted(job.study.parent.glob(f"*/{job.name}/result.json"))
-    if not found or is_locked(found[0].parent):
+    source = next((result.parent for result in sorted(job.study.parent.glob(f"*/{job.name}/result.json"))), None)
+    if not source or is_locked(source):
         return False
     copy = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        shutil.copytree(found[0].parent, copy, copy_function=_copy_file, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(source, copy, copy_function=_copy_file, ignore=shutil.ignore_patterns(".*"))
         with (copy / "train.log").open("a") as log:
-            log.write(f"copied from {found[0].parent}\n")
+            log.write(f"copied from {source}\n")
         copy.rename(path)
     except OSError:  # another process of the grid was faster, or the disk is full, which the run will report
         shutil.rmtree(copy, ignore_errors=True)
@@ -77,14 +77,20 @@ def _copy_file(source: str, target: str) -> None:
 def save_plan(jobs: Sequence[Job]) -> None:
     """Write the planned runs into the study's folder, so that `tfstudy status` shows those that have not started.
 
-    A plan of the same configs is replaced: after a change of code its runs have other names.
+    A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
+    can't be written.
     """
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
     presets = {job.name: job.options.preset for job in jobs}
-    with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
-        write_atomically(jobs[0].study / PLANS / f"{digest}.json", json.dumps({"runs": presets}, indent=0).encode())
+    plans = jobs[0].study / PLANS
+    try:
+        plans.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
+            write_atomically(plans / f"{digest}.json", json.dumps({"runs": presets}, indent=0).encode())
+    except OSError as error:
+        raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 
 
 def estimates(jobs: Sequence[Job]) -> dict[str, float]:
@@ -99,20 +105,20 @@ def estimates(jobs: Sequence[Job]) -> dict[str, float]:
         for pattern in (experiment, f"{job.config['task']}-*"):
             if (pattern, arch) not in costs:
                 costs[pattern, arch] = _costs(job.study.parent, pattern, arch)
-            if known := costs[pattern, arch]:
-                per_step, rest = (median(values) for values in zip(*known, strict=True))
-                seconds[job.path] = per_step * job.config["train"]["steps"] + rest
+            if sample := costs[pattern, arch]:
+                per_step, evaluation = (median(values) for values in zip(*sample, strict=True))
+                seconds[job.path] = per_step * job.config["train"]["steps"] + evaluation
                 break
     return seconds
 
 
 def longest_first(jobs: Sequence[Job], seconds: dict[str, float]) -> list[Job]:
-    """Return the jobs by estimated time, longest first, so that none starts late; those without an estimate lead."""
+    """Return the jobs by estimated time, longest first; jobs without an estimate come before all others."""
     return sorted(jobs, key=lambda job: -seconds.get(job.path, float("inf")))
 
 
 def _costs(root: Path, experiment: str, arch: str) -> list[tuple[float, float]]:
-    """Seconds per training step and seconds of evaluation of some finished runs."""
+    """Seconds per training step and seconds of evaluation, for up to `SAMPLE` finished runs."""
     costs: list[tuple[float, float]] = []
     for path in root.glob(f"*/{experiment}/{arch}/s*/result.json"):
         try:

@@ -15,7 +15,7 @@ __all__ = ["lightning", "run", "torch"]
 
 for find, names in ((tasks.find, tasks.names()), (models.find, models.names())):
     for name in names:
-        with contextlib.suppress(Exception):  # the runs that need a broken file report it; others do not need it
+        with contextlib.suppress(Exception):  # a broken file is reported by the runs that need it
             find(name)
 code_digests()
 commit()

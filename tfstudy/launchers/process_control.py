@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 @contextlib.contextmanager
 def with_environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set these environment variables for the processes started within the block."""
-    before = dict(os.environ)
+    previous = dict(os.environ)
     os.environ.update(variables)
     try:
         yield
     finally:
-        for name in variables.keys() - before.keys():
+        for name in variables.keys() - previous.keys():
             del os.environ[name]
-        os.environ.update(before)
+        os.environ.update(previous)
 
 
 @contextlib.contextmanager
@@ -28,11 +28,11 @@ def uninterrupted() -> Iterator[None]:
         yield
         return
     received: list[int] = []
-    before = {n: signal.signal(n, lambda number, _: received.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {n: signal.signal(n, lambda number, _: received.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler or signal.SIG_DFL)
         if received:
             signal.raise_signal(received[0])
@@ -41,11 +41,11 @@ def uninterrupted() -> Iterator[None]:
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
     """Turn SIGTERM into SystemExit within the block, so that `finally` clauses run."""
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
 
 
 def kill_group(pid: int, number: int) -> None:

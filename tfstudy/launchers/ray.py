@@ -20,7 +20,7 @@ from tfstudy.launchers.local import GRACE_SECONDS, runs_per_device
 from tfstudy.launchers.subprocess_job import execute
 
 MAX_LOSSES = 10  # how often a job is restarted because its node was lost, before it counts as failed
-POLL_SECONDS = 2.0  # between two looks at the nodes
+POLL_SECONDS = 2.0  # between two queries of the nodes
 CONNECT_TIMEOUT = 10.0  # seconds
 OBJECT_STORE = 100_000_000  # bytes of shared memory for Ray: jobs and results are small
 
@@ -69,9 +69,9 @@ def allocate(nodes: Sequence[Resources], settings: ExecutorSettings) -> Allocati
     cuda = accelerator == "cuda" or (accelerator == "auto" and any(node.gpus for node in nodes))
     suitable = [node for node in nodes if (node.gpus if cuda else node.cpus) >= devices and node.cpus >= 1]
     if not suitable:
-        most = int(max((node.gpus if cuda else node.cpus for node in nodes), default=0))
+        maximum = int(max((node.gpus if cuda else node.cpus for node in nodes), default=0))
         kind = "GPUs" if cuda else "CPUs"
-        raise UserError(f"--devices {devices}: no node of the Ray cluster has that many {kind}; the maximum is {most}")
+        raise UserError(f"--devices {devices}: a node of the Ray cluster has at most {maximum} {kind}")
     smallest = min(suitable, key=lambda node: (node.cpus, node.gpus))
     count = runs_per_device(settings.per_device, 1 if cuda else max(1, int(smallest.cpus) // devices))
     parallel = count * int(smallest.gpus) // devices if cuda else count
@@ -133,8 +133,8 @@ class Ray(Executor):
     def _submit(self, job: Job, resources: Resources) -> None:
         cpus, gpus = resources
         options = job.options._replace(accelerator="cuda" if gpus else "cpu")
-        # max_retries=0: this class retries after a lost node. Ray would also retry, without end, a run that its node
-        # has too little memory for.
+        # max_retries=0: this class retries after a lost node. Ray would retry a run for which its node has too little
+        # memory forever.
         task = self._task.options(num_cpus=cpus, num_gpus=gpus, max_retries=0, name=job.name)
         self._jobs[task.remote(job._replace(options=options), os.getcwd(), self._timeout)] = job, resources
 
@@ -168,7 +168,7 @@ def _library() -> Any:
 
 
 def _connect(library: Any, address: str) -> None:
-    """Join the cluster at this address; without an address start one, where Ray would join one left over."""
+    """Join the cluster at this address; without an address always start one, where Ray would join an existing one."""
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE} if not address else {}
     try:
@@ -190,5 +190,5 @@ def _check_address(address: str) -> None:
 
 def _nodes(library: Any) -> list[Resources]:
     """The resources of the living nodes."""
-    resources = [node["Resources"] for node in library.nodes() if node["Alive"]]
-    return [Resources(found.get("CPU", 0.0), found.get("GPU", 0.0)) for found in resources]
+    living = [node["Resources"] for node in library.nodes() if node["Alive"]]
+    return [Resources(node.get("CPU", 0.0), node.get("GPU", 0.0)) for node in living]

@@ -24,7 +24,7 @@ from tfstudy.launchers.subprocess_job import execute
 MAX_ARRAY = 1000  # jobs of an array: the default limit of Slurm
 MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed
 MAX_LOSSES = 10  # how often a job that the cluster ended is submitted again, before it counts as failed
-POLL_SECONDS = 1.0  # between two looks at the folder of submitit
+POLL_SECONDS = 1.0  # between two listings of the folder of submitit
 QUEUE_SECONDS = 5.0  # between two calls of squeue
 MAX_MISSED = 3  # calls of squeue without a job that left no result, after which the job is lost
 PREEMPTED = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED")  # states of jobs that did not fail by themselves
@@ -102,9 +102,9 @@ def parameters(settings: ExecutorSettings) -> dict[str, Any]:
 
 
 class Slurm(Executor):
-    """Jobs in the queue of Slurm, judged by their result files and `squeue`.
+    """Jobs in the queue of Slurm; their states come from result files and `squeue`.
 
-    Without Slurm's accounting, submitit knows no states.
+    submitit itself reports states only where Slurm's accounting is installed.
     """
 
     def __init__(self, library: Any, settings: ExecutorSettings) -> None:
@@ -151,9 +151,8 @@ class Slurm(Executor):
         first, jobs = self._executor is None, self._pending
         try:
             executor = self._executor or self._open(jobs[0].study / ".slurm")
-            work = [Work(job, os.getcwd(), self._settings.timeout) for job in jobs]
             with executor.batch():
-                handles = [executor.submit(one) for one in work]
+                handles = [executor.submit(Work(job, os.getcwd(), self._settings.timeout)) for job in jobs]
         except (self._library.core.utils.FailedJobError, self._library.core.utils.FailedSubmissionError) as error:
             if first:
                 raise UserError(f"--launcher slurm: {_last_line(error)}") from None
@@ -198,7 +197,7 @@ class Slurm(Executor):
         return [(number, submitted, states.get(number, "")) for number, submitted in lost]
 
     def _exit_of_lost(self, submitted: Submitted, state: str) -> JobExit | None:
-        """How a job ended that left no result file; None if it is to be submitted again."""
+        """How a job without a result file ended; None if it is to be submitted again."""
         job = submitted.job
         if job.finished:
             return JobExit(job, SUCCEEDED)
@@ -224,7 +223,7 @@ class Slurm(Executor):
 
 
 def _exit_of(submitted: Submitted) -> JobExit:
-    """How a job ended that left its result file."""
+    """How a job with a result file ended."""
     error = submitted.handle.exception()
     if error:
         reason = f"submitit: {_last_line(error)}; see {submitted.handle.paths.stderr}"

@@ -11,7 +11,7 @@ from tfstudy.runs.files import is_locked
 from tfstudy.runs.writer import write_failure
 
 ATTEMPTS = 2
-POLL_SECONDS = 2.0  # between two looks at runs that another process executes
+POLL_SECONDS = 2.0  # between two checks of runs that another process executes
 STATES = ("pending", "running", "retrying", "finished", "failed", "running elsewhere")
 PENDING, RUNNING, RETRYING, FINISHED, GIVEN_UP, ELSEWHERE = STATES
 REASONS = {
@@ -135,5 +135,5 @@ class _Supervisor:
 def reason_of(job_exit: JobExit) -> str:
     """Return why a process failed, in words."""
     code = job_exit.code
-    known = job_exit.reason or REASONS.get(code, "")
-    return known or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")
+    reason = job_exit.reason or REASONS.get(code, "")
+    return reason or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")

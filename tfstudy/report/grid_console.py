@@ -4,13 +4,16 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tasks.errors import one_of
 from tfstudy.config.trees import Tree
+from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job_batch import Batch, grid_batch, running
 from tfstudy.launchers.job_list import copy_finished, estimates, save_plan
 from tfstudy.launchers.retry import retry_jobs
 from tfstudy.launchers.supervisor import FINISHED, PENDING, supervise
 from tfstudy.report.grid_progress import Progress
+from tfstudy.report.markup import plural
 from tfstudy.report.status import duration
 from tfstudy.runs.progress import FAILED, INTERRUPTED, study_runs
 
@@ -28,30 +31,37 @@ def run_grid(
     with grid_batch(grid, study, settings, launcher, smoke, shard) as batch:
         save_plan(batch.jobs)
         if copied := copy_finished(batch.pending):
-            print(f"{len(copied)} finished runs copied from other studies of {study.parent}", flush=True)
+            print(f"{plural(len(copied), 'finished run')} copied from other studies in {study.parent}", flush=True)
         return run_batch(batch, fail_fast)
+
+
+def run_paper_grid(paper: str, tier: str, results: Path) -> int:
+    """Run the grid with the name of a paper, in a study of this name; return what `run_grid` returns."""
+    name = one_of("grid", paper, grid_names(), "--run needs a grid with the name of the paper")
+    return run_grid(load_grid(name, tier), results / name, ExecutorSettings())
 
 
 def preview_grid(
     grid: Tree, study: Path, settings: ExecutorSettings, launcher: str = "local", smoke: bool = False, shard: str = ""
 ) -> list[str]:
-    """Return what `run_grid` would run, in lines. This starts no cluster: for Ray the times are for this machine."""
+    """Return lines on what `run_grid` would run. No cluster is started: for Ray, the times are for this machine."""
     with grid_batch(grid, study, settings, "local" if launcher == "ray" else launcher, smoke, shard) as batch:
         return forecast(batch)
 
 
 def run_batch(batch: Batch, fail_fast: bool = False) -> int:
-    """Run the pending jobs and print how it went; return 1 if a run failed, otherwise 0."""
+    """Run the pending jobs and print their progress and outcome; return 1 if a run failed, otherwise 0."""
     pending, study = batch.pending, f" ({batch.jobs[0].study})" if batch.jobs else ""
     finished = len(batch.jobs) - len(pending)
-    print(f"{len(pending)} runs to start, {finished} already finished{study}; {batch.executor.describe()}", flush=True)
+    runs = plural(len(pending), "run")
+    print(f"{runs} to start, {finished} already finished{study}; {batch.executor.describe()}", flush=True)
     print("".join(f"{line}\n" for line in outdated_lines(batch)), end="", flush=True)
     with Progress(batch) as progress:
         summary = supervise(pending, batch.executor, progress, fail_fast)
     for path, reason in summary.failed.items():
         print(f"failed: {path}: {reason}", file=sys.stderr)
     if summary.unfinished:
-        print(f"stopped after a failure: {len(summary.unfinished)} runs are unfinished", file=sys.stderr)
+        print(f"stopped after a failure; unfinished runs: {len(summary.unfinished)}", file=sys.stderr)
     return 1 if summary.failed else 0
 
 
@@ -62,13 +72,13 @@ def forecast(batch: Batch) -> list[str]:
         cost = f"about {duration(batch.seconds[job.path])}" if job.path in batch.seconds else ""
         lines.append(f"{FINISHED if job.finished else PENDING:8} {cost:16} {job.name}")
     pending, parallel = batch.pending, batch.executor.max_parallel
-    known = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
-    lines += [f"{len(batch.jobs)} runs, {len(batch.jobs) - len(pending)} finished", *outdated_lines(batch)]
-    if known:
-        total = max(max(known), sum(known) / parallel) * len(pending) / len(known)
-        unknown = len(pending) - len(known)
-        note = f"; {unknown} runs without an estimate are counted like the others" if unknown else ""
-        estimate = f"about {duration(total)} for {len(pending)} runs, {parallel} in parallel"
+    estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
+    lines += [f"{plural(len(batch.jobs), 'run')}, {len(batch.jobs) - len(pending)} finished", *outdated_lines(batch)]
+    if estimated:
+        total = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated)
+        others = len(pending) - len(estimated)
+        note = f"; {others} runs without an estimate are counted like the others" if others else ""
+        estimate = f"about {duration(total)} for {plural(len(pending), 'run')}, {parallel} in parallel"
         lines.append(f"{estimate} (estimated from finished runs{note})")
     elif pending:
         lines.append("no estimate: no similar run has finished yet")
@@ -101,6 +111,6 @@ def outdated_lines(batch: Batch) -> list[str]:
     """Return a line for each reason why finished runs of the grid are outdated, and what happens to them."""
     reasons = Counter("; ".join(reasons) for reasons in batch.outdated.values())
     return [
-        f"{count} finished runs are outdated: {reason}; they are kept, and the grid runs them again beside them"
+        f"{count} finished runs are outdated: {reason}; the grid keeps them and runs new ones with these settings"
         for reason, count in reasons.items()
     ]

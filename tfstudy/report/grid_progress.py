@@ -19,8 +19,8 @@ from tfstudy.launchers.supervisor import ELSEWHERE, FINISHED, GIVEN_UP, PENDING,
 from tfstudy.report.remaining_time import RemainingTime
 from tfstudy.report.status import HOUR, duration
 from tfstudy.runs.describe import headline
-from tfstudy.runs.progress import last_step
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.reader import read_progress, read_result
+from tfstudy.runs.schema import Progress as ProgressRecord
 
 REDRAW_SECONDS = 0.5
 RESERVED_LINES = 8  # of the terminal that are not running jobs
@@ -117,8 +117,8 @@ class Progress:
         now = time.monotonic()
         for path, started in list(self._running.items())[:lines]:
             job = self._open[path]
-            steps = job.config.get("train", {}).get("steps", 0)
-            table.add_row(job.name, f"step {last_step(Path(path)):,} of {steps:,}", duration(now - started))
+            report = read_progress(Path(path)) or ProgressRecord(job.config["train"]["steps"])
+            table.add_row(job.name, f"step {report.step:,} of {report.steps:,}", duration(now - started))
         more = f"and {len(self._running) - lines} more; " if len(self._running) > lines else ""
         return [table, Text(f"{more}{self._load.line()}", no_wrap=True, overflow="ellipsis")]
 

@@ -22,7 +22,7 @@ SHOWN = 12  # changed modules that are listed by name
 
 
 def explain(path: Path) -> list[str]:
-    """Return lines on a run: its state, what makes it outdated, and code that changed without raising a version."""
+    """Return lines on a run: its state, why it is outdated, and code that changed without raising a version."""
     lines = [str(path), f"  {_state(path)}"]
     try:
         config = resolve(read_config(path))
@@ -30,19 +30,18 @@ def explain(path: Path) -> list[str]:
         return [*lines, "outdated: its config is no longer valid", *(f"  {text}" for text in str(error).splitlines())]
     environments = read_environments(path)
     if not environments:
-        return [*lines, "unknown: it has no env.json that can be read, so its code and data are not known"]
+        return [*lines, "unknown: it has no readable env.json, which records its code and data"]
     entry = environments[-1]
     versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch))
-    changes, missing = [*_record(path, config, entry), *_settings(config, entry), *versions], ""
+    changes, note = [*_record(path, config, entry), *_settings(config, entry), *versions], ""
     try:
         data = fingerprint(tasks.find(config.task)(config.data))
         changes += [f"data {entry.data[:8]}, now {data[:8]}"] if data != entry.data else []
     except UserError as error:
-        missing = f"; its data are missing and were not compared ({error})"
-    verdict = (
-        "outdated:" if changes else "up to date: its settings, its data and the declared versions are those of now"
-    )
-    return [*lines, verdict + missing, *(f"  {change}" for change in changes), *_code(config, environments)]
+        note = f"; its data are missing and were not compared ({error})"
+    verdict = "outdated" if changes else "up to date: its settings, data and declared versions have not changed"
+    colon = ":" if changes else ""
+    return [*lines, f"{verdict}{note}{colon}", *(f"  {change}" for change in changes), *_code(config, environments)]
 
 
 def _state(path: Path) -> str:
@@ -69,18 +68,18 @@ def _record(path: Path, config: RunConfig, entry: Environment) -> Iterator[str]:
 
 def _settings(config: RunConfig, entry: Environment) -> Iterator[str]:
     """Settings of config.yaml that differ from those with which the run started, or whose default changed."""
-    before = flatten(entry.settings)
-    now = flatten(settings_of(config) | {"seed": config.seed})
+    recorded = flatten(entry.settings)
+    current = flatten(settings_of(config) | {"seed": config.seed})
     values = flatten(config.model_dump(mode="json"))
-    for key in dict.fromkeys([*before, *now]) if before else ():
+    for key in dict.fromkeys([*recorded, *current]) if recorded else ():
         if key not in values:
             yield f"config: {key} no longer exists"
-        elif key in before and before[key] != values[key]:
-            yield f"config: {key} was {before[key]} when the run started, config.yaml now says {values[key]}"
-        elif key not in now:
+        elif key in recorded and recorded[key] != values[key]:
+            yield f"config: {key} was {recorded[key]} when the run started, but is {values[key]} in config.yaml"
+        elif key not in current:
             yield f"config: {key} = {values[key]} has become the default"
-        elif key not in before:
-            yield f"config: {key} was not set when the run started; {values[key]} in config.yaml is not the default now"
+        elif key not in recorded:
+            yield f"config: {key} had its default when the run started; {values[key]} in config.yaml is not the default"
 
 
 def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
@@ -88,14 +87,14 @@ def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
     unused = {f"tfstudy.models.{name}" for name in models.names() if name != config.arch}
     unused |= {f"tasks.{name}" for name in tasks.names() if name != config.task}
     recorded = set(chain.from_iterable(entry.syntax_trees.items() for entry in environments))
-    now = {name: code_digest(name) for name, _ in recorded if name not in unused}
-    changed = sorted({name for name, digest in recorded if name in now and now[name] != digest})
+    current = {name: code_digest(name) for name, _ in recorded if name not in unused}
+    changed = sorted({name for name, digest in recorded if name in current and current[name] != digest})
     if not changed:
         return []
-    names = [name if now[name] else f"{name} (no longer exists)" for name in changed]
+    names = [name if current[name] else f"{name} (no longer exists)" for name in changed]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return [
-        f"the code of {len(changed)} modules has changed since, without raising a version: results differ at most by "
-        "rounding or the order of random draws",
+        f"the code of {len(changed)} modules has changed since then without a new version: results may differ by "
+        "rounding and the order of random draws only",
         f"  {', '.join(names[:SHOWN])}{more}",
     ]

@@ -14,9 +14,9 @@ MACHINE = ("commit", "platform", "device", "threads", "processors")
 
 
 def compare(a: Path, b: Path) -> list[str]:
-    """Lines on all that differs, first the value of A, then that of B; then the metrics that both runs measured."""
+    """Lines on every difference, with the values of A and B, and on the metrics that both runs measured."""
     first, second = ((read_environments(path) or [Environment()])[-1] for path in (a, b))
-    versions = [{f"{part} version": n for part, n in one.code_versions.items()} for one in (first, second)]
+    versions = [{f"{name} version": n for name, n in entry.code_versions.items()} for entry in (first, second)]
     sections = {
         "config": _differences(flatten(read_config(a)), flatten(read_config(b))),
         "data": _differences({"content": first.data[:8]}, {"content": second.data[:8]}),

@@ -51,7 +51,7 @@ def summary(result: Result, by: str = "") -> list[Table | str]:
 
 
 def length_lines(lengths: Lengths) -> list[str]:
-    """Return one line with the length thresholds; none if no lengths were tested."""
+    """Return a line with the length thresholds; no line if no lengths were tested."""
     if not lengths:
         return []
     l90, l50 = (threshold(value, lengths.longest_tested) for value in (lengths.L90, lengths.L50))
@@ -78,8 +78,8 @@ def _scores(title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str
             table.add_column("95 % interval", justify="right")
     for name, scores in splits.items():
         table.add_row(name, *(["all"] if by else []), *_cells(scores, metrics))
-        for value, one in scores.slices.get(by, {}).items() if by else ():
-            table.add_row("", value, *_cells(one, metrics))
+        for value, slice_ in scores.slices.get(by, {}).items():
+            table.add_row("", value, *_cells(slice_, metrics))
     return table
 
 

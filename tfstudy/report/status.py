@@ -76,13 +76,12 @@ def study_lines(name: str, runs: Sequence[RunStatus], root: Path = RESULTS) -> l
 
 
 def finished_last_hour(runs: Iterable[RunStatus]) -> int:
-    """Return the number of runs that finished in the last hour, of those that recorded when they did."""
-    now = time.time()
-    return sum(run.ended is not None and now - run.ended < HOUR for run in runs)
+    """Return the number of runs whose recorded end is in the last hour."""
+    return sum(run.ended is not None and time.time() - run.ended < HOUR for run in runs)
 
 
 def seconds_left(runs: Sequence[RunStatus]) -> float | None:
-    """Return the seconds until all running and pending runs are finished, if as many run at a time as now.
+    """Return the seconds until all running and pending runs finish, with as many in parallel as now.
 
     Pending runs count as the mean of finished runs of the same architecture on the same data, or of all finished runs;
     None if no run finished.
@@ -90,11 +89,11 @@ def seconds_left(runs: Sequence[RunStatus]) -> float | None:
     finished = [run for run in runs if run.state == FINISHED and run.seconds]
     if not finished:
         return None
-    known: dict[tuple[str, ...], list[float]] = {}
+    by_group: dict[tuple[str, ...], list[float]] = {}
     for run in finished:
-        known.setdefault(run.path.parts[-3:-1], []).append(run.seconds)
-    usual = mean(run.seconds for run in finished)
-    pending = sum(mean(known.get(run.path.parts[-3:-1], [usual])) for run in runs if run.state == PENDING)
+        by_group.setdefault(run.path.parts[-3:-1], []).append(run.seconds)
+    overall = mean(run.seconds for run in finished)
+    pending = sum(mean(by_group.get(run.path.parts[-3:-1], [overall])) for run in runs if run.state == PENDING)
     running = [run.seconds_left or 0.0 for run in runs if run.state == RUNNING]
     return max([(pending + sum(running)) / max(1, len(running)), *running])
 
@@ -109,12 +108,12 @@ def _counts(states: Iterable[str]) -> str:
 
 
 def _listed(runs: Sequence[RunStatus], state: str, text: Callable[[RunStatus], str]) -> list[str]:
-    chosen = [run for run in runs if run.state == state]
-    if not chosen:
+    in_state = [run for run in runs if run.state == state]
+    if not in_state:
         return []
-    shown = chosen[: SHOWN[state]]
+    shown = in_state[: SHOWN[state]]
     width = max(len(run.name) for run in shown)
-    more = [f"  and {len(chosen) - len(shown)} more"] if len(chosen) > len(shown) else []
+    more = [f"  and {len(in_state) - len(shown)} more"] if len(in_state) > len(shown) else []
     return ["", f"{state}:", *(f"  {run.name:{width}}  {text(run)}" for run in shown), *more]
 
 
@@ -134,13 +133,12 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     lines = [f"{ended} of {len(runs)} runs finished{diverged} ({finished_last_hour(runs)} in the last hour)"]
     seconds = seconds_left(runs)
     if left and seconds is not None:
-        parallel = f"{counts[RUNNING]} at a time" if counts[RUNNING] else "one at a time"
-        lines.append(f"{left} runs left: about {duration(seconds)}, {parallel}")
+        lines.append(f"{left} runs left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
     if counts[PENDING] and not counts[RUNNING]:
-        lines.append("no run is running: repeat the grid's command to start the pending ones")
-    if again := counts[FAILED] + counts[INTERRUPTED]:
-        elsewhere = f" --results {root}" if root != RESULTS else ""
-        lines.append(f"`tfstudy retry {name}{elsewhere}` reruns the {again} failed and interrupted runs")
+        lines.append("nothing is running: repeat the grid's command to start the pending runs")
+    if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
+        option = f" --results {root}" if root != RESULTS else ""
+        lines.append(f"`tfstudy retry {name}{option}` reruns the {unsuccessful} failed and interrupted runs")
     return lines
 
 

@@ -10,8 +10,10 @@ from rich.table import Table
 
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
-from tfstudy.launchers.job_batch import batch_of, running
+from tfstudy.launchers.job_batch import running
+from tfstudy.launchers.job_list import jobs_of
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
+from tfstudy.report.markup import plural
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
@@ -32,7 +34,7 @@ def tune_architectures(
     try:
         scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
     except IncompleteSearchError:
-        print("some trials failed, so there is no best; run the same command again to retry them", file=sys.stderr)
+        print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
     return show_trials(search, scores, out or root / study / "preset.yaml", print_presets=not out)
 
@@ -40,10 +42,10 @@ def tune_architectures(
 def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> bool:
     """Run the trials that are not finished, on this machine; return whether all finished."""
     with running("local", settings) as executor:
-        batch = batch_of(planned, executor, settings)
-        pending = [job for job in batch.jobs if not job.finished]
+        pending = [job for job in jobs_of(planned, settings.options, executor.threads) if not job.finished]
         finished = len(planned) - len(pending)
-        print(f"{len(pending)} trials to start, {finished} already finished; {executor.describe()}", flush=True)
+        trials = plural(len(pending), "trial")
+        print(f"{trials} to start, {finished} already finished; {executor.describe()}", flush=True)
         summary = supervise(pending, executor, TrialLines(len(pending)))
     for path, reason in summary.failed.items():
         print(f"failed: {path}: {reason}", file=sys.stderr)
@@ -96,12 +98,12 @@ def show_trials(search: Search, scores: Sequence[TrialScore], out: Path, print_p
 def trial_table(scores: Sequence[TrialScore], best: Mapping[str, TrialScore]) -> Table:
     """Return a table of all trials by architecture, the best first and marked with a star."""
     table = Table(title="trials, judged on the validation split (* is the best)", title_justify="left")
-    keys = list(dict.fromkeys(key for each in scores for key in each.trial.values))
+    keys = list(dict.fromkeys(key for score in scores for key in score.trial.values))
     for name in ("architecture", "trial", *keys, "exact match", "loss", "parameters", "seconds", "run"):
         table.add_column(name, justify="left" if name in ("architecture", "run") else "right")
-    for arch in dict.fromkeys(each.trial.arch for each in scores):
-        for each in sorted((s for s in scores if s.trial.arch == arch), key=lambda each: each.order):
-            table.add_row(*_cells(each, keys, each is best.get(arch)))
+    archs = list(dict.fromkeys(score.trial.arch for score in scores))
+    for score in sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order)):
+        table.add_row(*_cells(score, keys, score is best.get(score.trial.arch)))
     return table
 
 

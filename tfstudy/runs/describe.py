@@ -2,27 +2,21 @@
 
 from pathlib import Path
 
-from tasks.errors import UserError
-from tfstudy.runs.progress import RunStatus, run_status
+from tfstudy.runs.progress import FINISHED, RunStatus, run_status
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.schema import Result
 
 
 def headline(result: Result) -> str:
     """The status, or the first metric of the first test set if the run finished."""
-    return result.status if result.status != "finished" else first_metric(result) or "finished"
+    return first_metric(result) or FINISHED if result.status == FINISHED else result.status
 
 
 def describe_run(path: Path) -> str:
     """The state of a run, its first metric, its folder, and what is wrong with it."""
     run = run_status(path) or RunStatus(path, "unknown")
-    metric, problem = "", run.reason
-    if run.state == "finished":
-        try:
-            metric = first_metric(read_result(path))
-        except UserError as error:
-            problem = str(error)
-    note = f"  ({problem})" if problem else ""
+    metric = first_metric(read_result(path)) if run.state == FINISHED and not run.reason else ""
+    note = f"  ({run.reason})" if run.reason else ""
     return f"{run.state:12}{metric:22}{path}{note}"
 
 

@@ -9,7 +9,7 @@ from typing import IO
 
 from tasks.errors import UserError
 
-LOCK_ATTEMPTS = 5  # a process that only looks at the lock holds it for a moment
+LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
 
 class BusyError(UserError):
@@ -17,7 +17,7 @@ class BusyError(UserError):
 
 
 def lock_run(lock: IO[str], path: Path) -> None:
-    """Lock a run by its open lock file, until that is closed; `BusyError` if another process works on it."""
+    """Lock a run by its open lock file until the file is closed; `BusyError` if another process works on the run."""
     for attempts_left in reversed(range(LOCK_ATTEMPTS)):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -37,8 +37,7 @@ def lock_run(lock: IO[str], path: Path) -> None:
 def is_locked(path: Path) -> bool:
     """Whether a living process works on the run.
 
-    This asks for a shared lock, so that two processes that look at the same time do not mistake each other for one that
-    works on the run.
+    This asks for a shared lock, so that two processes that check at the same time do not find each other.
     """
     try:
         with (path / ".lock").open("rb") as lock:
@@ -87,7 +86,7 @@ def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
 
 
 def read_bytes(path: str, size: int = 1 << 30) -> bytes:
-    """The first bytes of a file; empty if it can't be read. For small files twice as fast as `open`."""
+    """The first `size` bytes of a file; empty if it can't be read. For small files this is twice as fast as `open`."""
     try:
         file = os.open(path, os.O_RDONLY)
     except OSError:

@@ -43,8 +43,8 @@ def find_study(root: Path, name: str) -> Path:
 def find_runs(root: Path) -> Iterator[Path]:
     """Every run folder under `root`, finished or not, in the order of their names, without archived runs."""
     try:
-        with os.scandir(root) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
+        with os.scandir(root) as folder:
+            entries = sorted(folder, key=lambda entry: entry.name)
     except OSError:
         return
     if not is_archived(root) and any(entry.name in ("config.yaml", "failed.json") for entry in entries):
@@ -65,18 +65,18 @@ def find_run(root: Path, text: str) -> Path:
         return Path(text)
     runs = list(find_runs(root))
     words = text.strip("/").split("/")
-    for matches in (_is_folder, _has_seed, _has_hash):
-        found: dict[str, list[Path]] = {}
+    for matches in (_is_folder, _has_seed, _has_hash) if words[-1] else ():
+        by_name: dict[str, list[Path]] = {}
         for path in runs:
             if matches(path, words):
-                found.setdefault(path.name, []).append(path)
-        if len(found) == 1:
-            [copies] = found.values()
+                by_name.setdefault(path.name, []).append(path)
+        if len(by_name) == 1:
+            [copies] = by_name.values()
             return min(copies, key=lambda path: not has_result(path))
-        if found:
-            names = ", ".join(str(copies[0]) for copies in list(found.values())[:5])
-            more = f" and {len(found) - 5} more" if len(found) > 5 else ""
-            raise UserError(f"'{text}' matches {len(found)} runs: {names}{more}")
+        if by_name:
+            names = ", ".join(str(copies[0]) for copies in list(by_name.values())[:5])
+            more = f" and {len(by_name) - 5} more" if len(by_name) > 5 else ""
+            raise UserError(f"'{text}' matches {len(by_name)} runs: {names}{more}")
     near = difflib.get_close_matches(text, [form for path in runs for form in _forms(path)], n=1, cutoff=0.6)
     hint = f"; did you mean '{near[0]}'?" if near else ""
     raise UserError(f"no run '{text}' in {root}; expected {FORMS}{hint}")
@@ -100,8 +100,8 @@ def _has_hash(path: Path, words: Sequence[str]) -> bool:
 
 def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
     """Whether the words are among the parts of a path, in this order."""
-    rest = iter(parts)
-    return all(word in rest for word in words)
+    remaining = iter(parts)
+    return all(word in remaining for word in words)
 
 
 def _forms(path: Path) -> tuple[str, ...]:

@@ -91,16 +91,5 @@ def seconds_left(progress: Progress) -> float | None:
     """Seconds until training ends, at the speed of the process that trains; None if that is unknown."""
     if progress.seconds_per_step is None:
         return None
-    rest = (progress.steps - progress.step) * progress.seconds_per_step
-    return max(0.0, rest - (time.time() - progress.updated))
-
-
-def failure_reason(path: Path) -> str:
-    """Why a run was given up, in a line; empty if it was not."""
-    return str(read_failure(path) or "")
-
-
-def last_step(path: Path) -> int:
-    """The step that a run last reported; 0 without a report."""
-    progress = read_progress(path)
-    return progress.step if progress else 0
+    seconds = (progress.steps - progress.step) * progress.seconds_per_step
+    return max(0.0, seconds - (time.time() - progress.updated))

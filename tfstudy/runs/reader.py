@@ -49,7 +49,7 @@ def read_result(path: Path) -> Result:
 
 
 def decode_result(path: Path) -> Result:
-    """The same for a folder that has a `result.json`; `BrokenError` if it can't be read."""
+    """The result in a folder that has a `result.json`; `BrokenError` if it can't be read."""
     content = read_bytes(f"{path}/result.json")
     try:
         result = RESULTS.decode(content)
@@ -66,11 +66,11 @@ def decode_result(path: Path) -> Result:
 def _check_format(content: bytes) -> None:
     """`BrokenError` for a result in the format of another version."""
     try:
-        found = FORMATS.decode(content).get("format")
+        number = FORMATS.decode(content).get("format")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return
-    if found != FORMAT:
-        raise BrokenError(f"the result has format {found}, but this version reads format {FORMAT}")
+    if number != FORMAT:
+        raise BrokenError(f"the result has format {number}, but this version reads format {FORMAT}")
 
 
 def read_environments(path: Path) -> list[Environment]:

@@ -38,7 +38,7 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
 
     role: str  # validation or test
     mean_over_lengths: dict[str, Share] = {}
-    encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # most of a record
+    encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
 
     @cached_property
     def slices(self) -> dict[str, dict[str, Slice]]:

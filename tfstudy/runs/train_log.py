@@ -1,15 +1,29 @@
-"""The end of a run's `train.log`, and the lines that are added to it."""
+"""The end of a run's `train.log`, and what is added to it while the run works."""
 
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfstudy.runs.files import is_locked, tail
+from tfstudy.runs.reader import has_result, read_failure
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
     """The last lines of the log."""
     return tail(path / "train.log", 200 * count).splitlines()[-count:]
+
+
+def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[str]:
+    """Yield the last lines of the log, with `follow_run` what is added to it, and why the run failed if it did."""
+    log = path / "train.log"
+    if not log.exists():
+        yield f"{path} has no log\n"
+    size = log.stat().st_size if log.exists() else 0
+    yield from (f"{line}\n" for line in last_lines(path, count))
+    if follow_run:
+        yield from follow(path, size)
+    if not has_result(path) and (failure := read_failure(path)):
+        yield f"failed: {failure}\n"
 
 
 def follow(path: Path, size: int, interval: float = 0.5) -> Iterator[str]:
@@ -18,7 +32,7 @@ def follow(path: Path, size: int, interval: float = 0.5) -> Iterator[str]:
     `interval` is in seconds.
     """
     while True:
-        working = is_locked(path)  # before reading, to include the last lines of a process that ends now
+        working = is_locked(path)  # checked before reading: a process that ends now has already written its last lines
         try:
             with (path / "train.log").open("rb") as file:
                 file.seek(size)

@@ -75,9 +75,9 @@ class RunFolder:
 
     def write_predictions(self, split: str, predictions: Sequence[Prediction]) -> None:
         """Write all predictions of a split; the same predictions give the same bytes."""
-        rows = (json.dumps(msgspec.to_builtins(one), ensure_ascii=False) for one in predictions)
-        text = "".join(f"{row}\n" for row in rows)
-        write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", gzip.compress(text.encode(), mtime=0))
+        lines = (json.dumps(msgspec.to_builtins(row), ensure_ascii=False) + "\n" for row in predictions)
+        content = gzip.compress("".join(lines).encode(), mtime=0)
+        write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", content)
 
     def write_extended(self, lengths: Lengths) -> None:
         """Write `extended.json`."""
@@ -104,9 +104,9 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Drop the metrics after `step`, which training writes again when it resumes from there."""
         if self.metrics.exists():
-            lines = self.metrics.read_text().split("\n")[:-1]  # without its newline the last line is incomplete
-            kept = [line for line in lines[1:] if int(line.split(",")[0]) <= step]
-            write_atomically(self.metrics, "".join(line + "\n" for line in [HEADER, *kept]).encode())
+            complete = self.metrics.read_text().split("\n")[:-1]  # without its newline the last line is incomplete
+            lines = [HEADER, *(line for line in complete[1:] if int(line.split(",")[0]) <= step)]
+            write_atomically(self.metrics, "".join(line + "\n" for line in lines).encode())
 
 
 def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) -> Path:

@@ -17,15 +17,15 @@ NAME = "tuned"  # of the preset
 def best_trials(scores: Sequence[TrialScore]) -> dict[str, TrialScore]:
     """Return the best trial of each architecture; none for an architecture whose trials all diverged."""
     best: dict[str, TrialScore] = {}
-    for each in sorted(scores, key=lambda each: each.order):
-        if each.status == "finished":
-            best.setdefault(each.trial.arch, each)
-    return {arch: best[arch] for arch in dict.fromkeys(each.trial.arch for each in scores) if arch in best}
+    for score in sorted(scores, key=lambda score: score.order):
+        if score.status == "finished":
+            best.setdefault(score.trial.arch, score)
+    return {arch: best[arch] for arch in dict.fromkeys(score.trial.arch for score in scores) if arch in best}
 
 
 def preset_text(search: Search, best: Mapping[str, TrialScore]) -> str:
     """Return the best trials as the text of a preset file; the same trials give the same text."""
-    presets = {arch: {"about": about(search, each), **sections(search, each.trial)} for arch, each in best.items()}
+    presets = {arch: {"about": about(search, score), **sections(search, score.trial)} for arch, score in best.items()}
     head = f"# Found by tfstudy tune. To use it: tfstudy run {search.request.task} --preset FILE:{NAME}\n"
     return head + yaml.safe_dump({NAME: presets}, sort_keys=False, allow_unicode=True, width=1000)
 

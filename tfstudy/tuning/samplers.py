@@ -25,7 +25,7 @@ class Sampler(ABC):
 
     @abstractmethod
     def tell(self, scores: Sequence[float]) -> None:
-        """Take in the scores of the last round, in the order of its trials; higher is better."""
+        """Learn from the scores of the last round, in the order of its trials; higher is better."""
 
 
 class RandomSampler(Sampler):

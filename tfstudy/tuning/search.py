@@ -125,8 +125,8 @@ def run_search(
 ) -> list[TrialScore]:
     """Run every trial and return the scores. `execute` runs trials and returns whether all of them finished.
 
-    Trials come in rounds whose size the method chooses. The method learns finished trials from their records, so the
-    same search can be resumed. `IncompleteSearchError` if a trial failed.
+    Trials come in rounds; the sampler chooses their size. Scores are read from the records of finished trials, so a
+    repeated search resumes. `IncompleteSearchError` if a trial failed.
     """
     request = search.request
     samplers = {arch: sampler(request.method, space, request.seed) for arch, space in search.spaces.items()}
@@ -137,8 +137,8 @@ def run_search(
         if not execute(list({run.path: run for run in planned}.values())):
             raise IncompleteSearchError
         scored = [score(trial, run.path) for trial, run in zip(trials, planned, strict=True)]
-        for arch, one in samplers.items():
-            one.tell([each.value for each in scored if each.trial.arch == arch])
+        for arch, proposer in samplers.items():
+            proposer.tell([score.value for score in scored if score.trial.arch == arch])
         scores += scored
     return scores
 
@@ -156,7 +156,7 @@ def make_trial(search: Search, arch: str, index: int, values: Values) -> Trial:
 
 
 def score(trial: Trial, path: Path) -> TrialScore:
-    """Return the score of a finished run; `UserError` if it is no trial, or test sets were evaluated."""
+    """Return the score of a finished trial; `UserError` if the run is not a trial, or its test sets were evaluated."""
     result = read_result(path)
     if not result.tuning or result.test_reads:
         raise UserError(f"{path} is not a trial: its test sets were evaluated")
@@ -173,11 +173,12 @@ def last_loss(path: Path) -> float:
 
 
 def _next_round(search: Search, samplers: Mapping[str, Sampler], before: int, left: int) -> list[Trial]:
-    values = {arch: one.ask(min(left, one.round_size)) for arch, one in samplers.items()}
+    """The trials that the samplers propose next, at most `left` for each architecture, in turns of one for each."""
+    values = {arch: proposer.ask(min(left, proposer.round_size)) for arch, proposer in samplers.items()}
     trials = _for_each(
         list(values), lambda arch: [make_trial(search, arch, before + i, v) for i, v in enumerate(values[arch])]
     )
-    return [trial for one_each in zip(*trials.values(), strict=True) for trial in one_each]
+    return [trial for turn in zip(*trials.values(), strict=True) for trial in turn]
 
 
 def _base(request: SearchRequest, arch: str) -> Tree:
@@ -186,10 +187,10 @@ def _base(request: SearchRequest, arch: str) -> Tree:
         named["data"] = {"split": request.split}
     if request.budget is not None:
         named["train"] = {"steps": request.budget}
-    given = overrides(for_architecture(request.assignments, arch, request.archs))
-    for key in given.keys() & {"task", "arch", "seed", "smoke"}:
+    settings = overrides(for_architecture(request.assignments, arch, request.archs))
+    for key in settings.keys() & {"task", "arch", "seed", "smoke"}:
         raise UserError(f"--set can't change '{key}' in a search: use its own option, if there is one")
-    return merge(preset_of(request.task, arch, request.preset), given, named)
+    return merge(preset_of(request.task, arch, request.preset), settings, named)
 
 
 def _check_equal(key: str, configs: Mapping[str, RunConfig]) -> None:
@@ -211,6 +212,8 @@ def _for_each(archs: Sequence[str], function: Callable[[str], T]) -> dict[str, T
             for line in str(error).splitlines():
                 problems.setdefault(line, []).append(arch)
     if problems:
-        lines = [f"{line} ({', '.join(who)})" if len(who) < len(archs) else line for line, who in problems.items()]
-        raise UserError("\n".join(lines))
+        shared = {
+            line: "" if len(names) == len(archs) else f" ({', '.join(names)})" for line, names in problems.items()
+        }
+        raise UserError("\n".join(line + names for line, names in shared.items()))
     return values

@@ -44,7 +44,7 @@ class Range(NamedTuple):
         return min(max(float(f"{number:.3g}"), self.low), self.high)
 
     def samples(self) -> list[Any]:
-        """Return values that are valid if all of the range is."""
+        """Return its ends, to check that all of the range is valid."""
         return [self.low, self.high]
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ def for_architecture(texts: Sequence[str], arch: str, archs: Sequence[str]) -> l
     prefixes = {text: text.partition(".")[0] for text in texts}
     for text, prefix in prefixes.items():
         if prefix in models.names() and prefix not in archs:
-            raise UserError(f"'{text}' is for an architecture that --arch does not name; it names {', '.join(archs)}")
+            raise UserError(f"'{text}' is for an architecture that is not in --arch {','.join(archs)}")
     own = [text.partition(".")[2] for text in texts if prefixes[text] == arch]
     return [text for text in texts if prefixes[text] not in archs] + own
 
@@ -111,15 +111,15 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
 
     With `match`, the widths follow from the number of parameters. Searched widths replace the default factor.
     """
-    chosen = dict(map(parse, texts))
-    widths = [key for key in chosen if key == WIDTH or key.removeprefix("model.") in models.find(base["arch"]).widths]
+    changes = dict(map(parse, texts))
+    widths = [key for key in changes if key == WIDTH or key.removeprefix("model.") in models.find(base["arch"]).widths]
     if match and widths:
         raise UserError(f"--match-params determines the widths, so --search can't include '{widths[0]}'")
     if WIDTH in widths and len(widths) > 1:
         raise UserError(f"--search takes either '{WIDTH}' or single widths, but was given {', '.join(widths)}")
     default = {key: kind for key, kind in map(parse, DEFAULT) if key != WIDTH or not (match or widths)}
-    space = default | chosen
-    for key in chosen:
+    space = default | changes
+    for key in changes:
         _check_key(key)
     problems: list[str] = []
     for key, kind in space.items():
