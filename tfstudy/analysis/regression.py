@@ -1,9 +1,9 @@
 """Whether the results of a study got worse: a saved table compared with the current records, as a check in CI.
 
-The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A row is worse if it fell by more
-than the tolerance and the fall is significant over seeds, corrected for the number of rows (Holm 1979). Seeds are
-paired: a seed gives the same initial weights and order of training then and now. A run that diverged counts as 0. With
-one seed nothing can be decided, and only a missing row fails.
+The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A condition is worse if it fell
+by more than the tolerance and the fall is significant over seeds, corrected for the number of conditions (Holm 1979).
+Seeds are paired: a seed gives the same initial weights and order of training in both. A run that diverged counts as 0.
+With one seed nothing can be decided, and only a missing condition fails.
 """
 
 import math
@@ -87,7 +87,7 @@ def read_baseline(path: Path) -> list[BaselineRow]:
 def compare_with_baseline(
     baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float
 ) -> list[Outcome]:
-    """Return what became of every row; `tolerance` in points. `UserError` if no row has a counterpart."""
+    """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none can be compared."""
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for condition in conditions:
         by_name.setdefault((*condition.examples_key, condition.arch, condition.preset), []).append(condition)

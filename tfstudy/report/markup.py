@@ -56,8 +56,8 @@ def plural(count: int, noun: str) -> str:
 
 def count_range(counts: Sequence[int], noun: str) -> str:
     """Return `3 seeds`, or `1 to 5 seeds`."""
-    least, most = min(counts), max(counts)
-    return f"{least:,} to {plural(most, noun)}" if least < most else plural(most, noun)
+    low, high = min(counts), max(counts)
+    return f"{low:,} to {plural(high, noun)}" if low < high else plural(high, noun)
 
 
 def several(values: Iterable[object]) -> str:

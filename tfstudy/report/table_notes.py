@@ -1,4 +1,4 @@
-"""The notes under a table: what its numbers are, how they were tested, and how the runs were made."""
+"""The notes under a table: what its numbers are, how they were tested, and how the runs were trained and evaluated."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence

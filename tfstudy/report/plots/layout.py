@@ -220,7 +220,7 @@ def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]
 
 
 def trained_range(conditions: Sequence[Condition], tag: str) -> tuple[int, int] | None:
-    """Return the least and greatest value of a tag in validation, which is in distribution; None without it."""
+    """Return the smallest and largest value of a tag in validation, which is in distribution; None without it."""
     splits = [run.result.splits.get("validation") for condition in conditions for run in condition.runs]
     lengths = [int(value) for scores in splits if scores for value in scores.slices.get(tag, {}) if value.isdecimal()]
     return (min(lengths), max(lengths)) if lengths else None
@@ -246,5 +246,5 @@ def describe(groups: Mapping[str, Sequence[Condition]], text: Callable[[Conditio
 
 
 def join(parts: Sequence[str], max_parts: int = 12) -> str:
-    """Join parts of an alt text; those beyond `most` are counted."""
+    """Join parts of an alt text; those beyond `max_parts` are counted."""
     return "; ".join([*parts[:max_parts], *([f"and {len(parts) - max_parts} more"] if len(parts) > max_parts else [])])

@@ -13,7 +13,7 @@ from tfstudy.report.plots.series_style import Styles, condition_styles
 
 MAX_WIDTH = 11.0  # inches of all panels in a row
 MAX_LENGTH = 7.0  # inches of a panel along its values, unless they need more
-BAR, MIN_VALUE = 0.13, 0.17  # inches of a bar, and of all bars of a value at the least
+BAR, MIN_VALUE = 0.13, 0.17  # inches of a bar, and the minimum for all bars of a value
 
 
 def plot(conditions: Sequence[Condition]) -> layout.Plot:
