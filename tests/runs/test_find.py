@@ -10,7 +10,7 @@ from tasks.errors import UserError
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
-from tfstudy.runs.find import find_run, find_runs
+from tfstudy.runs.find import find_run, find_runs, find_study
 from tfstudy.runs.reader import read_environments, read_result
 from tfstudy.runs.schema import utc_now
 from tfstudy.runs.writer import archive
@@ -79,6 +79,12 @@ def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
         find_run(tmp_path, "one/lstn/s1")
     with pytest.raises(UserError, match="no run 'abc'"):
         find_run(tmp_path / "nowhere", "abc")
+
+
+def test_a_run_folder_in_the_place_of_a_study_is_refused(tmp_path):
+    started(tmp_path / "results/s0-abc12345")
+    with pytest.raises(UserError, match="s0-abc12345 is a run, not a study"):
+        find_study(tmp_path / "results", "s0-abc12345")
 
 
 @pytest.mark.parametrize("text", ["", "/"])

@@ -63,8 +63,8 @@ def study_lines(name: str, runs: Sequence[RunStatus], root: Path = RESULTS) -> l
         return [f"{name}: no runs"]
     groups: dict[tuple[str, str], list[str]] = {}
     for run in runs:
-        experiment, arch = run.path.parts[-3:-1]
-        groups.setdefault((experiment, arch), []).append(run.state)
+        arch_folder = run.path.parent
+        groups.setdefault((arch_folder.parent.name, arch_folder.name), []).append(run.state)
     width = max(len(name), *(len(experiment) for experiment, _ in groups))
     lines = [f"{name:{width}}  {'architecture':12}  {_header()}"]
     for (experiment, arch), states in sorted(groups.items()):
@@ -145,7 +145,9 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
 def _outdated(runs: Sequence[RunStatus]) -> list[str]:
     """A line for each reason why finished runs are outdated."""
     ended = [run for run in runs if run.state in (FINISHED, DIVERGED)]
-    reasons = Counter("; ".join(outdated_because(run.path, run.task, run.path.parts[-2])) for run in ended if run.task)
+    reasons = Counter(
+        "; ".join(outdated_because(run.path, run.task, run.path.parent.name)) for run in ended if run.task
+    )
     return [
         f"{count} of {len(ended)} finished runs are outdated: {reason} (details: `tfstudy why RUN`)"
         for reason, count in reasons.items()

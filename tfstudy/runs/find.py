@@ -35,7 +35,7 @@ def find_study(root: Path, name: str) -> Path:
     names = studies(root)
     if not names:
         raise UserError(f"no studies in {root}; choose another folder of results with --results")
-    if (Path(name) / "config.yaml").exists():
+    if any((folder / "config.yaml").exists() for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
     return root / one_of("study", name.rstrip("/"), names)
 
