@@ -70,6 +70,11 @@ class Task(ABC):
     def split_schemes(cls) -> dict[str, str]:
         """Return the allowed values of `data.split`, each with one line that says what it tests."""
 
+    @classmethod
+    def check_config(cls, config: TaskConfig) -> None:
+        """Raise `UserError` for settings that do not fit together. This is called before any data are generated."""
+        one_of("split scheme", config.split, cls.split_schemes())
+
     @abstractmethod
     def splits(self) -> Splits:
         """Return the names of the splits by role."""

@@ -91,7 +91,7 @@ class Generated(Task):
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
-        one_of("split scheme", config.split, self.split_schemes())
+        self.check_config(config)
         self.config = config
         self._examples: dict[str, list[Example]] = {}
         self.check()

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tasks.base import Example, Splits, Task, Tokens
+from tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tasks.errors import UserError, one_of
 from tasks.scoring import exact_match, mean, token_accuracy
 from tasks.translation.config import TranslationConfig, check
@@ -33,8 +33,7 @@ class Translation(Task):
     Config = TranslationConfig
 
     def __init__(self, config: TranslationConfig) -> None:
-        one_of("split scheme", config.split, self.split_schemes())
-        check(config)
+        self.check_config(config)
         self._config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
         self._bleu_tokenizer = _bleu_tokenizer(config, text.train)
@@ -53,6 +52,12 @@ class Translation(Task):
             "sizes": {split: _sizes(examples) for split, examples in self._examples.items()},
             "vocabulary": dict(zip(("source", "target"), map(len, self.vocabulary()), strict=True)),
         }
+
+    @classmethod
+    def check_config(cls, config: TaskConfig) -> None:
+        super().check_config(config)
+        assert isinstance(config, TranslationConfig)
+        check(config)
 
     @classmethod
     def split_schemes(cls) -> dict[str, str]:

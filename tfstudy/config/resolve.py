@@ -47,8 +47,12 @@ def resolve(tree: Tree) -> RunConfig:
             sections[name] = section.model_construct()  # so that errors outside of this section are found too
     try:
         config = RunConfig.model_validate(sections)
+        if not errors:
+            tasks.find(config.task).check_config(config.data)
     except ValidationError as error:
         errors += _explain(error, RunConfig, "")
+    except UserError as error:
+        errors.append(str(error))
     if errors:
         raise UserError("\n".join(errors))
     return config
