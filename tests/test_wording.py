@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-FOLDERS = ("tfstudy", "tasks", "configs", "benchmarks", "docs", "results")
+from tests.committed import ROOT, STUDIES
+
+FOLDERS = [*(ROOT / name for name in ("tfstudy", "tasks", "configs", "benchmarks", "docs")), *STUDIES]
 # The right column of the glossary, as far as a word has no other use: the field has another word for each.
 FORMER = (
     r"told|untold|tells|anew|begun|mistakes?|own words|goes on with|does not tell|set(?:s)? aside"
@@ -17,8 +18,8 @@ QUOTES = {"docs/carry-over.md", "docs/decisions.md"}
 
 
 def texts() -> list[Path]:
-    inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
-    files = [ROOT / "README.md", ROOT / "Makefile", *inside]
+    inside = [path for folder in FOLDERS for path in folder.rglob("*")]
+    files = [ROOT / "README.md", ROOT / "Makefile", *(ROOT / "results").glob("*.md"), *inside]
     kinds = {".py", ".md", ".yaml", ".html", ".js", ".sh", ""}
     return sorted(
         path for path in files

@@ -1,14 +1,13 @@
 """The committed pages of results: their links have targets, and every claim has a verdict."""
 
 import re
-from pathlib import Path
 
 import pytest
 
+from tests.committed import ROOT, STUDIES
 from tfstudy.analysis.statements import read_claims
 
-ROOT = Path(__file__).parents[2]
-PAGES = [path for folder in ("docs", "results") for path in sorted((ROOT / folder).rglob("*.md"))]
+PAGES = [*(ROOT / "results").glob("*.md"), *(p for d in (ROOT / "docs", *STUDIES) for p in sorted(d.rglob("*.md")))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -2,11 +2,11 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
 
+from tests.committed import STUDIES
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
@@ -14,7 +14,7 @@ from tfstudy.runs.environment import code_digest, code_digests, environment
 from tfstudy.runs.identity import Identity, identify, settings_of
 
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
-COMMITTED = sorted(path.parent for path in Path(__file__).parents[2].glob("results/*/*/*/s*/result.json"))
+COMMITTED = sorted(path.parent for study in STUDIES for path in study.glob("*/*/s*/result.json"))
 
 
 def config(*assignments: str) -> RunConfig:
@@ -91,7 +91,7 @@ def test_committed_runs_keep_their_hash_and_name(path):
     assert (result["run"], result["experiment"]) == (found.hash, found.experiment)
     assert path.name == f"s{result['seed']}-{found.hash[:8]}"
     assert text.startswith(f"# tfstudy run {found.hash}\n")
-    assert re.fullmatch(r"s\d+-[0-9a-f]{8}", result.get("former", path.name))
+    assert re.fullmatch(r"s\d+-[0-9a-f]{8}", result.get("former") or path.name)
     assert entry["settings"] == found.settings
 
 
