@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import mean
 
 from tfstudy.experiment.code_versions import outdated_because
+from tfstudy.report.markup import plural
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.progress import (
     DIVERGED,
@@ -133,7 +134,7 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     lines = [f"{ended} of {len(runs)} runs finished{diverged} ({finished_last_hour(runs)} in the last hour)"]
     seconds = seconds_left(runs)
     if left and seconds is not None:
-        lines.append(f"{left} runs left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
+        lines.append(f"{plural(left, 'run')} left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
     if counts[PENDING] and not counts[RUNNING]:
         lines.append("nothing is running: repeat the grid's command to start the pending runs")
     if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
