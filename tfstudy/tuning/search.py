@@ -1,4 +1,4 @@
-"""A hyperparameter search: equal numbers of trials and steps for every architecture, judged on the validation split.
+"""A hyperparameter search: equal numbers of trials and steps for every architecture, judged by the validation loss.
 
 No trial evaluates a test set, and `result.json` marks it as a trial (`"tuning": true`), so that no table shows it.
 """
@@ -76,20 +76,23 @@ class TrialScore(NamedTuple):
     trial: Trial
     path: Path
     status: str
-    exact_match: float  # 0 if it diverged
+    exact_match: float  # on the validation split; 0 if it diverged
     loss: float  # last validation loss, in nats per target token; infinite if there is none
     parameters: int
     seconds: float
 
     @property
     def order(self) -> tuple[Any, ...]:
-        """Sort key, best first: exact match, then loss, then name; diverged trials come last."""
-        return self.status != "finished", -self.exact_match, self.loss, self.path.name
+        """Sort key, best first: validation loss, then name; diverged trials come last.
+
+        Not exact match, which is 100 % for many trials of an easy task.
+        """
+        return self.status != "finished", self.loss, self.path.name
 
     @property
     def value(self) -> float:
-        """The same order as one number, higher is better; the loss only decides between equal exact match."""
-        return self.exact_match + 1e-6 / (1 + self.loss) if self.status == "finished" else -1.0
+        """The same order as one number, higher is better, between 0 (diverged) and 1."""
+        return 1 / (1 + self.loss) if self.status == "finished" else 0.0
 
 
 class IncompleteSearchError(Exception):
