@@ -1,0 +1,30 @@
+"""The settings of a condition in words: sizes, positions, steps and preset, and what differs from the preset."""
+
+from tfstudy.analysis.condition_selection import differing_settings
+from tfstudy.analysis.conditions import NOT_SETTINGS, Condition
+
+MAX_LISTED = 4  # settings that differ from the preset
+IMPLIED = ("data.split", *NOT_SETTINGS)  # named elsewhere
+
+
+def settings_text(condition: Condition) -> str:
+    """Return such as `preset default, 667,786 parameters, sinusoidal positions, 3,000 steps`."""
+    runs, config = [*condition.runs, *condition.diverged], condition.config
+    parameters = runs[0].result.parameters if runs else 0
+    positions = str(config.get("model.positions", ""))
+    steps = int(config.get("train.steps", 0))
+    parts = [
+        preset_text(condition),
+        f"{parameters:,} parameters" if parameters else "",
+        {"": "", "none": "no positions"}.get(positions, f"{positions} positions"),
+        f"{steps:,} steps" if steps else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def preset_text(condition: Condition) -> str:
+    """Return the preset with the settings that differ from it: `preset default with model.dropout=0.1`."""
+    differing = sorted(differing_settings(condition) - set(IMPLIED))
+    listed = ", ".join(f"{key}={condition.config[key]}" for key in differing[:MAX_LISTED] if key in condition.config)
+    more = f" and {len(differing) - MAX_LISTED} more" if len(differing) > MAX_LISTED else ""
+    return f"preset {condition.preset}{f' with {listed}' if listed else ''}{more}"
