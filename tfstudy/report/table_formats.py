@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tfstudy.analysis.metrics import metric_name
-from tfstudy.analysis.published import Published, has_deviation
+from tfstudy.analysis.published import Figure
 from tfstudy.report.markup import (
     escape_latex,
     html_table,
@@ -68,14 +68,9 @@ def mean_text(line: Line) -> str:
     return with_interval(line.mean, line.low, line.high)
 
 
-def published_text(figures: Sequence[Published]) -> str:
+def published_text(figures: Sequence[Figure]) -> str:
     """Return published results with their papers."""
-    texts = []
-    for figure in figures:
-        setting = f" ({figure['setting']})" * bool(figure["spread"])
-        spread = f" ± {figure['spread']}" if has_deviation(figure) else setting
-        texts.append(f"{figure['value']}{spread} {figure['arch']} ({figure['paper']})")
-    return "; ".join(texts)
+    return "; ".join(f"{figure.text} ({figure.citation})" for figure in figures)
 
 
 def _heads(cells: Cells) -> list[str]:
@@ -144,7 +139,7 @@ def values(line: Line) -> dict[str, Any]:
         "parameters": line.parameters, "train_seconds": line.seconds,
         "each_seed": {str(seed): value for seed, value in condition.by_seed(line.metric).items()},
         "published": [
-            {key: figure[key] for key in ("paper", "arch", "value", "spread", "source", "place")}
+            {key: getattr(figure, key) for key in ("paper", "arch", "value", "spread", "source", "place")}
             for figure in line.published
         ],
         "runs": [str(run.path) for run in condition.runs],

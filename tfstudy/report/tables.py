@@ -11,12 +11,11 @@ from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
 from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters, mean_interval
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
 from tfstudy.analysis.intervals import median_length
-from tfstudy.analysis.metrics import metric_name
-from tfstudy.analysis.published import Published, of_same_kind
+from tfstudy.analysis.published import Figure, best_known, of_same_kind
 from tfstudy.report.table_notes import table_notes
 from tfstudy.runs.schema import Lengths
 
-OVER_LENGTHS = "token accuracy, mean over lengths"
+OVER_LENGTHS = "token accuracy over lengths"
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
 
 
@@ -38,9 +37,9 @@ class Line(NamedTuple):
     thresholds: dict[str, str]  # L90 and L50
     parameters: int
     seconds: float  # of training, the median over runs
-    published: list[Published]  # of the same metric, test set and kind of network
-    published_oracle: list[Published]
-    published_over_lengths: list[Published]
+    published: list[Figure]  # of the same metric, test set and kind of network
+    published_oracle: list[Figure]
+    published_over_lengths: list[Figure]
 
     @property
     def is_quoted(self) -> bool:
@@ -127,9 +126,9 @@ def build_line(condition: Condition, metric: str, group: str, best: bool, agains
         thresholds={name: length_threshold(lengths, name) for name in ("L90", "L50")} if lengths else {},
         parameters=results[0].parameters if results else 0,
         seconds=median(r.train_seconds for r in results) if results else math.nan,
-        published=of_same_kind(condition, metric_name(metric)),
-        published_oracle=of_same_kind(condition, metric_name("oracle_length_exact_match")),
-        published_over_lengths=of_same_kind(condition, OVER_LENGTHS),
+        published=best_known(of_same_kind(condition, metric)),
+        published_oracle=best_known(of_same_kind(condition, "oracle_length_exact_match")),
+        published_over_lengths=best_known(of_same_kind(condition, "token_accuracy_over_lengths")),
     )
 
 
