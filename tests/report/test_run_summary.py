@@ -4,8 +4,7 @@ import msgspec
 from rich.console import Console
 
 from tests.example_study import SCORES
-from tfstudy.analysis.published import published
-from tfstudy.report.run_summary import summary
+from tfstudy.report.run_summary import published_figures, summary
 from tfstudy.runs.schema import FORMAT, Result
 
 
@@ -28,15 +27,22 @@ def printed(*parts) -> str:
     return capture.get()
 
 
-def test_published_results_are_listed_below_the_table_of_their_split_scheme():
-    rows = published("scan", "mcd1")
+def test_the_result_stands_below_the_published_figures_of_its_split_scheme():
     text = printed(*summary(result("mcd1")))
-    table, figures = text.split("published, on test")
-    assert "scan mcd1, lstm, seed 4" in table
-    assert "25.0" in table
-    assert "10.0 to 50.0" in table
-    assert len(rows) >= 3
-    assert "Dessi" not in figures, "results of other split schemes are not listed"
+    figures, table = text.split("scan mcd1, lstm, seed 4")
+    assert all(fact in table for fact in ("25.0", "10.0 to 50.0"))
+    assert all(fact in figures for fact in ("Conklin et al. 2021", "4.7", "exact match"))
+    assert "Dessì" not in figures, "figures of other split schemes are not listed"
+
+
+def test_of_each_paper_the_figure_of_a_preset_or_the_highest_comes_with_its_own_architecture_last():
+    chosen = published_figures(result("addprim_jump", arch="cnn"))
+    kinds = [(figure.paper, figure.metric, figure.family) for figure in chosen]
+    assert len(kinds) == len(set(kinds))
+    assert next(figure.id for figure in chosen if figure.paper == "dessi-2019") == "dessi-2019-02"
+    families = [figure.family == "cnn" for figure in chosen]
+    assert families == sorted(families)
+    assert {figure.method for figure in chosen} == {"plain"}
 
 
 def test_a_split_scheme_without_published_results_and_a_smoke_run_list_none():

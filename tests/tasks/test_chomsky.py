@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tasks
 from tasks.chomsky import task as chomsky
 from tasks.errors import UserError
-from tfstudy.report.run_summary import published
+from tfstudy.analysis.published import published
 
 TASK = tasks.find("chomsky")
 NAMES = list(TASK.split_schemes())
@@ -216,8 +216,6 @@ def test_the_symbol_may_be_missing_anywhere():
 
 
 def test_published_figures_of_the_paper_stand_beside_ours():
-    figures = {name: published("chomsky", name, "token accuracy, mean over lengths") for name in NAMES}
-    archs = {figure["arch"] for rows in figures.values() for figure in rows}
-    assert {"Transformer", "LSTM"} <= archs
-    assert all(0 <= float(figure["value"]) <= 100 for rows in figures.values() for figure in rows)
-    assert [f["value"] for f in figures["parity"] if f["arch"] == "Transformer"] == ["52.0"]
+    figures = {name: published("chomsky", name, "token_accuracy_over_lengths", "test_41_500") for name in NAMES}
+    assert {"transformer", "lstm"} <= {figure.family for rows in figures.values() for figure in rows}
+    assert [f.value for f in figures["parity"] if f.family == "transformer" and f.method == "plain"] == [52.0]

@@ -99,9 +99,13 @@ class Paper(NamedTuple):
 
     @property
     def short(self) -> str:
-        """`Dessì & Baroni 2019`, or `Csordás et al. 2021` for three authors and more."""
+        """`Dessì & Baroni 2019`, or `Csordás et al. 2021` for three authors and more; without a year, the authors.
+
+        A key that ends with a letter after the year, such as `csordas-2021b`, hands it to the year.
+        """
         names = " & ".join(self.authors) if len(self.authors) < 3 else f"{self.authors[0]} et al."
-        return f"{names} {self.year}"
+        letter = re.search(r"\d{4}([a-z])$", self.key)
+        return f"{names} {self.year}{letter[1] if letter else ''}".strip()
 
 
 @cache
@@ -153,11 +157,7 @@ def _of_split(task: str, split: str) -> tuple[Figure, ...]:
 
 def published(task: str, split: str, metric: str = "", test: str = "") -> list[Figure]:
     """Return the published figures on a split scheme, of one metric or all, on one test set or all."""
-    return [
-        figure
-        for figure in _of_split(task, split)
-        if metric in ("", figure.metric) and test in ("", figure.test)
-    ]
+    return [figure for figure in _of_split(task, split) if metric in ("", figure.metric) and test in ("", figure.test)]
 
 
 def of_same_kind(condition: Condition, metric: str) -> list[Figure]:

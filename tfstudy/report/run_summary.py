@@ -1,4 +1,4 @@
-"""One run's result as a table for the terminal, with the published results for its split scheme."""
+"""One run's result as a table for the terminal, below the published figures for its split scheme."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,7 +6,8 @@ from rich.console import Console
 from rich.table import Table
 
 from tasks.errors import one_of
-from tfstudy.analysis.published import published
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
@@ -17,7 +18,7 @@ COLUMNS = {  # metrics in the main table, if they were measured; others have a t
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher-forced",
 }
-PUBLISHED = ("arch", "metric", "value", "spread", "paper", "setting")
+PUBLISHED = ("network", "metric", "published", "n", "paper", "preset")
 WIDTH = 150  # characters, where the output is not a terminal
 
 
@@ -33,7 +34,7 @@ def show(result: Result, by: str = "") -> None:
 
 
 def summary(result: Result, by: str = "") -> list[Table | str]:
-    """Return the tables and lines of a result: what it measured, and what papers report."""
+    """Return the tables and lines of a result: what papers report, and what it measured."""
     title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
     if result.smoke:
         title = f"SMOKE RUN, its numbers mean nothing: {title}"
@@ -45,9 +46,21 @@ def summary(result: Result, by: str = "") -> list[Table | str]:
         parts.append(_other_metrics(result.splits, others))
     if not by:
         parts += [*length_lines(result.lengths), *(f"{name}: {text}" for name, text in result.signatures.items())]
-    if (rows := published(result.task, result.split)) and not result.smoke:
-        parts.append(_published(rows))
-    return parts
+    figures = [] if result.smoke else published_figures(result)
+    return [_published_table(result, figures), *parts] if figures else parts
+
+
+def published_figures(result: Result) -> list[Figure]:
+    """Return, of each paper, metric and kind of network, the figure under its own settings, or else the highest.
+
+    The figures of the result's own architecture come last.
+    """
+    groups: dict[tuple[str, str], list[Figure]] = {}
+    for figure in published(result.task, result.split):
+        if figure.test in result.splits and figure.method == "plain":
+            groups.setdefault((figure.metric, figure.family), []).append(figure)
+    chosen = [figure for members in groups.values() for figure in best_known(members)]
+    return sorted(chosen, key=lambda figure: figure.family == result.arch)
 
 
 def length_lines(lengths: Lengths) -> list[str]:
@@ -104,10 +117,13 @@ def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str]) ->
     return table
 
 
-def _published(rows: Sequence[Mapping[str, str]]) -> Table:
-    table = Table(title="published, on test (percent; the meaning of spread differs by paper)", title_justify="left")
+def _published_table(result: Result, figures: Sequence[Figure]) -> Table:
+    """Return a table of published figures; each names the preset that has its settings, if there is one."""
+    title = f"published for {result.task} {result.split} (percent; other settings unless a preset is named)"
+    table = Table(title=title, title_justify="left")
     for name in PUBLISHED:
-        table.add_column(name, justify="right" if name in ("value", "spread") else "left")
-    for row in rows:
-        table.add_row(*(row[name] for name in PUBLISHED))
+        table.add_column(name, justify="right" if name in ("published", "n") else "left")
+    for one in figures:
+        n = f"{one.n}" if one.n else ""
+        table.add_row(one.arch, metric_name(one.metric), one.text, n, one.citation, one.preset)
     return table
