@@ -1,225 +1,211 @@
-"""A paper's results beside ours: which agree, which differ, and which our seeds can't decide.
+"""A paper's figures beside ours: which agree, which differ, and which can't be compared or are undecided.
 
-Ours are on the same split scheme, metric and kind of network: with the preset named after the paper if it was run, else
-with the default preset or any other, which is reported. The difference is ours minus theirs, with its 95 % interval:
-Welch's from summary statistics where the paper gives a ±, which is taken for a standard deviation over its seeds unless
-it says otherwise; else the interval of our seeds, with the published value taken as exact.
+    judge_figure(figure: Figure, conditions: Sequence[Condition], tolerance: float = TOLERANCE) -> Reproduction
 
-agrees: the whole interval lies within the tolerance (5 points). differs: the whole interval lies outside. underpowered:
-neither, or fewer seeds than the variance of the split scheme needs. The best of k seeds has no interval: our best of as
-many seeds agrees if it lies within the tolerance.
+A figure is compared only with runs of its own settings: `other settings` and `no counterpart` are no comparisons. The
+difference is ours minus theirs, with an interval: Welch's with the published standard error, or Student's with the
+published value as it stands where the paper gives none. Its level is 1 - .05/m, where m is the number of this paper's
+figures whose settings a preset has, run or not. So all intervals of a paper hold together with 95 %.
+
+agrees: the whole interval lies within the tolerance (5 points). differs: the whole interval lies outside. undecided:
+neither, or fewer seeds than the variance of the split scheme needs. A bound can only be violated on one side. The best
+of k seeds has no interval: it is compared with the best of our first k.
 """
 
 import math
-import re
-import unicodedata
 from collections.abc import Sequence
+from functools import cache
 from statistics import variance
 from typing import NamedTuple
 
-import tasks
-from tasks.errors import one_of
-from tfstudy.analysis.claims import metric_by_seed, metric_interval
-from tfstudy.analysis.condition_selection import closest, preset_distance
+from tfstudy.analysis.comparisons import resolution
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.intervals import Interval, t_quantile
+from tfstudy.analysis.counterparts import has_preset, missing_counterpart, nearest, same_settings, unlike
+from tfstudy.analysis.intervals import Interval, clipped, t_quantile
+from tfstudy.analysis.measurement import metric_by_seed, metric_interval
 from tfstudy.analysis.power import MAX_SEEDS
-from tfstudy.analysis.published import ARCHITECTURES, Published, all_published
-from tfstudy.analysis.statements import METRICS, minimum_seeds
-from tfstudy.config.files import configs
+from tfstudy.analysis.published import Figure, figures_of
+from tfstudy.analysis.significance import ALPHA, welch
+from tfstudy.analysis.statements import minimum_seeds
 
 TOLERANCE = 5.0  # points
-AGREES, DIFFERS, UNDERPOWERED, NOT_RUN, NO_COUNTERPART = (
-    "agrees",
-    "differs",
-    "underpowered",
-    "not run",
-    "no counterpart",
-)
-SETTINGS = {"lake-2018": "overall-best", "dessi-2019": "best config"}  # how the settings begin that a preset reproduces
+AGREES, DIFFERS, UNDECIDED, NOT_RUN, OTHER_SETTINGS, NO_COUNTERPART = VERDICTS = (
+    "agrees", "differs", "undecided", "not run", "other settings", "no counterpart",
+)  # fmt: skip
+UNKNOWN = math.nan
 
 
 class Reproduction(NamedTuple):
-    """A published result and ours."""
+    """A published figure and ours."""
 
-    published: Published
-    conditions: tuple[Condition, ...]  # ours: one, or all from which the best seed is taken
-    ours: Interval | None
-    difference: Interval | None  # ours minus theirs
-    unlike: str  # how our network or settings differ from the paper's, as far as known
+    figure: Figure
+    conditions: tuple[Condition, ...]  # ours: the one of the figure's settings, or the nearest; empty without runs
+    ours: Interval | None  # our mean with its own 95 % interval, or our best
+    theirs: Interval  # with the interval of the level of the difference; nan ends without a standard error
+    difference: Interval | None  # ours minus theirs, under the figure's own settings only
     verdict: str
     reason: str
+    unlike: str  # how our settings differ from theirs; empty if they don't
 
 
-def papers() -> dict[str, list[Published]]:
-    """Return the results of each paper in `configs/published.csv`, by author and year, such as lake-2018."""
-    out: dict[str, list[Published]] = {}
-    for figure in all_published():
-        out.setdefault(_short_name(figure["paper"]), []).append(figure)
-    return out
+class Gap(NamedTuple):
+    """What decides on the mean of n of our seeds, beside a published value: how far apart, how uncertain."""
+
+    excess: float  # |ours minus theirs|; for a bound the distance on its wrong side, negative on the right side
+    variance: float  # over our seeds
+    n: int
+    error: float = 0.0  # standard error of the published value; 0 if it is taken as it stands
+    seeds: int = 0  # behind the published value
+    level: float = 1 - ALPHA  # of the interval
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval of the difference; infinite for a single seed."""
+        if self.n < 2:
+            return math.inf
+        error, degrees = math.sqrt(self.variance / self.n), float(self.n - 1)
+        if self.error:
+            error, degrees = welch(self.variance, self.n, self.error**2 * self.seeds, self.seeds)
+        return t_quantile((1 + self.level) / 2, degrees) * error
 
 
-def paper(name: str) -> list[Published]:
-    """Return a paper's results; `UserError` with the nearest name for an unknown one."""
-    known = papers()
-    return known[one_of("paper", name, sorted(known))]
+def decide(excess: float, half_width: float, tolerance: float) -> str:
+    """Return `agrees` if the whole interval lies within the tolerance, `differs` if it lies outside, or `undecided`."""
+    if excess + half_width <= tolerance:
+        return AGREES
+    return DIFFERS if excess - half_width > tolerance else UNDECIDED
 
 
-def _short_name(citation: str) -> str:
-    plain = unicodedata.normalize("NFKD", citation).encode("ascii", "ignore").decode().lower()
-    match = re.search(r"(\w+).*?(\d{4})", plain)
-    return f"{match[1]}-{match[2]}" if match else plain.replace(" ", "-")
+def more_seeds(gap: Gap, tolerance: float) -> int | None:
+    """Return how many more of our seeds decide a gap of this size and variance; None if 1,000 seeds don't.
 
-
-def command(name: str) -> str:
-    """Return the command that runs the counterparts of a paper's results; empty if there are none."""
-    if (configs() / "grids" / f"{name}.yaml").exists():
-        return f"tfstudy grid {name}"
-    wanted = [(figure["task"], figure["split"], architecture(figure)) for figure in paper(name) if not _missing(figure)]
-    if not wanted:
-        return ""
-    task, splits, archs = ({figure[i]: None for figure in wanted} for i in range(3))
-    files = " --set data.root=DIR" if any(split.startswith("mcd") for split in splits) else ""  # a copy of SCAN
-    return f"tfstudy grid --task {','.join(task)} --split {','.join(splits)} --arch {','.join(archs)} --seed 0-4{files}"
-
-
-def architecture(figure: Published) -> str:
-    """Return the name of our architecture of this kind of network; empty if there is none."""
-    return next((arch for arch, names in ARCHITECTURES.items() if figure["arch"] in names), "")
-
-
-def compare_paper(name: str, conditions: Sequence[Condition], tolerance: float = TOLERANCE) -> list[Reproduction]:
-    """Compare every result of a paper with ours; `tolerance` in points."""
-    return [_compare_figure(name, figure, conditions, tolerance) for figure in paper(name)]
-
-
-def _compare_figure(name: str, figure: Published, conditions: Sequence[Condition], tolerance: float) -> Reproduction:
-    def empty(verdict: str, reason: str) -> Reproduction:
-        return Reproduction(figure, (), None, None, "", verdict, reason)
-
-    if missing := _missing(figure):
-        return empty(NO_COUNTERPART, missing)
-    metric = next(key for key, text in METRICS.items() if text == figure["metric"])
-    known = [one for one in conditions if _same_examples(one, figure) and metric_by_seed(one, metric)]
-    if not known:
-        return empty(NOT_RUN, "no finished run on this split scheme")
-    if best_of := re.search(r"best of (\d+) seeds", figure["spread"]):
-        values = [value for one in known for value in metric_by_seed(one, metric).values()]
-        ours = Interval(max(values), math.nan, math.nan, len(values), "best")
-        gap = ours._replace(mean=ours.mean - published_value(figure))
-        verdict = _judge_best(gap.mean, gap.n, int(best_of[1]), tolerance)
-        return Reproduction(figure, tuple(known), ours, gap, "not the paper's settings", *verdict)
-    one = closest(known, lambda condition: _distance(name, figure, condition))
-    values, ours = list(metric_by_seed(one, metric).values()), metric_interval(one, metric)
-    gap = difference(ours, values, published_value(figure), *_deviation_and_seeds(figure))
-    verdict = judge_figure(gap, values, figure, tolerance)
-    return Reproduction(figure, (one,), ours, gap, _unlike(name, figure, one), *verdict)
-
-
-def judge_figure(gap: Interval, values: Sequence[float], figure: Published, tolerance: float) -> tuple[str, str]:
-    """Return the verdict on a difference from a published mean, and the reason; `values` are our seeds'."""
-    n, minimum = len(values), minimum_seeds(figure["split"])
-    if n < minimum:
-        return UNDERPOWERED, f"{n} of at least {minimum} seeds"
-    if -tolerance <= gap.low and gap.high <= tolerance:
-        return AGREES, f"within {tolerance:g} points"
-    if gap.low > tolerance or gap.high < -tolerance:
-        return DIFFERS, f"ours is {'higher' if gap.mean > 0 else 'lower'} by more than {tolerance:g} points"
-    more = _more_seeds(values, gap.mean, _deviation_and_seeds(figure), tolerance)
-    return UNDERPOWERED, f"about {more} more seed{'s' * (more != 1)}" if more else "no number of our seeds decides it"
-
-
-def difference(ours: Interval, values: Sequence[float], value: float, deviation: float, seeds: int) -> Interval:
-    """Return ours minus theirs: Welch's interval for a published standard deviation, else that of our mean, shifted."""
-    mean = ours.mean - value
-    error = deviation**2 / seeds if seeds else 0.0
-    if len(values) < 2:  # the interval within one run is not one over seeds
-        return Interval(mean, math.nan, math.nan, ours.n, "")
-    if not error:
-        return Interval(mean, ours.low - value, ours.high - value, ours.n, ours.method)
-    half = _half_width(variance(values), len(values), error, seeds)
-    # our own interval may be wider, if our seeds all have the same result
-    return Interval(mean, min(mean - half, ours.low - value), max(mean + half, ours.high - value), ours.n, "Welch")
-
-
-def _half_width(our_variance: float, n: int, error: float, seeds: int) -> float:
-    own = our_variance / n
-    degrees = (own + error) ** 2 / (own**2 / (n - 1) + (error**2 / (seeds - 1) if seeds > 1 else 0.0))
-    return t_quantile(0.975, degrees) * math.sqrt(own + error)
-
-
-def _more_seeds(values: Sequence[float], gap: float, theirs: tuple[float, int], tolerance: float) -> int | None:
-    """Return how many more of our seeds would decide a difference of this size; None if no number would."""
-    deviation, seeds = theirs
-    error, own = deviation**2 / seeds if seeds else 0.0, variance(values)
-    if not own:
-        return None
-    for n in range(len(values) + 1, MAX_SEEDS + 1):
-        half = _half_width(own, n, error, seeds)
-        if abs(gap) + half <= tolerance or abs(gap) > half:
-            return n - len(values)
+    The next seeds change the mean, so that about every second study of this size is decided.
+    """
+    for n in range(gap.n + 1, MAX_SEEDS + 1):
+        if decide(gap.excess, gap._replace(n=n).half_width, tolerance) != UNDECIDED:
+            return n - gap.n
     return None
 
 
-def _judge_best(gap: float, n: int, best_of: int, tolerance: float) -> tuple[str, str]:
-    if gap > tolerance or (n >= best_of and gap < -tolerance):
-        return DIFFERS, f"our best of {n} is {'higher' if gap > 0 else 'lower'}"
-    if n < best_of:
-        return UNDERPOWERED, f"{n} of {best_of} seeds"
-    return AGREES, f"our best of {n} is within {tolerance:g} points"
+def compare_paper(name: str, conditions: Sequence[Condition], tolerance: float = TOLERANCE) -> list[Reproduction]:
+    """Compare every figure of a paper with ours; `tolerance` in points."""
+    return [judge_figure(figure, conditions, tolerance) for figure in figures_of(name)]
 
 
-def published_value(figure: Published) -> float:
-    """Return the published value in percent; `~100` is 100."""
-    return float(figure["value"].lstrip("~"))
+@cache
+def family_size(paper: str) -> int:
+    """Return the number of a paper's figures that are corrected for together: those with a preset, run or not."""
+    return max(1, sum(has_preset(figure) for figure in figures_of(paper)))
 
 
-def _deviation_and_seeds(figure: Published) -> tuple[float, int]:
-    """Return the published standard deviation and number of seeds; zeros if there is none."""
-    plain = re.fullmatch(r"\d+(\.\d+)?", figure["spread"]) and figure["seeds"].isdigit()
-    return (float(figure["spread"]), int(figure["seeds"])) if plain else (0.0, 0)
+def judge_figure(figure: Figure, conditions: Sequence[Condition], tolerance: float = TOLERANCE) -> Reproduction:
+    """Return the verdict on a published figure by the conditions of its own settings; `tolerance` in points."""
+    theirs = _theirs(figure)
+    if missing := missing_counterpart(figure):
+        return Reproduction(figure, (), None, theirs, None, NO_COUNTERPART, missing, "")
+    if own := same_settings(figure, conditions):
+        return _judge_best(figure, own, tolerance) if figure.best_of else _judge_mean(figure, own, tolerance)
+    reason = f"no run of the preset {figure.preset}" if figure.preset else "no preset has these settings"
+    if other := nearest(figure, conditions):
+        ours = metric_interval(other, figure.metric)
+        return Reproduction(figure, (other,), ours, theirs, None, OTHER_SETTINGS, reason, unlike(figure, other))
+    reason = (
+        f"{reason}, nor any other run on {figure.split}" if figure.preset else f"no run on {figure.split}; {reason}"
+    )
+    return Reproduction(figure, (), None, theirs, None, NOT_RUN, reason, "")
 
 
-def _missing(figure: Published) -> str:
-    if not architecture(figure):
-        return "no network of this kind in tfstudy"
-    if figure["split"] not in tasks.find(figure["task"]).split_schemes():
-        return "no such split scheme in tfstudy"
-    if figure["metric"] not in METRICS.values():
-        return "no such metric in tfstudy"
-    return "not a mean over seeds" if figure["setting"].startswith("max over") else ""
+def _theirs(figure: Figure) -> Interval:
+    error, n = figure.standard_error, figure.n or 1
+    if error is None:
+        return Interval(figure.value, UNKNOWN, UNKNOWN, n, "")
+    half = t_quantile((1 + _level(figure)) / 2, n - 1) * error
+    return clipped(Interval(figure.value, figure.value - half, figure.value + half, n, "t"))
 
 
-def _same_examples(condition: Condition, figure: Published) -> bool:
-    lengths = re.search(r"tested on (\d+)-(\d+)", figure["setting"])
-    test_set = "_".join(("test", *lengths.groups())) if lengths else figure["test"]
-    ours = (condition.task, condition.split, condition.test_set, condition.arch)
-    return ours == (figure["task"], figure["split"], test_set, architecture(figure))
+def _level(figure: Figure) -> float:
+    return 1 - ALPHA / family_size(figure.paper)
 
 
-def _distance(name: str, figure: Published, condition: Condition) -> tuple[object, ...]:
-    c = condition
-    other_attention = _attention_difference(figure, c) != ""
-    return other_attention, c.preset != name, c.preset != "default", *preset_distance(c, {})
+def _judge_mean(figure: Figure, condition: Condition, tolerance: float) -> Reproduction:
+    values = list(metric_by_seed(condition, figure.metric).values())
+    ours, theirs = metric_interval(condition, figure.metric), _theirs(figure)
+    gap = gap_between(figure, values, resolution(condition))
+    mean, half = ours.mean - figure.value, gap.half_width if gap.n > 1 else UNKNOWN
+    method = "Welch" if gap.error else "t"
+    difference = clipped(Interval(mean, mean - half, mean + half, gap.n, method), -100)
+    verdict, reason = _verdict(figure, condition, gap, mean, tolerance)
+    notes = [
+        reason,
+        _floor_or_ceiling(ours.mean, figure, tolerance) if verdict == AGREES else "",
+        _as_it_stands(figure),
+    ]
+    text = "; ".join(filter(None, notes))
+    return Reproduction(figure, (condition,), ours, theirs, difference, verdict, text, "")
 
 
-def _attention_difference(figure: Published, condition: Condition) -> str:
-    """Return how our recurrent network's attention differs from theirs; empty if it does not."""
-    if condition.arch != "lstm" or "quoting" in figure["paper"]:  # unknown for quoted results
-        return ""
-    theirs = "attention" in figure["arch"]
-    ours = condition.config.get("model.attention", "none") != "none"
-    return "" if theirs == ours else "with attention, theirs without" if ours else "without attention, theirs with"
+def gap_between(figure: Figure, values: Sequence[float], resolution: float = 0.0) -> Gap:
+    """Return the gap between our seeds and a published value; `resolution` is what one example is worth, in percent."""
+    n, error = len(values), figure.standard_error or 0.0
+    mean = sum(values) / n - figure.value if n else UNKNOWN
+    own = max(variance(values) if n > 1 else 0.0, resolution**2 / 12)  # at least that of rounding
+    return Gap(_excess(figure, mean), own, n, error, figure.n or 0, _level(figure))
 
 
-def _unlike(name: str, figure: Published, condition: Condition) -> str:
-    reasons = [_attention_difference(figure, condition)]
-    if figure["arch"].startswith("GRU"):
-        reasons.append("an LSTM, theirs a GRU")
-    if condition.preset != name:
-        reasons.append("not the paper's settings")
-    elif not figure["setting"].startswith(SETTINGS.get(name, "")):
-        reasons.append("the paper's settings, but not those of this result")
-    if "median" in figure["seeds"]:
-        reasons.append("a mean, theirs a median")
-    return "; ".join(filter(None, reasons))
+def _excess(figure: Figure, difference: float) -> float:
+    signs = {"upper_bound": difference, "lower_bound": -difference}
+    return signs.get(figure.value_kind, abs(difference))
+
+
+def _verdict(figure: Figure, condition: Condition, gap: Gap, mean: float, tolerance: float) -> tuple[str, str]:
+    """Return the verdict on the mean of our seeds, and the reason."""
+    minimum = minimum_seeds(figure.split)
+    if condition.diverged:
+        return UNDECIDED, f"{len(condition.diverged)} diverged, and the mean would only be over the other runs"
+    if gap.n < minimum:
+        return UNDECIDED, f"{gap.n} of at least {minimum} seeds"
+    verdict = decide(gap.excess, gap.half_width, tolerance)
+    if verdict != UNDECIDED:
+        return verdict, _decided(verdict, mean, tolerance)
+    more = more_seeds(gap, tolerance)
+    if more is None:
+        return UNDECIDED, "no number of our seeds decides it"
+    return UNDECIDED, f"about {more} more seed{'s' * (more != 1)}, if mean and variance stay"
+
+
+def _decided(verdict: str, difference: float, tolerance: float) -> str:
+    if verdict == AGREES:
+        return f"within {tolerance:g} points"
+    return f"ours is {'higher' if difference > 0 else 'lower'} by more than {tolerance:g} points"
+
+
+def _floor_or_ceiling(ours: float, figure: Figure, tolerance: float) -> str:
+    """Return a warning if ours and theirs are both near 0 or near 100, where networks agree that share nothing."""
+    for end in (0, 100) if figure.unit == "percent" else ():
+        if abs(ours - end) <= tolerance and abs(figure.value - end) <= tolerance:
+            return f"both near {end}: this says little"
+    return ""
+
+
+def _as_it_stands(figure: Figure) -> str:
+    """Return what the published value lacks to be compared as a mean with a standard error."""
+    kinds = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
+    kind = kinds.get(figure.value_kind, "")
+    if figure.standard_error is not None or figure.value_kind in ("upper_bound", "lower_bound"):
+        return kind
+    return f"{kind or 'theirs has no standard error'}, taken as it stands"
+
+
+def _judge_best(figure: Figure, condition: Condition, tolerance: float) -> Reproduction:
+    """Judge the best of k seeds by the best of our first k: there is no interval."""
+    k = figure.best_of or 1
+    values = list(metric_by_seed(condition, figure.metric).values())[:k]
+    best = max(values, default=UNKNOWN)
+    ours = Interval(best, UNKNOWN, UNKNOWN, len(values), "best")
+    gap = ours._replace(mean=best - figure.value)
+    verdict, reason = UNDECIDED, f"{len(values)} of {k} seeds"
+    if len(values) == k:
+        verdict = decide(_excess(figure, gap.mean), 0.0, tolerance)
+        warning = _floor_or_ceiling(best, figure, tolerance) if verdict == AGREES else ""
+        reason = "; ".join(filter(None, (f"our best of {k}: {_decided(verdict, gap.mean, tolerance)}", warning)))
+    return Reproduction(figure, (condition,), ours, _theirs(figure), gap, verdict, reason, "")
