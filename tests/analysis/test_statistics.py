@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.analysis import significance
+from tfstudy.analysis import permutation
 from tfstudy.analysis.comparisons import letter_groups
 from tfstudy.analysis.intervals import interval, log_fit, median_length
+from tfstudy.analysis.permutation import label_permutation, sign_permutation
 from tfstudy.analysis.power import power_of_t, seeds_needed
-from tfstudy.analysis.significance import compare, holm, label_permutation, sign_permutation
+from tfstudy.analysis.significance import ALPHA, compare, compare_with_bound, corrected, welch
 
 # Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -36,9 +37,11 @@ def test_fishers_permutation_of_darwins_maize():
 def test_students_sleep_in_pairs():
     """t = -4.0621 with 9 degrees of freedom, interval -2.4599 to -0.7001 (R, t.test of sleep, paired)."""
     found = compare(seeded(DEXTRO), seeded(LAEVO), paired=True)
-    assert (found.mean, found.low, found.high) == pytest.approx((-1.58, -2.4598858, -0.7001142), abs=1e-6)
+    assert found.mean == pytest.approx(-1.58)
     assert found.effect == pytest.approx(-4.0621 / math.sqrt(10) * (1 - 3 / 35), abs=1e-4)
     assert (found.method, found.p) == ("sign permutation", sign_permutation(np.subtract(DEXTRO, LAEVO)))
+    by_t = compare_with_bound(np.subtract(DEXTRO, LAEVO), 0)
+    assert (by_t.low, by_t.high) == pytest.approx((-2.4598858, -0.7001142), abs=1e-6)
     few = compare(seeded(DEXTRO[:7]), seeded(LAEVO[:7]), paired=True)
     assert few.method == "paired t"
 
@@ -47,18 +50,17 @@ def test_welchs_test_of_students_sleep():
     """t = -1.8608, 17.776 degrees of freedom, p = 0.07939, interval -3.3655 to 0.2055 (R, t.test of sleep)."""
     few = compare(seeded(DEXTRO[:7]), seeded(LAEVO[:7]), paired=False)
     assert few.method == "Welch"
+    whole = compare(seeded(DEXTRO), seeded(LAEVO), paired=False, tests=10**6)  # too many for a permutation test
+    assert (whole.mean, whole.p, whole.method) == (pytest.approx(-1.58), pytest.approx(0.07939, abs=1e-5), "Welch")
+    assert welch(np.var(DEXTRO, ddof=1), 10, np.var(LAEVO, ddof=1), 10)[1] == pytest.approx(17.776, abs=1e-3)
     whole = compare(seeded(DEXTRO), seeded(LAEVO), paired=False)
-    assert (whole.mean, whole.low, whole.high) == pytest.approx((-1.58, -3.365483, 0.205483), abs=1e-6)
     assert whole.method == "label permutation"
     assert whole.p == pytest.approx(0.0794, abs=0.005)
 
 
-def test_holms_correction():
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.9]) == [1.0, 1.0]
-    corrected = holm([0.01, math.nan, 0.02])
-    assert corrected[0] == pytest.approx(0.02)
-    assert math.isnan(corrected[1])
+def test_a_p_value_is_multiplied_by_the_number_of_tests():
+    assert [corrected(p, 4) for p in (0.01, 0.04, 0.4)] == pytest.approx([0.04, 0.16, 1.0])
+    assert math.isnan(corrected(math.nan, 4))
 
 
 @pytest.mark.parametrize(("effect", "n"), [(0.2, 393), (0.5, 64), (0.8, 26)])
@@ -91,11 +93,7 @@ def test_five_pairs_can_not_go_below_a_sixteenth_without_assumptions():
 
 def test_differences_without_spread_are_not_infinitely_certain():
     found = compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=True)
-    assert (found.p, found.low, found.high) == (
-        pytest.approx(2 / 252),
-        100.0,
-        100.0,
-    )  # labels: 252 ways, 2 as far apart
+    assert (found.p, found.low, found.high) == pytest.approx((2 / 252, 100.0, 100.0))  # 2 of 252 labels
     assert found == compare(seeded([100.0] * 5), seeded([0.0] * 5), paired=False)
     assert math.isnan(found.effect)
     assert seeds_needed(found) is None
@@ -156,12 +154,34 @@ def test_names_share_a_letter_exactly_if_they_do_not_differ(pairs):
     assert found[NAMES[0]].startswith("a")
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_holm_is_between_no_correction_and_bonferronis_and_keeps_the_order(p):
-    found = holm(p)
-    for (raw, corrected), (raw_too, corrected_too) in combinations(zip(p, found, strict=True), 2):
-        assert corrected <= corrected_too if raw <= raw_too else corrected >= corrected_too
-    assert all(raw <= corrected <= min(1.0, len(p) * raw) + 1e-12 for raw, corrected in zip(p, found, strict=True))
+VALUES = st.lists(st.integers(0, 1000).map(lambda value: value / 10), min_size=2, max_size=12)
+
+
+@given(VALUES, VALUES, st.booleans(), st.integers(1, 40), st.sampled_from([0.0, 0.1, 1.0]))
+def test_an_interval_excludes_0_exactly_where_the_corrected_p_is_below_05(x, y, paired, tests, resolution):
+    found = compare(seeded(x), seeded(y), paired, tests, resolution)
+    if found.low == found.low and not math.isclose(corrected(found.p, tests), ALPHA, rel_tol=1e-9):
+        assert (found.low > 0 or found.high < 0) == (corrected(found.p, tests) < ALPHA)
+        assert found.low - 1e-6 <= found.mean <= found.high + 1e-6
+
+
+@given(VALUES, st.integers(0, 100), st.integers(1, 40))
+def test_the_interval_of_a_mean_excludes_a_bound_exactly_where_p_is_below_05(x, bound, tests):
+    found = compare_with_bound(x, bound, tests, 0.1)
+    if not math.isclose(corrected(found.p, tests), ALPHA, rel_tol=1e-9):
+        assert (found.low > 0 or found.high < 0) == (corrected(found.p, tests) < ALPHA)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_interval_of_a_permutation_test_holds_the_shifts_that_it_does_not_reject(paired):
+    draw = np.random.default_rng(1)
+    for n in (8, 9, 12):
+        x, y = (np.round(draw.normal(mean, 5, n), 1) for mean in (50, 45))
+        found = compare(seeded(x), seeded(y), paired, 3)
+        assert found.method.endswith("permutation")
+        for end, step in ((found.low, -1e-5), (found.high, 1e-5)):
+            inside, outside = (compare(seeded(x - end + s), seeded(y), paired, 3).p for s in (step, -step))
+            assert outside < ALPHA / 3 <= inside
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2, max_size=9), st.integers(1, 1000))
@@ -183,9 +203,9 @@ def test_labels_count_as_by_hand(x, y):
 def test_drawn_labels_and_signs_agree_with_all_of_them(monkeypatch):
     x, y = DEXTRO[:8], LAEVO[:8]
     exact = label_permutation(x, y), sign_permutation(MAIZE)
-    monkeypatch.setattr(significance, "EXACT", 5)
+    monkeypatch.setattr(permutation, "EXACT", 5)
     assert sign_permutation(MAIZE) == pytest.approx(exact[1], abs=0.007)
-    monkeypatch.setattr(significance, "DRAWS", 10_000)
+    monkeypatch.setattr(permutation, "DRAWS", 10_000)
     assert label_permutation(x, y) == pytest.approx(exact[0], abs=0.02)
 
 
@@ -197,7 +217,7 @@ def test_large_differences_are_found_in_a_table_of_any_size(n, paired, noise):
     draw = np.random.default_rng(n)
     high, low = (seeded(mean + noise * draw.normal(0, 1, n)) for mean in (90, 10))
     found = [compare(high, low, paired, tests=12, resolution=0.1)] * 12
-    assert max(holm([one.p for one in found])) < 0.05
+    assert max(corrected(each.p, 12) for each in found) < 0.05
 
 
 def test_few_tests_of_eight_seeds_are_permutations():
@@ -258,13 +278,17 @@ def test_differences_that_are_none_are_found_as_seldom_as_promised(paired, n):
     assert share > 0.02
 
 
-def test_a_family_of_tests_is_wrong_as_seldom_as_one():
-    draw = np.random.default_rng(1)
-    wrong = 0
+def test_a_family_of_tests_is_wrong_as_seldom_as_one_and_its_intervals_hold_together():
+    draw, truths = np.random.default_rng(1), np.array([50.0, 50.0, 60.0, 80.0])
+    wrong = missed = 0
     for _ in range(300):
-        figures = [seeded(row) for row in draw.normal(50, 4, (4, 5))]
-        wrong += min(holm([compare(a, b, True).p for a, b in combinations(figures, 2)])) <= 0.05
-    assert wrong / 300 < 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
+        figures = [seeded(row) for row in draw.normal(truths[:, None], 4, (4, 5))]
+        found = {(a, b): compare(figures[a], figures[b], True, tests=6) for a, b in combinations(range(4), 2)}
+        wrong += corrected(found[0, 1].p, 6) < ALPHA
+        missed += any(not each.low <= truths[a] - truths[b] <= each.high for (a, b), each in found.items())
+    most = 0.05 + 4 * math.sqrt(0.05 * 0.95 / 300)
+    assert wrong / 300 < most
+    assert 0 < missed / 300 < most
 
 
 @pytest.mark.parametrize("effect", [0.6, 1.0, 1.5])

@@ -1,6 +1,7 @@
 """Comparisons: every two conditions on the same examples, tested over seeds; their p values are those of tables.
 
-All comparisons of a table are one family of tests: p values are corrected for their number (Holm 1979).
+All comparisons of a study are one family of tests (see `tfstudy.analysis.significance`). Its tables, figures and
+report, and the claims that compare two of its conditions, show the same corrected p and the same interval.
 """
 
 import math
@@ -12,17 +13,17 @@ from typing import NamedTuple
 from tfstudy.analysis.conditions import Condition, pairing_key
 from tfstudy.analysis.intervals import Interval, clipped, interval
 from tfstudy.analysis.power import seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, holm
+from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
 
 
 class Comparison(NamedTuple):
-    """The difference of two conditions, with its corrected p value."""
+    """The difference of two conditions, with its corrected p value: below .05 where the interval excludes 0."""
 
     first: Condition
     second: Condition
-    difference: Difference
-    p: float  # corrected over all comparisons of the table; nan if it can't be tested
-    tests: int = 1  # of the table
+    difference: Difference  # with its simultaneous interval, between -100 and 100
+    p: float  # corrected for all comparisons of the study; nan if it can't be tested
+    tests: int = 1  # of the study
 
     @property
     def tested(self) -> bool:
@@ -44,8 +45,8 @@ class Comparison(NamedTuple):
     def swapped(self) -> "Comparison":
         """Return the same comparison with its conditions in the other order."""
         d = self.difference
-        other = d._replace(mean=-d.mean, low=-d.high, high=-d.low, effect=-d.effect)
-        return self._replace(first=self.second, second=self.first, difference=other)
+        opposite = d._replace(mean=-d.mean, low=-d.high, high=-d.low, effect=-d.effect)
+        return self._replace(first=self.second, second=self.first, difference=opposite)
 
 
 def compare_conditions(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[Comparison]:
@@ -60,16 +61,20 @@ def compare_conditions(conditions: Sequence[Condition], metrics: Mapping[str, st
     for number, condition in enumerate(conditions):
         same_examples.setdefault(condition.examples_key, []).append(number)
     pairs = [pair for members in same_examples.values() for pair in combinations(members, 2)]
-    tests = sum(min(len(values[a]), len(values[b])) > 1 for a, b in pairs)
+    tests = max(1, sum(min(len(values[a]), len(values[b])) > 1 for a, b in pairs))
     differences = [
         compare(values[a], values[b], pairing_keys[a] == pairing_keys[b], tests, max(resolutions[a], resolutions[b]))
         for a, b in pairs
     ]
-    corrected = holm([one.p for one in differences])
     return [
-        Comparison(conditions[a], conditions[b], difference, p, tests)
-        for (a, b), difference, p in zip(pairs, differences, corrected, strict=True)
+        Comparison(conditions[a], conditions[b], clipped_difference(difference), corrected(difference.p, tests), tests)
+        for (a, b), difference in zip(pairs, differences, strict=True)
     ]
+
+
+def clipped_difference(difference: Difference) -> Difference:
+    """Return the difference with its interval within what percentages can differ by."""
+    return difference._replace(low=max(difference.low, -100.0), high=min(difference.high, 100.0))
 
 
 def resolution(condition: Condition) -> float:

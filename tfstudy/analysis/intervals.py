@@ -82,6 +82,13 @@ def t_quantile(share: float, degrees: float) -> float:
     return float(stdtrit(degrees, share))
 
 
+def normal_quantile(share: float) -> float:
+    """Return a quantile of the standard normal distribution."""
+    from scipy.special import ndtri
+
+    return float(ndtri(share))
+
+
 def median_length(lengths: Sequence[tuple[int, bool]]) -> tuple[int, bool]:
     """Return the median of L90 or L50 over seeds, and whether it is only a lower bound.
 

@@ -1,7 +1,7 @@
 """Whether the results of a study got worse: a saved table compared with the current records, as a check in CI.
 
 The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A condition is worse if it fell
-by more than the tolerance and the fall is significant over seeds, corrected for the number of conditions (Holm 1979).
+by more than the tolerance and the fall is significant over seeds, corrected for the number of conditions (Bonferroni).
 Seeds are paired: a seed gives the same initial weights and order of training in both. A run that diverged counts as 0.
 With one seed nothing can be decided, and only a missing condition fails.
 """
@@ -16,7 +16,7 @@ import msgspec
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.power import seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, holm
+from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
 
 WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (
     "worse",
@@ -95,8 +95,7 @@ def compare_with_baseline(
     if not any(isinstance(condition, Condition) for condition in counterparts):
         raise UserError(f"no condition of the baseline can be compared; {baseline[0].name}: {counterparts[0]}")
     outcomes = [_compare(row, one, len(baseline)) for row, one in zip(baseline, counterparts, strict=True)]
-    corrected = holm([outcome.difference.p if outcome.difference else math.nan for outcome in outcomes])
-    return [_decide(outcome, p, tolerance) for outcome, p in zip(outcomes, corrected, strict=True)]
+    return [_decide(outcome, len(baseline), tolerance) for outcome in outcomes]
 
 
 def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
@@ -133,15 +132,15 @@ def _compare(row: BaselineRow, condition: Condition | str, tests: int) -> Outcom
     return Outcome(row, UNDECIDED, current, difference)
 
 
-def _decide(outcome: Outcome, p: float, tolerance: float) -> Outcome:
+def _decide(outcome: Outcome, tests: int, tolerance: float) -> Outcome:
     difference = outcome.difference
     if not difference:
         return outcome
+    p = corrected(difference.p, tests)
     if p < ALPHA and abs(difference.mean) > tolerance:
         return outcome._replace(state=WORSE if difference.mean < 0 else BETTER, p=p)
     if -tolerance <= difference.low and difference.high <= tolerance:
         return outcome._replace(state=UNCHANGED, p=p)
-    alpha = ALPHA * difference.p / p if p < 1 else ALPHA
-    needed = seeds_needed(difference, alpha) if difference.mean < -tolerance else None
+    needed = seeds_needed(difference, ALPHA / tests) if difference.mean < -tolerance else None
     reason = f"about {needed} seeds are needed to find a fall of this size" if needed else ""
     return outcome._replace(p=p, reason=reason)
