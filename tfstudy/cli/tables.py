@@ -1,5 +1,6 @@
 """The commands that read the records of runs: tables and errors."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -13,19 +14,37 @@ def table(
     by: Annotated[str, typer.Option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
     metric: Metric = "",
     baseline: Baseline = "",
-    format_: Annotated[str, typer.Option("--format", help="md, csv, tex, html or json.")] = "md",
+    columns: Annotated[str, typer.Option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
+    seeds: Annotated[bool, typer.Option("--seeds", help="Also show the result of each seed.")] = False,
+    format_: Annotated[
+        str, typer.Option("--format", help="text (terminals), md (else), csv, tex, html, json, or bib for the papers.")
+    ] = "",
+    caption: Annotated[str, typer.Option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
+    label: Annotated[str, typer.Option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
     results: Results = RESULTS,
 ) -> None:
     """Print the results of a study as a table.
 
     One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
     """
-    from tasks.errors import one_of
+    from rich.console import Console
+
+    from tasks.errors import UserError, one_of
     from tfstudy.report import tables
     from tfstudy.report.table_formats import FORMATS
+    from tfstudy.report.table_latex import latex
+    from tfstudy.report.table_terminal import print_table
 
-    write = FORMATS[one_of("format", format_, FORMATS)]
-    print(write(tables.table(study_folder(results, study), by, metric, baseline)), end="")
+    name = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), FORMATS)
+    if (caption or label) and name != "tex":
+        raise UserError(f"--caption and --label need --format tex, not {name}")
+    if (columns or seeds) and name in ("csv", "json"):
+        raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
+    found = tables.table(study_folder(results, study), by, metric, baseline, columns, seeds)
+    if name == "text" and sys.stdout.isatty():
+        print_table(found, Console())
+    else:
+        print(latex(found, caption, label) if name == "tex" else FORMATS[name](found), end="")
 
 
 @app.command()

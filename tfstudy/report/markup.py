@@ -9,7 +9,13 @@ from typing import Any
 MINUS = "\N{MINUS SIGN}"
 LATEX = str.maketrans(
     {letter: f"\\{letter}" for letter in "&%$#_{}"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+    | {
+        "~": r"\textasciitilde{}",
+        "|": r"\textbar{}",
+        "†": r"$^\dagger$",
+        "^": r"\textasciicircum{}",
+        "\\": r"\textbackslash{}",
+    }
     | {"±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$", "<": "$<$", ">": "$>$"}
 )
 MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", "*": r"\*", "`": r"\`"})
@@ -91,8 +97,8 @@ def escape_markdown(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """Return text that LaTeX prints as it is."""
-    return text.translate(LATEX)
+    """Return text in one line that LaTeX prints as it is; `>=` is printed as one sign."""
+    return " ".join(text.split()).replace(">=", "≥").translate(LATEX)
 
 
 def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -17,8 +17,9 @@ from tfstudy.report.error_browser import ErrorBrowser, build_error_browser
 from tfstudy.report.markup import count_range, number, plural
 from tfstudy.report.plots import all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
-from tfstudy.report.table_formats import Cells, columns, mean_text
-from tfstudy.report.tables import Line, Table, build_table
+from tfstudy.report.table_columns import Cells, columns, mean_text
+from tfstudy.report.table_lines import Line, Table
+from tfstudy.report.tables import build_table
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_PLOTTED = 200  # conditions

@@ -8,6 +8,7 @@ from tfstudy.analysis.comparisons import Comparison
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.report.markup import count_range, plural, several
+from tfstudy.report.quotations import SIGN_NOTE, Quotation, source_notes
 from tfstudy.runs.reader import read_environments
 
 TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
@@ -19,21 +20,25 @@ def table_notes(
     conditions: Sequence[Condition],
     metrics: Mapping[str, str],
     comparisons: Sequence[Comparison],
-    quoted: bool,
+    columns: Collection[str],
+    quoted: Sequence[Quotation],
 ) -> list[str]:
-    """Return the notes under a table; `quoted` if published results stand in it."""
+    """Return the notes under a table with these columns, by key, and these published figures."""
     runs = list({id(run): run for condition in conditions for run in (*condition.runs, *condition.diverged)}.values())
     diverged = sum(not run.finished for run in runs)
-    thresholds = any(run.result.lengths for run in runs)
     names = several(metric_name(metric) for metric in metrics.values())
     return [
-        f"{names} on test sets, in percent: mean over seeds with 95 % confidence interval (Student's t for fewer than "
-        "10 seeds, studentised bootstrap otherwise; for a single seed, or seeds with equal results, the Wilson "
-        "interval over test examples)",
-        *_test_notes(comparisons),
+        f"{names} on test sets, in percent: mean over seeds with the 95 % confidence interval of this mean alone "
+        "(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; for a single seed, or seeds with equal "
+        "results, the Wilson interval over test examples)",
+        *_test_notes(comparisons, "difference" in columns),
         *_size_note(conditions),
-        *(["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"] * thresholds),
-        *(["published: same metric and kind of network; see the paper for the meaning of ±"] * quoted),
+        *(
+            ["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"]
+            * bool({"L90", "L50"} & {*columns})
+        ),
+        *_seconds_note(runs, columns),
+        *_published_notes(quoted),
         *_run_notes(runs, conditions),
         *([f"{plural(diverged, 'run')} diverged, without results"] * bool(diverged)),
         *_outdated_notes(runs),
@@ -41,16 +46,21 @@ def table_notes(
     ]
 
 
-def _test_notes(comparisons: Sequence[Comparison]) -> list[str]:
+def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> list[str]:
     tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
         return ["no test: no two conditions on the same examples have 2 finished seeds each"] if comparisons else []
     methods = several(comparison.difference.method for comparison in tested)
     lines = [
         "group: conditions on the same examples that share a letter do not differ significantly "
-        f"({methods}, two-sided, Holm correction for {plural(len(tested), 'comparison')}, p < .05); bold: best group, "
-        "where there are several"
+        f"({methods}, two-sided, p < .05 after Bonferroni correction for {plural(len(tested), 'comparison')}); bold: "
+        "best group, where there are several"
     ]
+    if with_differences:
+        lines.append(
+            "differences: with simultaneous 95 % intervals, corrected like p, so that an interval excludes 0 if and "
+            "only if p < .05"
+        )
     limited = [comparison for comparison in tested if comparison.difference.note]
     if limited:
         lines.append(
@@ -58,6 +68,23 @@ def _test_notes(comparisons: Sequence[Comparison]) -> list[str]:
             "and so many comparisons, no test without this assumption could find a difference"
         )
     return lines
+
+
+def _seconds_note(runs: Sequence[RunRecord], columns: Collection[str]) -> list[str]:
+    devices = several(run.result.device for run in runs)
+    text = f"seconds: training time on {devices}, median over runs; comparable only on the same, otherwise idle machine"
+    return [text] if "seconds" in columns else []
+
+
+def _published_notes(quoted: Sequence[Quotation]) -> list[str]:
+    if not quoted:
+        return []
+    signed = f"; {SIGN_NOTE}" * any(not one.same_settings for one in quoted)
+    return [
+        "published: same metric, test set and kind of network, one figure of each paper (under the settings of a "
+        f"preset if it has one, else its highest){signed}",
+        *source_notes(quoted),
+    ]
 
 
 def _size_note(conditions: Sequence[Condition]) -> list[str]:

@@ -1,70 +1,32 @@
 """Tables of studies: a line for each condition."""
 
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from tasks.errors import UserError, one_of
 from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
-from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters, mean_interval
+from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
-from tfstudy.analysis.intervals import median_length
-from tfstudy.analysis.published import Figure, best_known, of_same_kind
+from tfstudy.report.table_columns import quoted_figures, shown_columns
+from tfstudy.report.table_lines import Table, build_line
 from tfstudy.report.table_notes import table_notes
-from tfstudy.runs.schema import Lengths
 
-OVER_LENGTHS = "token accuracy over lengths"
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
 
 
-class Line(NamedTuple):
-    """A line of the table; metrics in percent, nan where nothing is known."""
-
-    condition: Condition
-    metric: str
-    mean: float
-    low: float
-    high: float
-    method: str  # of the interval: t, bootstrap, or Wilson (within a run)
-    group: str  # letters: lines on the same examples that share one do not differ significantly
-    best: bool  # in the best group, where there are several
-    against: Comparison | None  # with the baseline
-    oracle: float
-    over_lengths: float
-    chrf: float
-    thresholds: dict[str, str]  # L90 and L50
-    parameters: int
-    seconds: float  # of training, the median over runs
-    published: list[Figure]  # of the same metric, test set and kind of network
-    published_oracle: list[Figure]
-    published_over_lengths: list[Figure]
-
-    @property
-    def is_quoted(self) -> bool:
-        """Whether any published result stands beside it."""
-        return bool(self.published or self.published_oracle or self.published_over_lengths)
-
-
-class Table(NamedTuple):
-    """The lines of a table, the comparisons behind them, and notes on how the numbers were obtained."""
-
-    lines: list[Line]
-    comparisons: list[Comparison]
-    baseline: str
-    notes: list[str]
-
-
-def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Table:
+def table(
+    study: Path, by: str = "", metric: str = "", baseline: str = "", columns: str = "", seeds: bool = False
+) -> Table:
     """Return the table of a study, or of all studies under a folder.
 
     `by` sets the order, such as `split,arch`; a tag such as `length` in it makes a line for each of its values.
     `baseline`, with which the others are compared, is an architecture or a label (`lstm train.steps=600`).
+    `columns` are the keys of the columns to show, separated by commas; `seeds` adds the result of each seed.
     `UserError` if there is no finished run, or for unknown names.
     """
     finished = read_finished_runs(study)
-    keys = [key.strip() for key in by.split(",") if key.strip()]
+    keys = _names(by)
     if not set(keys) <= set(ORDER_KEYS):
         tags = _tags(finished.runs)
         for key in keys:
@@ -72,10 +34,22 @@ def table(study: Path, by: str = "", metric: str = "", baseline: str = "") -> Ta
     tags = [key for key in keys if key not in ORDER_KEYS]
     if len(tags) > 1:
         raise UserError(f"--by takes at most one tag, got {' and '.join(tags)}")
-    return build_table(finished, sort_conditions(conditions(finished.runs, "".join(tags)), keys), metric, baseline)
+    ordered = sort_conditions(conditions(finished.runs, "".join(tags)), keys)
+    return build_table(finished, ordered, metric, baseline, _names(columns), seeds)
 
 
-def build_table(study: Study, conditions: Sequence[Condition], metric: str = "", baseline: str = "") -> Table:
+def _names(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def build_table(
+    study: Study,
+    conditions: Sequence[Condition],
+    metric: str = "",
+    baseline: str = "",
+    columns: Sequence[str] = (),
+    seeds: bool = False,
+) -> Table:
     """Return the table of these conditions of a study."""
     metrics = main_metrics(conditions, metric)
     comparisons = compare_conditions(conditions, metrics)
@@ -90,8 +64,9 @@ def build_table(study: Study, conditions: Sequence[Condition], metric: str = "",
         build_line(c, metrics[c.task], group, group == "a" and c.examples_key in several_groups, against.get(id(c)))
         for c, group in lettered
     ]
-    notes = table_notes(study, conditions, metrics, comparisons, any(line.is_quoted for line in lines))
-    return Table(lines, comparisons, baseline, notes)
+    out = Table(lines, comparisons, baseline, [], columns, seeds)
+    keys = [column.key for column in shown_columns(out)]
+    return out._replace(notes=table_notes(study, conditions, metrics, comparisons, keys, quoted_figures(out)))
 
 
 def _against_baseline(comparisons: Sequence[Comparison], baseline: str) -> dict[int, Comparison]:
@@ -104,34 +79,6 @@ def _against_baseline(comparisons: Sequence[Comparison], baseline: str) -> dict[
     return out
 
 
-def build_line(condition: Condition, metric: str, group: str, best: bool, against: Comparison | None) -> Line:
-    """Return the line of a condition."""
-    interval = mean_interval(condition, metric)
-    results = [run.result for run in condition.runs]
-    whole = not condition.tag and condition.test_set == "test"
-    lengths = [r.lengths for r in results if r.lengths] if whole else []
-    return Line(
-        condition=condition,
-        metric=metric,
-        mean=interval.mean,
-        low=interval.low,
-        high=interval.high,
-        method=interval.method,
-        group=group,
-        best=best,
-        against=against,
-        oracle=_mean(condition.values("oracle_length_exact_match")),
-        over_lengths=_mean(list(condition.means_over_lengths("token_accuracy").values())),
-        chrf=_mean(condition.values("chrf")),
-        thresholds={name: length_threshold(lengths, name) for name in ("L90", "L50")} if lengths else {},
-        parameters=results[0].parameters if results else 0,
-        seconds=median(r.train_seconds for r in results) if results else math.nan,
-        published=best_known(of_same_kind(condition, metric)),
-        published_oracle=best_known(of_same_kind(condition, "oracle_length_exact_match")),
-        published_over_lengths=best_known(of_same_kind(condition, "token_accuracy_over_lengths")),
-    )
-
-
 def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:
     """Return the conditions, ordered by these keys first."""
 
@@ -141,17 +88,6 @@ def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> lis
         return tuple(own.get(name, usual[5:6]) for name in keys)
 
     return sorted(conditions, key=key) if keys else list(conditions)
-
-
-def length_threshold(lengths: Sequence[Lengths], name: str) -> str:
-    """Return the median of L90 or L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is."""
-    measured = [(getattr(run, name), run.longest_tested) for run in lengths]
-    length, censored = median_length([(length or 0, length == longest) for length, longest in measured])
-    return "none" if not length else f">={length}" if censored else str(length)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan
 
 
 def _tags(runs: Iterable[RunRecord]) -> list[str]:

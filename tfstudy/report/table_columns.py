@@ -1,0 +1,131 @@
+"""The columns of a table: their names, their order, and which are shown."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tasks.errors import UserError, one_of
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.report.markup import number, p_value, with_interval
+from tfstudy.report.quotations import Quotation
+from tfstudy.report.table_lines import Line, Table
+
+Cells = dict[str, str]  # by the head of the column
+ON_REQUEST = {"seconds", "seeds"}  # not shown by default
+COMPARED = {"difference", "p"}  # need a baseline
+
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    key: str  # as in `--columns`
+    head: str  # as printed: no two columns have the same
+    text: Callable[[Line], str]
+    left: bool = False  # aligned to the left
+    quoted: Callable[[Line], list[Quotation]] | None = None  # the published figures in it
+
+
+def all_columns(table: Table) -> list[Column]:
+    """Return every column that a table can have, in its order: the result, then the published figures beside it."""
+    several_metrics = len({line.metric for line in table.lines}) > 1
+    metric, tag = metric_name(table.lines[0].metric), table.lines[0].condition.tag
+    result = "value" if several_metrics else metric
+    out = [
+        Column("task", "task", lambda line: line.condition.task, left=True),
+        Column("split", "split", lambda line: line.condition.split_label, left=True),
+        Column("arch", "architecture", lambda line: line.condition.arch, left=True),
+        Column("preset", "preset", lambda line: line.condition.preset_label, left=True),
+        Column("n", "n", _seed_count),
+        Column("metric", "metric", lambda line: metric_name(line.metric), left=True),
+        Column("result", result, mean_text),
+        _published("published", "published", lambda line: line.published),
+        Column("difference", f"vs {table.baseline}", _difference),
+        Column("p", "p", lambda line: p_value(line.against.p) if line.against else ""),
+        Column("group", "group", lambda line: line.group, left=True),
+        Column("seeds", f"{result} by seed", _by_seed, left=True),
+        Column("chrf", "chrF", lambda line: number(line.chrf)),
+        Column("oracle_length", "oracle length", lambda line: number(line.oracle)),
+        _published("published_oracle_length", "published, oracle length", lambda line: line.published_oracle),
+        Column("over_lengths", "token accuracy over lengths", lambda line: number(line.over_lengths)),
+        _published("published_over_lengths", "published, over lengths", lambda line: line.published_over_lengths),
+        Column("L90", "L90", lambda line: line.thresholds.get("L90", "")),
+        Column("L50", "L50", lambda line: line.thresholds.get("L50", "")),
+        Column("parameters", "parameters", lambda line: f"{line.parameters:,}" if line.parameters else ""),
+        Column("seconds", "seconds", lambda line: f"{line.seconds:,.0f}" if line.seconds == line.seconds else ""),
+    ]
+    if tag:
+        head = f"tag {tag}" if tag in {column.head for column in out} else tag
+        out.insert(2, Column(tag, head, lambda line: line.condition.tag_value))
+    return out
+
+
+def _published(key: str, head: str, quoted: Callable[[Line], list[Quotation]]) -> Column:
+    return Column(key, head, lambda line: "; ".join(one.text for one in quoted(line)), True, quoted)
+
+
+def shown_columns(table: Table) -> list[Column]:
+    """Return the requested columns of a table in their order; by default, those that say something.
+
+    `UserError` for unknown names, and for a difference without a baseline.
+    """
+    known = {column.key: column for column in all_columns(table)}
+    if table.columns:
+        for key in table.columns:
+            one_of("column", key, known, "--columns")
+            if key in COMPARED and not table.baseline:
+                raise UserError(f"--columns: column '{key}' needs --baseline")
+        keys = list(table.columns)
+    else:
+        keys = [column.key for column in known.values() if _is_default(column, table)]
+    return [known[key] for key in keys + ["seeds"] * (table.seeds and "seeds" not in keys)]
+
+
+def _is_default(column: Column, table: Table) -> bool:
+    several = {
+        "task": len({line.condition.task for line in table.lines}) > 1,
+        "metric": len({line.metric for line in table.lines}) > 1,
+        "over_lengths": any(line.published_over_lengths for line in table.lines),
+    }
+    return (
+        column.key not in ON_REQUEST
+        and several.get(column.key, True)
+        and any(column.text(line) for line in table.lines)
+    )
+
+
+def columns(table: Table) -> list[Cells]:
+    """Return each line's text by the head of the column."""
+    shown = shown_columns(table)
+    return [{column.head: column.text(line) for column in shown} for line in table.lines]
+
+
+def quoted_figures(table: Table) -> list[Quotation]:
+    """Return the published figures in the columns that are shown."""
+    cells = (column.quoted(line) for column in shown_columns(table) if column.quoted for line in table.lines)
+    return [one for cell in cells for one in cell]
+
+
+# Cells
+
+
+def mean_text(line: Line) -> str:
+    """Return `41.2 [35.0, 47.1]`; empty if nothing was measured."""
+    return with_interval(line.mean, line.low, line.high)
+
+
+def is_bold(column: Column, line: Line) -> bool:
+    """Whether a cell is the result of the best group, where there are several."""
+    return line.best and column.key == "result"
+
+
+def _seed_count(line: Line) -> str:
+    diverged = len(line.condition.diverged)
+    return f"{len(line.condition.runs)}" + (f", {diverged} diverged" if diverged else "")
+
+
+def _difference(line: Line) -> str:
+    difference = line.against.difference if line.against else None
+    return with_interval(difference.mean, difference.low, difference.high, "+") if difference else ""
+
+
+def _by_seed(line: Line) -> str:
+    return ", ".join(f"{seed}: {number(value)}" for seed, value in line.condition.by_seed(line.metric).items())
