@@ -10,7 +10,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tfstudy.models.attention import MultiHeadAttention
-from tfstudy.models.positions import Embedding, RelativePositions, sinusoids
+from tfstudy.models.positions import Embedding, EmbeddingInit, RelativePositions, embedding_init, sinusoids
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
@@ -52,7 +52,7 @@ def test_encodings_of_different_positions_differ():
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
 def test_an_embedding_is_scaled_and_its_position_added(kind):
     torch.manual_seed(0)
-    embedding = Embedding(9, 6, kind, max_positions=20, scale=3.0)
+    embedding = Embedding(9, 6, kind, max_positions=20, init=EmbeddingInit(scale=3.0))
     tokens, positions = torch.tensor([[4, 5, 4]]), torch.tensor([[2, 3, 19]])
     added = {
         "sinusoidal": lambda: sinusoids(positions, 6),
@@ -137,3 +137,32 @@ def test_self_attention_with_relative_positions_is_not_permutation_equivariant()
     attention, x = randomised(MultiHeadAttention(8, 2, relative=True)), torch.randn(6, 8)
     order = [1, 0, 2, 3, 4, 5]
     assert (to_itself(attention, x[order]) - to_itself(attention, x)[order]).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "std", "scale", "position_scale"),
+    [
+        ("unit_variance", "normal", 100**-0.5, 10, 1),
+        ("token_upscaling", "uniform", (2 / 500) ** 0.5, 10, 1),
+        ("no_scaling", "normal", 1.0, 1, 1),
+        ("position_downscaling", "normal", (2 / 100) ** 0.5, 1, 0.1),
+        ("xavier", "uniform", (2 / 500) ** 0.5, 1, 1),
+    ],
+)
+def test_embeddings_start_as_csordas_et_al_describe(name, kind, std, scale, position_scale):
+    torch.manual_seed(0)
+    embedding = Embedding(400, 100, "sinusoidal", 50, embedding_init(name, 400, 100))
+    weight, positions = embedding.tokens.weight, torch.arange(400)
+    assert_close(weight.std().item(), std, rtol=0.01, atol=0)
+    assert (weight.abs().max() <= std * 3**0.5) == (kind == "uniform")
+    expected = scale * weight + position_scale * sinusoids(positions, 100)
+    assert_close(embedding(positions, positions), expected)
+    assert_close(embedding(positions, positions, end=400), expected)
+
+
+@pytest.mark.parametrize("name", ["unit_variance", "token_upscaling", "no_scaling", "xavier"])
+def test_learned_positions_start_with_the_scale_of_the_tokens(name):
+    torch.manual_seed(0)
+    embedding = Embedding(400, 100, "learned", 500, embedding_init(name, 400, 100))
+    tokens = (embedding.scale * embedding.tokens.weight).std().item()
+    assert_close(embedding.positions.weight.std().item(), tokens, rtol=0.02, atol=0)

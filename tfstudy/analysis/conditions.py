@@ -10,7 +10,8 @@ from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.schema import Slice, SplitScores
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
-BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching")  # decide the order of training, with data
+# of a config: what decides the order of training, with the data
+BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")
 NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
 
 

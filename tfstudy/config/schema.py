@@ -22,9 +22,27 @@ class TrainConfig(Section):
     batch_tokens: int = Field(
         0,
         ge=0,
-        description="maximum number of tokens per batch with padding, on the longer of source and target (0: no limit)",
+        description=(
+            "maximum number of tokens per batch with padding, on the longer of source and target (0: no limit); BOS "
+            "counts, except with batching 'fairseq'"
+        ),
     )
-    batching: Literal["random", "length"] = Field("random", description="batches of any lengths or of similar length")
+    batching: Literal["random", "length", "fairseq"] = Field(
+        "random",
+        description=(
+            "batches of any lengths; of similar target length, newly composed in every epoch; or as in fairseq 0.6: of "
+            "similar source length, a multiple of 8 examples, composed once and reordered in every epoch"
+        ),
+    )
+    resampled_examples: int = Field(
+        0,
+        ge=0,
+        le=100_000_000,
+        description=(
+            "train on a sample of this many examples, drawn with replacement from the train split once per seed "
+            "(0: on the train split)"
+        ),
+    )
     micro_batches: int = Field(
         0,
         ge=0,
@@ -39,15 +57,30 @@ class TrainConfig(Section):
     warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up")
     beta1: float = Field(0.9, ge=0, lt=1, description="first beta of AdamW; momentum of SGD")
     beta2: float = Field(0.98, ge=0, lt=1, description="second beta of AdamW")
+    adam_epsilon: float = Field(1e-9, gt=0, description="epsilon of AdamW, added to the root of the second moment")
     weight_decay: float = Field(
         0.01, ge=0, description="weight decay of matrices, not of biases and gains; decoupled in AdamW"
     )
     gradient_clip_norm: float = Field(
         1.0, ge=0, description="maximum norm of the gradient of all parameters (0: no limit)"
     )
+    loss_reduction: Literal["mean", "sum"] = Field(
+        "mean", description="loss of a batch: mean or sum over its target tokens"
+    )
+    target_eos: bool = Field(
+        True,
+        description=(
+            "train on targets that end with EOS; without it the model does not learn to stop, so that only metrics at "
+            "the gold length are meaningful"
+        ),
+    )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all target tokens")
     teacher_forcing: float = Field(
         1.0, ge=0, le=1, description="share of batches that are teacher-forced; the others use scheduled sampling"
+    )
+    sampling_stops_at_eos: bool = Field(
+        False,
+        description="in scheduled sampling, the loss leaves out all tokens after the first EOS that the model predicts",
     )
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field(
         "32-true", description="precision of the arithmetic"
@@ -67,6 +100,8 @@ class TrainConfig(Section):
             )
         if self.batch_tokens and self.batching == "random":
             raise ValueError(f"batch_tokens must be 0 with batching 'random', but is {self.batch_tokens}")
+        if self.sampling_stops_at_eos and not self.target_eos:
+            raise ValueError("sampling_stops_at_eos must be false if target_eos is false")
         return self
 
 

@@ -7,26 +7,48 @@ from torch import Tensor
 
 from tfstudy.data.encoding import Encoded
 
-ORDER, DROPOUT = range(2)  # purposes of random numbers: each has its own stream for a seed
+# Purposes of random numbers: each has its own stream for a seed.
+ORDER, DROPOUT, RESAMPLING, FIXED_BATCHES = range(4)
+MULTIPLE = 8  # of rows in a batch, with batching "fairseq"
 
 
 class Batches:
     """The rows of the batch at every step, computed from (seed, step) alone.
 
     With `batching="random"`, each epoch is shuffled and divided into batches of `batch_size` rows. With
-    `batching="length"`, the shuffled rows are sorted by length before they are divided (ties stay shuffled), and then
-    the batches are shuffled. `batch_tokens` limits the padded positions on a batch's longer side, as in fairseq (0: no
-    limit). Every epoch holds every row once and has the same number of batches: all epochs sort the same lengths.
+    `batching="length"`, the shuffled rows are sorted by length before they are divided, by target and then by source
+    (ties stay shuffled), and then the batches are shuffled. `batch_tokens` limits the padded positions on a batch's
+    longer side (0: no limit); a target counts BOS and EOS, a source EOS. Every epoch holds every row once and has the
+    same number of batches: all epochs sort the same lengths.
+
+    `batching="fairseq"` divides as fairseq 0.6 does (`LanguagePairDataset.ordered_indices` and `batch_by_size`): rows
+    are sorted by source and then by target, BOS does not count, and a full batch of 8 rows or more gives its last rows
+    to the next batch, so that its size is a multiple of 8 (a batch that gets rows in this way may exceed
+    `batch_tokens`). The batches are made once; only their order changes from epoch to epoch.
+
+    With `resampled_examples`, a sample of that many rows, drawn once and with replacement, replaces the split.
     """
 
     def __init__(
-        self, encoded: Encoded, batch_size: int, batch_tokens: int = 0, batching: str = "random", seed: int = 0
+        self,
+        encoded: Encoded,
+        batch_size: int,
+        batch_tokens: int = 0,
+        batching: str = "random",
+        seed: int = 0,
+        resampled_examples: int = 0,
     ) -> None:
-        source, target = encoded.source_lengths, encoded.target_lengths
-        self._key = target * (int(source.max()) + 1) + source if batching == "length" else torch.zeros_like(source)
         self._seed = seed
-        lengths = torch.maximum(source, target)[self._key.sort(stable=True).indices].tolist()
-        self._ranges = list(_ranges(lengths, batch_size, batch_tokens))
+        self._examples = torch.arange(len(encoded))
+        if resampled_examples:
+            generator = self._generator(RESAMPLING)
+            self._examples = torch.randint(len(encoded), (resampled_examples,), generator=generator)
+        source, target = encoded.source_lengths[self._examples], encoded.target_lengths[self._examples]
+        fairseq = batching == "fairseq"
+        self._key = _sort_key(source, target, batching)
+        lengths = torch.maximum(source, target - 1 if fairseq else target)[self._key.sort(stable=True).indices]
+        self._ranges = list(_ranges(lengths.tolist(), batch_size, batch_tokens, MULTIPLE if fairseq else 1))
+        self._fixed = self._divide(self._generator(FIXED_BATCHES)) if fairseq else None
         self._epoch = -1
         self._order: list[Tensor] = []  # the batches of that epoch
 
@@ -42,22 +64,41 @@ class Batches:
         return self._order[position]
 
     def _draw(self, epoch: int) -> list[Tensor]:
-        generator = torch.Generator().manual_seed(mix(mix(self._seed, ORDER), epoch))
-        rows = torch.randperm(len(self._key), generator=generator)
-        rows = rows[self._key[rows].sort(stable=True).indices]
-        batches = [rows[start:end] for start, end in self._ranges]
+        generator = self._generator(ORDER, epoch)
+        batches = self._fixed or self._divide(generator)
         return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
 
+    def _divide(self, generator: torch.Generator) -> list[Tensor]:
+        order = torch.randperm(len(self._key), generator=generator)
+        rows = self._examples[order[self._key[order].sort(stable=True).indices]]
+        return [rows[start:end] for start, end in self._ranges]
 
-def _ranges(lengths: Sequence[int], batch_size: int, batch_tokens: int) -> Iterator[tuple[int, int]]:
-    """Yield consecutive (start, end) within both limits; a row longer than `batch_tokens` is a batch by itself."""
+    def _generator(self, purpose: int, number: int = 0) -> torch.Generator:
+        return torch.Generator().manual_seed(mix(mix(self._seed, purpose), number))
+
+
+def _sort_key(source: Tensor, target: Tensor, batching: str) -> Tensor:
+    """Return what rows are sorted by before they are divided into batches; all zeros keep them shuffled."""
+    if batching == "length":
+        return target * (int(source.max()) + 1) + source
+    if batching == "fairseq":
+        return source * (int(target.max()) + 1) + target
+    return torch.zeros_like(source)
+
+
+def _ranges(lengths: Sequence[int], batch_size: int, batch_tokens: int, multiple: int) -> Iterator[tuple[int, int]]:
+    """Yield consecutive (start, end) within both limits; a row longer than `batch_tokens` is a batch by itself.
+
+    If there are more than `multiple` rows, those beyond a multiple of it go to the next range, which may be too large.
+    """
     start, width = 0, 0
     for end, length in enumerate(lengths):
-        width = max(width, length)
-        rows = end - start + 1
-        if rows > batch_size or (batch_tokens and rows > 1 and rows * width > batch_tokens):
-            yield start, end
-            start, width = end, length
+        width, rows = max(width, length), end - start
+        if rows and (rows == batch_size or (batch_tokens and (rows + 1) * width > batch_tokens)):
+            size = rows - rows % multiple or rows
+            yield start, start + size
+            start += size
+            width = max(lengths[start : end + 1])
     yield start, len(lengths)
 
 

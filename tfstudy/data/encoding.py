@@ -13,7 +13,7 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
 
 
 class PaddedRows(NamedTuple):
-    """Padded token ids of examples. Targets start with BOS; sources and targets end with EOS."""
+    """Padded token ids of examples. Targets start with BOS; sources and targets end with EOS (see `Encoded`)."""
 
     source: Tensor  # (batch, source)
     target: Tensor  # (batch, target)
@@ -30,11 +30,17 @@ class Batch(NamedTuple):
 
 
 class Encoded:
-    """A split as tensors: `source` and `target` (examples, longest), and their lengths with BOS and EOS (examples,)."""
+    """A split as tensors: `source` and `target` (examples, longest), and their lengths with BOS and EOS (examples,).
 
-    def __init__(self, examples: Sequence[Example], source_vocab: Vocab, target_vocab: Vocab) -> None:
+    With `target_eos=False` targets do not end with EOS.
+    """
+
+    def __init__(
+        self, examples: Sequence[Example], source_vocab: Vocab, target_vocab: Vocab, target_eos: bool = True
+    ) -> None:
+        end = [EOS] if target_eos else []
         self.source, self.source_lengths = pad([[*source_vocab.encode(e.source), EOS] for e in examples])
-        self.target, self.target_lengths = pad([[BOS, *target_vocab.encode(e.target), EOS] for e in examples])
+        self.target, self.target_lengths = pad([[BOS, *target_vocab.encode(e.target), *end] for e in examples])
 
     def __len__(self) -> int:
         return len(self.source_lengths)
@@ -74,9 +80,9 @@ class TaskEncoder:
         self.task = task
         self.source_vocab, self.target_vocab = (Vocab(tokens) for tokens in task.vocabulary())
 
-    def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Return examples as tensors."""
-        return Encoded(examples, self.source_vocab, self.target_vocab)
+    def encode(self, examples: Sequence[Example], target_eos: bool = True) -> Encoded:
+        """Return examples as tensors, with targets that end with EOS or not."""
+        return Encoded(examples, self.source_vocab, self.target_vocab, target_eos)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:

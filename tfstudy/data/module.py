@@ -33,7 +33,8 @@ class TaskData(LightningDataModule):
 
     It builds the vocabularies of the train split, encodes the train and validation splits as tensors, which move to
     the device as a whole, and yields a `Batch` for each step. The order depends on `seed` only (see `Batches` for
-    `batch_size`, `batch_tokens` and `batching`). By default an epoch is one pass over the train split.
+    `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). With `target_eos=False` the targets of both
+    splits do not end with EOS. By default an epoch is one pass over the train split.
     `micro_batches` is the maximum number of micro-batches per batch; 1 disables splitting, and 0 is 2 on CPU, where
     padding costs most, and 1 elsewhere, where the number of kernels does. The validation loader covers the validation
     split, if the task has one, in batches of similar length.
@@ -47,13 +48,16 @@ class TaskData(LightningDataModule):
         batching: str = "random",
         seed: int = 0,
         micro_batches: int = 0,
+        resampled_examples: int = 0,
+        target_eos: bool = True,
     ) -> None:
         super().__init__()
         self.task, self.encoder = task, TaskEncoder(task)
         self.source_vocab, self.target_vocab = self.encoder.source_vocab, self.encoder.target_vocab
         names = [task.splits().train, *filter(None, [task.splits().validation])]
-        self.encoded = {name: self.encode(task.examples(name)) for name in names}
-        self.batches = Batches(self.encoded[names[0]], batch_size, batch_tokens, batching, seed)
+        self.encoded = {name: self.encoder.encode(task.examples(name), target_eos) for name in names}
+        train = self.encoded[names[0]]
+        self.batches = Batches(train, batch_size, batch_tokens, batching, seed, resampled_examples)
         self.batches_per_epoch = len(self.batches)
         self._micro_batches = micro_batches
 
@@ -64,7 +68,7 @@ class TaskData(LightningDataModule):
         return other
 
     def encode(self, examples: Sequence[Example]) -> Encoded:
-        """Encode examples with the vocabularies of this task."""
+        """Encode examples with the vocabularies of this task, for evaluation: targets end with EOS."""
         return self.encoder.encode(examples)
 
     def setup(self, stage: str) -> None:

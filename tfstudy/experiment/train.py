@@ -37,7 +37,8 @@ def training_data(prepared: Prepared) -> TaskData:
     """Return the data of a run in the batches of its config."""
     task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
     micro_batches = 1 if train.compile else train.micro_batches
-    return TaskData(task, train.batch_size, train.batch_tokens, train.batching, seed, micro_batches)
+    limits = (train.batch_size, train.batch_tokens, train.batching)
+    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos)
 
 
 def train(

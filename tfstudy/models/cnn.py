@@ -14,7 +14,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.layers import Dropout
-from tfstudy.models.positions import Embedding
+from tfstudy.models.positions import Embedding, EmbeddingInit
 from tfstudy.models.ragged import flatten_groups, shapes_of, split_groups, token_positions
 
 SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 3.4)
@@ -59,8 +59,9 @@ class CNN(RaggedModel):
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         dim, channels = config.dim, config.channels
-        self.source_embedding = Embedding(source_vocab, dim, config.positions, config.max_positions, std=0.1)
-        self.target_embedding = Embedding(target_vocab, dim, config.positions, config.max_positions, std=0.1)
+        init = EmbeddingInit(std=0.1)
+        self.source_embedding = Embedding(source_vocab, dim, config.positions, config.max_positions, init)
+        self.target_embedding = Embedding(target_vocab, dim, config.positions, config.max_positions, init)
         self.encoder_in = linear(config, dim, channels, config.dropout)
         self.encoder = nn.ModuleList(convolution(config) for _ in range(config.layers))
         self.encoder_out = linear(config, channels, dim)

@@ -1,6 +1,7 @@
 """Position encodings: sinusoids, learned embeddings and relative positions."""
 
 import math
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -14,19 +15,51 @@ def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*sha
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :dim]
 
 
-class Embedding(nn.Module):
-    """Token embeddings times `scale`, plus position embeddings of a `kind`: `sinusoidal`, `learned` or `none`."""
+class EmbeddingInit(NamedTuple):
+    """How token embeddings start, and what they and the sinusoids are multiplied by."""
 
-    def __init__(
-        self, vocab: int, dim: int, kind: str, max_positions: int, scale: float = 1.0, std: float = 1.0
-    ) -> None:
+    std: float = 1.0  # standard deviation of the initial token embeddings
+    scale: float = 1.0  # factor of the token embeddings
+    position_scale: float = 1.0  # factor of the sinusoids
+    uniform: bool = False  # draw from a uniform distribution instead of a normal one
+
+
+NORMAL = EmbeddingInit()
+
+
+def embedding_init(name: str, vocab: int, dim: int) -> EmbeddingInit:
+    """Return what a value of `model.embedding_init` stands for.
+
+    Csordas et al. 2021 (arXiv 2108.12284, "The Devil is in the Detail", section on scaling of embeddings) compare
+    `token_upscaling`, `no_scaling` and `position_downscaling`, and use `xavier` with relative positions.
+    """
+    xavier = math.sqrt(2 / (vocab + dim))
+    return {
+        "unit_variance": EmbeddingInit(std=dim**-0.5, scale=math.sqrt(dim)),
+        "token_upscaling": EmbeddingInit(std=xavier, scale=math.sqrt(dim), uniform=True),
+        "no_scaling": EmbeddingInit(),
+        "position_downscaling": EmbeddingInit(std=math.sqrt(2 / dim), position_scale=dim**-0.5),
+        "xavier": EmbeddingInit(std=xavier, uniform=True),
+    }[name]
+
+
+class Embedding(nn.Module):
+    """Token embeddings, plus position embeddings of a `kind`: `sinusoidal`, `learned` or `none`.
+
+    Learned positions start with the standard deviation of the scaled token embeddings.
+    """
+
+    def __init__(self, vocab: int, dim: int, kind: str, max_positions: int, init: EmbeddingInit = NORMAL) -> None:
         super().__init__()
-        self.dim, self.kind, self.scale = dim, kind, scale
+        self.dim, self.kind, self.scale, self.position_scale = dim, kind, init.scale, init.position_scale
         self.tokens = nn.Embedding(vocab, dim)
-        nn.init.normal_(self.tokens.weight, std=std)
+        if init.uniform:
+            nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * init.std, math.sqrt(3) * init.std)
+        else:
+            nn.init.normal_(self.tokens.weight, std=init.std)
         if kind == "learned":
             self.positions = nn.Embedding(max_positions, dim)
-            nn.init.normal_(self.positions.weight, std=std * scale)
+            nn.init.normal_(self.positions.weight, std=init.std * init.scale)
 
     def forward(
         self, tokens: Int[Tensor, "*shape"], positions: Int[Tensor, "*shape"], end: int | None = None
@@ -40,9 +73,10 @@ class Embedding(nn.Module):
             embedded = embedded + self.positions(positions)
         elif self.kind == "sinusoidal":
             if end is None:
-                encoded = sinusoids(positions, self.dim)
+                encoded = self.position_scale * sinusoids(positions, self.dim)
             else:  # sines are expensive, and positions repeat
-                encoded = sinusoids(torch.arange(end, device=positions.device), self.dim)[positions]
+                table = self.position_scale * sinusoids(torch.arange(end, device=positions.device), self.dim)
+                encoded = table[positions]
             embedded = embedded + encoded.to(embedded.dtype)
         return embedded
 

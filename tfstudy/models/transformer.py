@@ -1,6 +1,5 @@
 """The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020)."""
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
@@ -12,7 +11,7 @@ from tfstudy.models.attention import KeyValue, MultiHeadAttention
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.layers import Dropout
-from tfstudy.models.positions import Embedding, RelativePositions
+from tfstudy.models.positions import Embedding, RelativePositions, embedding_init
 from tfstudy.models.ragged import Shapes, flatten_groups, shapes_of, token_positions
 
 
@@ -39,6 +38,10 @@ class Transformer(RaggedModel):
         "none": {"positions": "none"},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "tie_output": {"tie_output": True},
+        "token_upscaling": {"embedding_init": "token_upscaling"},
+        "no_scaling": {"embedding_init": "no_scaling"},
+        "position_downscaling": {"embedding_init": "position_downscaling"},
+        "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
     bags = ("none",)
@@ -54,6 +57,16 @@ class Transformer(RaggedModel):
             "sinusoidal", description="position encoding; relative: Dai et al. 2019"
         )
         max_positions: int = Field(512, ge=1, description="size of the table of learned positions")
+        embedding_init: Literal["unit_variance", "token_upscaling", "no_scaling", "position_downscaling", "xavier"] = (
+            Field(
+                "unit_variance",
+                description=(
+                    "initial token embeddings: normal with variance 1/dim, times sqrt(dim); Xavier uniform, times "
+                    "sqrt(dim); normal with variance 1; normal with variance 2/dim, sinusoids divided by sqrt(dim); or "
+                    "Xavier uniform, as Csordas et al. 2021 have it with relative positions"
+                ),
+            )
+        )
         share_layers: bool = Field(False, description="use the same layer at every depth")
         tie_output: bool = Field(False, description="use the target embedding as the output layer, without a bias")
         share_embeddings: bool = Field(
@@ -76,7 +89,8 @@ class Transformer(RaggedModel):
         kind = "none" if config.positions == "relative" else config.positions
 
         def embedding(vocab: int) -> Embedding:
-            return Embedding(vocab, config.dim, kind, config.max_positions, math.sqrt(config.dim), config.dim**-0.5)
+            init = embedding_init(config.embedding_init, vocab, config.dim)
+            return Embedding(vocab, config.dim, kind, config.max_positions, init)
 
         if config.share_embeddings and source_vocab != target_vocab:
             raise ValueError(f"share_embeddings needs one vocabulary, but there are {source_vocab} and {target_vocab}")

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tfstudy.data.encoding import PaddedRows
-from tfstudy.data.vocabulary import BOS, PAD
+from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.models.base import Model
 from tfstudy.models.ragged import RaggedGroup
 
@@ -28,11 +28,16 @@ def summed_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tens
     return cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
+def follows_eos(groups: Sequence[RaggedGroup]) -> Tensor:
+    """Return which decoder inputs of all groups are EOS or come after it, as a boolean tensor (positions,)."""
+    return torch.cat([(group.tokens == EOS).cummax(1).values.flatten() for group in groups])
+
+
 @torch.no_grad()
 def predicted_inputs(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor:
     """Return decoder inputs (batch, length) for scheduled sampling: BOS, then the model's most probable tokens.
 
-    EOS is a token like any other here, so all rows have the same length.
+    EOS is a token like any other here, so all rows have the same length (`follows_eos` finds what comes after it).
     """
     state = model.encode(source, mask)
     tokens = [torch.full_like(source[:, 0], BOS)]

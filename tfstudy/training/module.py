@@ -17,7 +17,7 @@ from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.ragged import RaggedGroup
-from tfstudy.training.loss import predicted_inputs, ragged_group, summed_loss, target_tokens
+from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatchExecutor
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
 
@@ -29,11 +29,12 @@ class DivergenceError(ArithmeticError):
 class Seq2Seq(LightningModule):
     """Maximum likelihood training of a `Model` on the batches of a `TaskData`.
 
-    The loss is the sum over target tokens divided by `batch.tokens`. All random numbers of a step come from generators
-    seeded by (seed, step), including torch's global one, so a resumed run continues as if it had never stopped. Metrics
-    are collected on the device and logged every `config.log_interval` steps: `train_loss`, `gradient_norm` and
-    `learning_rate`, and after validation `validation_loss` (nats per target token, without label smoothing) and
-    `validation_accuracy` (of target tokens, teacher-forced). `DivergenceError` if a logged loss is not finite.
+    The loss is the sum over target tokens, divided by `batch.tokens` unless `config.loss_reduction` is `sum`. All
+    random numbers of a step come from generators seeded by (seed, step), including torch's global one, so a resumed run
+    continues as if it had never stopped. Metrics are collected on the device and logged every `config.log_interval`
+    steps: `train_loss` (nats per target token), `gradient_norm` and `learning_rate`, and after validation
+    `validation_loss` (nats per target token, without label smoothing) and `validation_accuracy` (of target tokens,
+    teacher-forced). `DivergenceError` if a logged loss is not finite.
     """
 
     def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
@@ -79,19 +80,22 @@ class Seq2Seq(LightningModule):
         else:
             parameters = [p for p in self.model.parameters() if p.requires_grad]
             loss = self.executor.loss(loss_of, len(batch.micro_batches), parameters, seed)
-        loss = loss / batch.tokens
-        self.train_loss.update(loss.detach())
-        return loss
+        mean = loss / batch.tokens
+        self.train_loss.update(mean.detach())
+        # devices average their gradients
+        return loss * trainer.world_size if self.config.loss_reduction == "sum" else mean
 
     def _loss(self, micro_batch: Sequence[PaddedRows], teacher_forcing: bool) -> Tensor:
         """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
-        groups = [ragged_group(rows) for rows in micro_batch]
+        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
         if not teacher_forcing:
             groups = [
                 group._replace(tokens=predicted_inputs(self.model, *group[:2], group.tokens.shape[1]))
                 for group in groups
             ]
-        return summed_loss(self._forward(groups), target_tokens(micro_batch), self.config.label_smoothing)
+            if self.config.sampling_stops_at_eos:
+                targets = targets.masked_fill(follows_eos(groups), PAD)
+        return summed_loss(self._forward(groups), targets, self.config.label_smoothing)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:

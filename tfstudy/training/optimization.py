@@ -30,5 +30,5 @@ def build_optimizer(model: Model, config: TrainConfig) -> torch.optim.Optimizer:
     fused = config.precision != "16-mixed"  # a fused optimiser would have its scaled gradients clipped
     if config.optimizer == "adamw":
         betas = (config.beta1, config.beta2)
-        return torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=1e-9, fused=fused)
+        return torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=fused)
     return torch.optim.SGD(groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=fused)
