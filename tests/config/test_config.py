@@ -106,6 +106,11 @@ def test_a_key_of_another_architecture_is_reported_with_its_architecture(key, ar
         "train.precision=32",
         "train.validation_interval=30",  # no multiple of log_interval
         "train.batch_tokens=100",  # without batching by length
+        "train.batching=fairsec",
+        "train.resampled_examples=-1",
+        "train.adam_epsilon=0",
+        "train.loss_reduction=total",
+        "train.target_eos=perhaps",
         "model.dropout=1",
         "model.dim=0",
         "data.validation_fraction=0.6",
@@ -124,6 +129,11 @@ def test_a_value_out_of_range_is_refused_with_its_path(assignment):
 def test_two_keys_that_do_not_fit_together_are_reported_with_both_values():
     [line] = errors("train.validation_interval=75")
     assert all(fact in line for fact in ("train.validation_interval", "log_interval", "50", "75"))
+
+
+def test_a_loss_can_not_stop_at_an_eos_that_is_not_trained():
+    [line] = errors("train.sampling_stops_at_eos=true", "train.target_eos=false")
+    assert all(key in line for key in ("train.sampling_stops_at_eos", "target_eos"))
 
 
 @pytest.mark.parametrize("section", ["data", "model", "train", "decode", "eval"])

@@ -99,6 +99,7 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys
         ["train.steps=37"],  # the last epoch is cut short
         ["train.teacher_forcing=0.5"],
         ["train.batching=length", "train.batch_tokens=40"],
+        ["train.batching=fairseq", "train.batch_tokens=40", "train.resampled_examples=90"],
         ["train.optimizer=sgd"],
         ["eval.checkpoint=best", "train.label_smoothing=0.1"],
     ],

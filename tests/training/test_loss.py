@@ -11,13 +11,15 @@ from tests.training.small_training import ARCHITECTURES, metrics, same, small_tr
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
-from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.data.encoding import PaddedRows
+from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
+from tfstudy.models.ragged import RaggedGroup
 from tfstudy.training import module as training
 from tfstudy.training.fit import fit
-from tfstudy.training.loss import predicted_inputs, ragged_group, summed_loss, target_tokens
+from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.saved_weights import model_weights
 
 
@@ -115,6 +117,69 @@ def test_without_teacher_forcing_the_model_gets_its_own_predictions(monkeypatch)
     assert not sampled
     trained(teacher_forcing=0.5, micro_batches=1, steps=20)
     assert 3 < len(sampled) < 17
+
+
+def test_a_summed_loss_has_the_gradient_of_the_mean_times_the_target_tokens():
+    settings = {"steps": 1, "optimizer": "sgd", "beta1": 0, "weight_decay": 0, "gradient_clip_norm": 0}
+    _, data = small_training()
+    tokens = data.encoded["train"].batch(data.batches.index(0)).tokens
+    summed = trained(loss_reduction="sum", learning_rate=0.01, **settings)
+    assert same(summed, trained(learning_rate=0.01 * tokens, **settings), atol=1e-6)
+    assert not same(summed, trained(learning_rate=0.01, **settings), atol=1e-6)
+
+
+def test_a_summed_loss_is_logged_per_token():
+    logged = []
+    for reduction in ("mean", "sum"):
+        module, data = small_training(loss_reduction=reduction, steps=1)
+        module._log = lambda step, **values: logged.append(values.get("train_loss"))
+        fit(module, data, accelerator="cpu")
+    assert logged[0] == pytest.approx(next(loss for loss in logged[1:] if loss is not None), rel=1e-6)
+
+
+def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
+    monkeypatch.setattr(training, "predicted_inputs", lambda *_: torch.tensor([[BOS, 4, EOS, 5], [BOS, 4, 5, 6]]))
+    rows = PaddedRows(torch.tensor([[4, 2], [5, 2]]), torch.tensor([[BOS, 4, 5, 6, EOS], [BOS, 6, 5, EOS, PAD]]))
+    losses = {}
+    for stops in (False, True):
+        module, _ = small_training(sampling_stops_at_eos=stops)
+        losses[stops] = module._loss([rows], teacher_forcing=False), module._loss([rows], teacher_forcing=True)
+    logits = module.model(rows.source, rows.source != PAD, training.predicted_inputs())
+    each = cross_entropy(logits.transpose(1, 2), rows.target[:, 1:], ignore_index=PAD, reduction="none")
+    assert_close(losses[False][0], each.sum())
+    assert_close(losses[True][0], each.sum() - each[0, 2:].sum())
+    assert_close(losses[True][1], losses[False][1])  # gold decoder inputs have no EOS before the last token
+
+
+def test_only_inputs_from_the_first_eos_on_follow_it():
+    groups = [[[BOS, EOS, 4, EOS], [BOS, 4, 4, 5]], [[BOS, EOS]]]
+    given = [RaggedGroup(torch.empty(0), torch.empty(0), torch.tensor(group)) for group in groups]
+    assert follows_eos(given).tolist() == [False, True, True, True, *[False] * 4, False, True]
+
+
+def test_training_without_eos_neither_has_nor_counts_it():
+    (_, with_eos), (_, without) = small_training(), small_training(target_eos=False)
+    for name in ("train", "validation"):
+        rows = torch.arange(6)
+        [[plain]], [[ended]] = (data.encoded[name].batch(rows).micro_batches for data in (without, with_eos))
+        assert torch.equal(plain.target, ended.target.masked_fill(ended.target == EOS, PAD)[:, :-1])
+        assert torch.equal(plain.source, ended.source)
+        assert with_eos.encoded[name].batch(rows).tokens - without.encoded[name].batch(rows).tokens == 6
+    examples = without.task.examples("test")
+    assert (without.encode(examples).target == EOS).sum() == len(examples)
+
+
+def test_a_model_trained_without_eos_does_not_learn_to_stop():
+    settings = {"steps": 150, "learning_rate": 0.01, "validation_interval": 50}
+    module, data = small_training(target_eos=False, **settings)
+    fit(module, data, accelerator="cpu")
+    rows = data.encode(data.task.examples("train")).rows(torch.arange(37))
+    arguments = module.model.eval(), rows.source, rows.source != PAD
+    lengths = (rows.target > UNK).sum(1)
+    gold = [target[target > UNK].tolist() for target in rows.target]
+    at_gold_length = greedy(*arguments, 0, lengths=lengths)
+    assert sum(map(list.__eq__, at_gold_length, gold)) > 20
+    assert all(len(ids) == 12 for ids in greedy(*arguments, 12))
 
 
 def test_the_validation_loss_is_that_of_all_target_tokens():

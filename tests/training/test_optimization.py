@@ -56,6 +56,12 @@ def test_the_gradient_is_clipped_as_a_whole_and_its_norm_before_that_is_kept():
     assert float(unclipped._gradient_norm) == pytest.approx(norm, rel=1e-5)
 
 
+def test_the_epsilon_of_adam_is_that_of_the_config():
+    for settings, epsilon in (({}, 1e-9), ({"adam_epsilon": 1e-8}, 1e-8)):
+        optimizer = small_training(**settings)[0].configure_optimizers()["optimizer"]
+        assert {group["eps"] for group in optimizer.param_groups} == {epsilon}
+
+
 def test_weight_decay_spares_biases_and_gains():
     module, _ = small_training("transformer", weight_decay=0.3)
     optimizer = module.configure_optimizers()["optimizer"]
