@@ -1,9 +1,8 @@
 """Records and claims for tests of claims."""
 
 from tests.example_records import result, write
-from tfstudy.analysis.claims import judge_claim
+from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import read_study
-from tfstudy.analysis.condition_selection import candidate_conditions
 from tfstudy.analysis.statements import parse_claim
 
 SPLIT = {"task": "scan", "split": "length"}
@@ -30,4 +29,4 @@ def values(study, arch, *shares, name="", **more):
 def judged(study, *statements, **more):
     """The verdict on a claim with these statements, given the records of a study."""
     one = claim(*statements, **more)
-    return judge_claim(one, candidate_conditions([one], read_study(study).runs))
+    return judge_claim(one, gather_evidence([one], [read_study(study)], family_size([one])))

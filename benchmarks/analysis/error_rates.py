@@ -6,15 +6,19 @@ Rates are printed with their Monte Carlo error (1.96 standard errors).
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
+from scipy import stats
 
 from tfstudy.analysis.intervals import interval
+from tfstudy.analysis.measurement import ACROSS, measure_mean
 from tfstudy.analysis.power import power_of_t, seeds_needed
-from tfstudy.analysis.significance import ALPHA, compare, holm
+from tfstudy.analysis.significance import ALPHA, compare, corrected
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
 SHAPES: dict[str, tuple[Draw, float]] = {  # draws the results of n seeds; their true mean
@@ -39,7 +43,7 @@ def coverage(studies: int) -> Iterator[tuple[str, float, int]]:
 
 
 def false_positives(studies: int) -> Iterator[tuple[str, float, int]]:
-    """Yield how often equal conditions differ significantly: uncorrected, and in a table of 12 pairs, corrected."""
+    """Yield how often two equal conditions differ significantly, without a correction."""
     for shape, (figures, _) in SHAPES.items():
         for paired in (True, False):
             for n in (3, 5, 8, 12):
@@ -47,16 +51,56 @@ def false_positives(studies: int) -> Iterator[tuple[str, float, int]]:
                 found = [compare(seeded(figures(draw, n)), seeded(figures(draw, n)), paired) for _ in range(studies)]
                 share = float(np.mean([one.p < ALPHA for one in found]))
                 yield f"{shape}, n = {n} ({found[0].method})", share, studies
-    draw, count = np.random.default_rng(0), studies // 4
-    wrong = 0
-    for _ in range(count):
-        p = [
-            compare(seeded(place[a]), seeded(place[b]), True).p
-            for place in draw.normal(60, 8, (4, 3, 5))
-            for a, b in ((0, 1), (0, 2), (1, 2))
-        ]
-        wrong += min(holm(p)) < ALPHA
-    yield "any of 12 pairs of 4 splits, n = 5, Holm", wrong / count, count
+
+
+def documents(studies: int) -> Iterator[tuple[str, float, int]]:
+    """Yield how often a document of 12 pairs (3 conditions on 4 test sets) and 10 claims errs, with 5 seeds each.
+
+    A family errs if it decides anything that is not so; its intervals err if any of them excludes the truth. Beside
+    ours are scipy's tests of the same numbers: Welch's and Student's, each at .05 divided by the number of tests.
+    """
+    pairs = [(a, b) for test_set in range(4) for a, b in combinations(range(3 * test_set, 3 * test_set + 3), 2)]
+    truths = {"all conditions equal": np.full(12, 60.0), "a third differ": np.tile([60.0, 60.0, 75.0], 4)}
+    for name, truth in truths.items():
+        draw = np.random.default_rng(0)
+        counts: dict[str, int] = {}
+        for _ in range(studies):
+            values = draw.normal(truth[:, None], 8, (12, 5))
+            wrong = {**_pairs(values, truth, pairs), **_claims(values[:10], truth[:10])}
+            counts = {key: counts.get(key, 0) + error for key, error in wrong.items()}
+        for key, count in counts.items():
+            yield f"{name}: {key}", count / studies, studies
+
+
+def _pairs(values: NDArray[np.float64], truth: NDArray[np.float64], pairs: list[tuple[int, int]]) -> dict[str, bool]:
+    ours = [compare(seeded(values[a]), seeded(values[b]), False, len(pairs)) for a, b in pairs]
+    theirs = [stats.ttest_ind(values[a], values[b], equal_var=False) for a, b in pairs]
+    gaps = [truth[a] - truth[b] for a, b in pairs]
+    ends = [test.confidence_interval(1 - ALPHA / len(pairs)) for test in theirs]
+    return {
+        "any equal pair decided": _any(
+            corrected(d.p, len(pairs)) < ALPHA for d, gap in zip(ours, gaps, strict=True) if not gap
+        ),
+        "any equal pair decided, scipy": _any(
+            test.pvalue < ALPHA / len(pairs) for test, gap in zip(theirs, gaps, strict=True) if not gap
+        ),
+        "any interval of a pair misses": _any(not d.low <= gap <= d.high for d, gap in zip(ours, gaps, strict=True)),
+        "any interval of a pair misses, scipy": _any(
+            not e.low <= gap <= e.high for e, gap in zip(ends, gaps, strict=True)
+        ),
+    }
+
+
+def _claims(values: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, bool]:
+    """Ten claims whose truth is on the bound (`above`), so that either verdict is an error."""
+    tests = len(values)
+    sides = [measure_mean((t, math.inf), seeded(x), tests=tests) for x, t in zip(values, truth, strict=True)]
+    theirs = [stats.ttest_1samp(x, t).pvalue < ALPHA / tests for x, t in zip(values, truth, strict=True)]
+    return {"any claim decided": _any(m.side != ACROSS for m in sides), "any claim decided, scipy": _any(theirs)}
+
+
+def _any(errors: Iterable[Any]) -> bool:
+    return any(map(bool, errors))
 
 
 def needed(studies: int) -> Iterator[str]:
@@ -88,6 +132,7 @@ def main() -> None:
     studies = 40 if parser.parse_args().quick else 4000
     show("intervals that include the true mean (nominal: .95)", coverage(studies))
     show("false positives (nominal: .05)", false_positives(studies))
+    show("documents of 12 pairs and 10 claims: errors in any of them (nominal: at most .05)", documents(studies // 4))
     print("\nseeds needed for a power of 80 %, paired")
     for line in needed(studies // 4):
         print(line, flush=True)

@@ -18,7 +18,7 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     assert re.search(r"\| L23 \| theorem \|.*tested by tests/models/test_positions.py::", out)
     assert re.search(r"\| L17 \| not run \|.*needs a setting", out)
     assert re.search(r"\| L3 \| refuted \|.*refuted: statement 2; undecided: statement 1", out)
-    assert re.search(r"\| L1 \| not run \|.*: `tfstudy grid --task scan --split simple", out)
+    assert re.search(r"\| L1 \| not run \|.*: `tfstudy grid scan-simple", out)
     assert f"lstm [s0]({study.as_posix()}/scan-length/lstm/s0-lstm0), [s1](" in out
     assert tfstudy("claims", "L3", "L1", "--results", str(study), "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)["claims"]
@@ -33,9 +33,9 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     [
         (("claims", "L33"), "unknown claim"),
         (("claims", "--format", "mdd"), "did you mean 'md'?"),
-        (("claims", "--results", "nowhere"), "no study"),
+        (("claims", "--results", "nowhere"), "no folder of results nowhere"),
         (("reproduce", "lake-2019"), "did you mean 'lake-2018'?"),
-        (("reproduce", "newman-2020", "--run"), "--run needs a grid with the name of the paper"),
+        (("reproduce", "hupkes-2020", "--run"), "--run needs a grid with the name of the paper"),
         (("reproduce", "lake-2018", "--tier", "quick"), "--tier needs --run"),
     ],
 )
@@ -61,4 +61,4 @@ def test_run_starts_the_grid_of_the_paper(tmp_path, monkeypatch, capsys):
 
 def test_papers_are_listed_without_a_name(capsys):
     assert tfstudy("reproduce") == 0
-    assert "deletang-2022      31 " in capsys.readouterr().out
+    assert re.search(r"deletang-2022 +\d+ +\d+ +\d+ ", capsys.readouterr().out)

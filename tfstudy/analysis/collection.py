@@ -85,6 +85,14 @@ def read_study(root: Path) -> Study:
     return Study(root, [run for run in unique if run.result.experiment in known], left_out + duplicates + unreadable)
 
 
+def read_studies(root: Path) -> list[Study]:
+    """Return each study under a folder of results, or the one study that the folder is; see `read_study`."""
+    if not root.is_dir():
+        raise UserError(f"no folder of results {root}; choose another one with --results")
+    folders = sorted({path.parents[2] for path in find_runs(root) if len(path.relative_to(root).parts) >= 3})
+    return [read_study(folder) for folder in folders]
+
+
 def read_finished_runs(root: Path) -> Study:
     """Return the same as `read_study`; `UserError` if no run is finished."""
     study = read_study(root)

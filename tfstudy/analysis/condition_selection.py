@@ -15,17 +15,18 @@ from tfstudy.experiment.code_versions import last_environment
 Item = TypeVar("Item")
 
 
-def candidate_conditions(claims: Iterable[Claim], runs: Sequence[RunRecord]) -> list[Condition]:
-    """Return the conditions that claims may be about: on whole test sets, and by the tags that a statement names."""
-    by_tag: dict[str, set[tuple[str, str]]] = {}  # the tasks and split schemes that a statement names with each tag
+def candidate_conditions(
+    claims: Iterable[Claim], runs: Sequence[RunRecord], whole: Sequence[Condition]
+) -> list[Condition]:
+    """Return the conditions of a study that claims may be about: on `whole` test sets, and by the tags they name."""
+    by_tag: dict[str, set[tuple[str, str]]] = {"": set()}  # the tasks and split schemes that are named with each tag
     for statement in (statement for claim in claims for statement in claim.statements):
         for selector in filter(None, (statement.of, statement.minus)):
             by_tag.setdefault(selector.get("tag", ""), set()).add((selector["task"], selector["split"]))
-    return [
-        condition
-        for tag, splits in sorted(by_tag.items())
-        for condition in conditions([run for run in runs if (run.result.task, run.result.split) in splits], tag)
-    ]
+    out = [condition for condition in whole if (condition.task, condition.split) in by_tag[""]]
+    for tag in sorted(by_tag.keys() - {""}):
+        out += conditions([run for run in runs if (run.result.task, run.result.split) in by_tag[tag]], tag)
+    return out
 
 
 def select_conditions(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:

@@ -24,7 +24,7 @@ def settings_text(condition: Condition) -> str:
 
 def preset_text(condition: Condition) -> str:
     """Return the preset with the settings that differ from it: `preset default with model.dropout=0.1`."""
-    differing = sorted(differing_settings(condition) - set(IMPLIED))
-    listed = ", ".join(f"{key}={condition.config[key]}" for key in differing[:MAX_LISTED] if key in condition.config)
+    differing = sorted(differing_settings(condition).intersection(condition.config) - set(IMPLIED))
+    listed = ", ".join(f"{key}={condition.config[key]}" for key in differing[:MAX_LISTED])
     more = f" and {len(differing) - MAX_LISTED} more" if len(differing) > MAX_LISTED else ""
     return f"preset {condition.preset}{f' with {listed}' if listed else ''}{more}"

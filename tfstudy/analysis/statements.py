@@ -9,10 +9,11 @@
         where: {task: scan, split: addprim_jump}       of all statements; defaults: test set `test`, preset `default`
         metric: exact_match                            of all statements
         seeds: 5                                       minimum; default: 5 on split schemes with high variance, else 3
-        statements:                                    all must hold; each is one of
+        statements:                                    each is one of
           - {of: {arch: lstm}, is: 90.3, within: 5}              a mean over seeds, in percent, or
           - {of: {arch: transformer}, below: 50}                 `above` or `below` a bound; both forms also for
           - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two conditions
+          - {published: lake-2018-09}                            a figure of `configs/published.csv`, under its settings
         grid: scan                                     runs its experiments; or `run`, a command
         untested: which part of it no record decides
 
@@ -33,10 +34,12 @@ import msgspec
 import tasks
 from tasks.errors import UserError, one_of
 from tfstudy.analysis.metrics import METRIC_NAMES
+from tfstudy.analysis.published import figure_of
 from tfstudy.config.files import configs, read_yaml
 
 OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
+TABLE_METRICS = ("exact_match", "bleu")  # by which studies compare conditions
 CONDITION_KEYS = {  # keys that select conditions, besides settings: the field of a `Condition`
     "task": "task",
     "split": "split",
@@ -54,15 +57,23 @@ Selector = dict[str, Any]
 
 
 class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bounds between which a mean, or a difference of two means, is claimed to lie."""
+    """Bounds between which a mean, or a difference of two means, is claimed to lie; or a published figure."""
 
-    of: Selector
+    of: Selector = {}
     minus: Selector = {}
     metric: str = "exact_match"
     is_: float | None = msgspec.field(default=None, name="is")
     within: float | None = None
     above: float | None = None
     below: float | None = None
+    published: str = ""  # the id of a figure; then nothing else is given
+
+    @property
+    def compares(self) -> bool:
+        """Whether it says which of two conditions is higher, as the table of their study does."""
+        same_examples = all(self.of.get(key) == self.minus.get(key) for key in ("task", "split", "test"))
+        in_a_table = same_examples and not self.of.get("tag") and self.metric in TABLE_METRICS
+        return bool(self.minus) and in_a_table and 0.0 in (self.above, self.below)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -73,7 +84,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def claimed(self) -> str:
-        """The bounds as text: `90.3 ± 5`, `above 0`."""
+        """What is claimed as text: `90.3 ± 5`, `above 0`, `69.2 ± 8.2`."""
+        if self.published:
+            return figure_of(self.published).text
         if self.is_ is not None:
             return f"{self.is_:g} ± {self.within:g}"
         return f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
@@ -166,9 +179,23 @@ def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
     out = []
     for number, statement in enumerate(statements, 1):
         _check_keys(statement, Statement, f"{where}, statement {number}")
+        if "published" in statement:
+            out.append(_published(statement, f"{where}, statement {number}"))
+            continue
         selectors = {key: whole | statement[key] for key in ("of", "minus") if isinstance(statement.get(key), dict)}
         out.append({"metric": tree.get("metric", "exact_match")} | statement | selectors)
     return out
+
+
+def _published(statement: Mapping[str, Any], where: str) -> Any:
+    """Return a statement about a published figure, completed by the names in its columns."""
+    for key in statement.keys() - {"published"}:
+        raise UserError(f"{where}: a statement with 'published' has no other key, got '{key}'")
+    figure = figure_of(str(statement["published"]), where)
+    if not figure.preset:
+        raise UserError(f"{where}: no preset has the settings of the published figure {figure.id}")
+    names = {"task": figure.task, "split": figure.split, "test": figure.test, "arch": figure.family}
+    return {**statement, "metric": figure.metric, "of": SELECTOR_DEFAULTS | names | {"preset": figure.preset}}
 
 
 def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
@@ -178,6 +205,10 @@ def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str)
 
 def _check_statement(statement: Statement, where: str) -> None:
     one_of("metric", statement.metric, METRICS, where)
+    if statement.published:
+        return
+    if not statement.of:
+        raise UserError(f"{where}: expected 'of', which selects a condition, or 'published'")
     operators = [name for name in ("is_", "above", "below") if getattr(statement, name) is not None]
     if len(operators) != 1 or (statement.is_ is None) != (statement.within is None):
         raise UserError(f"{where}: expected exactly one of 'is' with 'within', 'above', and 'below'")

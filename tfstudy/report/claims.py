@@ -2,31 +2,33 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import one_of
-from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, Measurement, StatementVerdict, judge_claim, metric_by_seed
-from tfstudy.analysis.collection import Study, read_study
-from tfstudy.analysis.condition_selection import candidate_conditions
+from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
+from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector, read_claims, select_claims
-from tfstudy.report.markup import json_text, markdown_list, markdown_table, p_equals, with_interval
+from tfstudy.analysis.measurement import Measurement, metric_by_seed
+from tfstudy.analysis.settings_text import settings_text
+from tfstudy.analysis.statements import read_claims, select_claims
+from tfstudy.report.evidence import evidence, measured, settings
+from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural
 
 Notes = Sequence[str]
 PROTOCOL = (
-    "supported: the whole 95 % interval over seeds lies within the claimed bounds; refuted: the whole interval lies "
-    "outside; both need p < .05 against the deciding bound (two-sided, Holm correction over the statements of the "
-    "claim); otherwise undecided. A claim is supported if all its statements are, and refuted if one is",
-    "percent, or BLEU points; intervals are Student's t for fewer than 10 seeds and the studentised bootstrap "
-    "otherwise; if all seeds have the same result there is no p, and the interval is Wilson's within a run",
+    "a statement is supported if its whole interval lies within the claimed bounds, refuted if it lies outside, and "
+    "otherwise undecided. A claim is supported if all its statements are, refuted if all that were decided are, and "
+    "mixed if some are supported and others refuted",
+    "a statement that one of two conditions is higher takes the comparison of their study: difference, interval and p "
+    "are those of its table. The other statements with bounds are one family of {tests}, run or not: p is {tests} "
+    "times the p of one test (Student's t, two-sided, against the deciding bound), and the intervals have the level "
+    "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure has the verdict "
+    "of `tfstudy reproduce`",
+    "percent, or BLEU points; where all seeds have the same result there is no p, and the interval is Wilson's within "
+    "a run, at the same level",
     "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are estimated from "
     "the present variance",
-)
-FEW_SEEDS = (
-    "t tests assume normally distributed results over seeds; with fewer than 6 pairs, no test without this assumption "
-    "can reach p < .05"
 )
 
 
@@ -37,7 +39,12 @@ def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     for verdict in verdicts:
         if any(statement.conditions for statement in verdict.statements) or len(verdicts) == 1:
             blocks += _section(verdict)
-    return "\n\n".join([*blocks, markdown_list([*PROTOCOL, *_seed_note(verdicts), *notes])]) + "\n"
+    return "\n\n".join([*blocks, markdown_list([*protocol(), *notes])]) + "\n"
+
+
+def protocol() -> list[str]:
+    """Return the notes on how claims are judged."""
+    return [line.format(tests=family_size(read_claims().values())) for line in PROTOCOL]
 
 
 def reason(verdict: ClaimVerdict) -> str:
@@ -60,72 +67,12 @@ def _section(verdict: ClaimVerdict) -> list[str]:
     return list(filter(None, (f"## {claim.id}: {verdict.verdict}", claim.claim, details, statements)))
 
 
-def evidence(judged: StatementVerdict) -> str:
-    """Return what was claimed, what was measured, the verdict, and the folders of the runs."""
-    claimed = f"{METRICS[judged.statement.metric]} of {_subject(judged)}, claimed: {judged.statement.claimed}"
-    if judged.measurement is None:
-        return f"**{judged.verdict}**: {claimed}: {judged.reason}"
-    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
-    runs = run_links(judged.conditions)
-    return f"**{judged.verdict}**: {claimed}; measured: {measured(judged)}; {judged.reason}{unused}. Runs: {runs}"
-
-
-def measured(judged: StatementVerdict) -> str:
-    """Return `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (paired t)`."""
-    measurement = judged.measurement
-    if measurement is None:
-        return ""
-    mean, low, high, n, method = measurement.interval
-    if not n:
-        return "nothing measured"
-    within_run = " within a run" * (method == "Wilson")
-    test = f", {p_equals(judged.p)} against {measurement.bound:g} ({measurement.test})" if measurement.test else ""
-    return f"{with_interval(mean, low, high)}{within_run} (n = {n}){test}"
-
-
-def run_links(conditions: Iterable[Condition]) -> str:
-    """Return the folders of the runs as links, grouped by parent."""
-    paths = list(dict.fromkeys(run.path for condition in conditions for run in (*condition.runs, *condition.diverged)))
-    texts = []
-    for parent, members in groupby(paths, key=lambda path: path.parent):
-        links = ", ".join(f"[{path.name.partition('-')[0]}]({path.as_posix()})" for path in members)
-        texts.append(f"{parent.as_posix()} {links}")
-    return "; ".join(texts) or "none"
-
-
-def _subject(judged: StatementVerdict) -> str:
-    selectors = [selector for selector in (judged.statement.of, judged.statement.minus) if selector]
-    splits = [_split(selector) for selector in selectors]
-    labels = [condition.label for condition in judged.conditions] or [_network(selector) for selector in selectors]
-    if len(set(splits)) == 1 and judged.conditions:
-        return f"{' minus '.join(labels)} on {splits[0]}"
-    return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
-
-
-def _split(selector: Selector) -> str:
-    words = [selector["task"], selector["split"]]
-    words += [selector["test"]] if selector["test"] != "test" else []
-    return " ".join([*words, f"{selector['tag']} {selector['value']}"] if selector["tag"] else words)
-
-
-def _network(selector: Selector) -> str:
-    settings = [f"{key}={value}" for key, value in selector.items() if key not in CONDITION_KEYS]
-    preset = [] if selector["preset"] == "default" else [selector["preset"]]
-    return " ".join([selector["arch"], *preset, *settings])
-
-
-def _seed_note(verdicts: Sequence[ClaimVerdict]) -> Notes:
-    measurements = (statement.measurement for verdict in verdicts for statement in verdict.statements)
-    return (FEW_SEEDS,) if any(one and one.test and one.interval.n < 6 for one in measurements) else ()
-
-
 # JSON
 
 
 def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     """Return all values, with the result of every seed; null where nothing is known."""
-    all_notes = [*PROTOCOL, *_seed_note(verdicts), *notes]
-    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": all_notes})
+    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*protocol(), *notes]})
 
 
 def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
@@ -148,19 +95,24 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "of": statement.of,
         "minus": statement.minus,
         "metric": statement.metric,
+        "published": statement.published or None,
         "claimed": statement.claimed,
         "claimed_low": low,
         "claimed_high": high,
-        **(_measurement_tree(judged.measurement, judged.p) if judged.measurement else {}),
+        **(_measurement_tree(judged.measurement) if judged.measurement else {}),
+        "settings": [settings_text(condition) for condition in judged.conditions],
         "conditions": [_condition_tree(condition, statement.metric) for condition in judged.conditions],
         "other_conditions": judged.unused,
     }
 
 
-def _measurement_tree(measurement: Measurement, p: float) -> dict[str, Any]:
+def _measurement_tree(measurement: Measurement) -> dict[str, Any]:
     mean, low, high, n, method = measurement.interval
-    tree = {"mean": mean, "low": low, "high": high, "n": n, "interval": method, "against": measurement.bound, "p": p}
-    return tree | {"test_of_p": measurement.test or None, "seeds_needed": measurement.seeds_needed}
+    tested = {"against": measurement.bound, "p": measurement.p, "test_of_p": measurement.test or None}
+    return {
+        "mean": mean, "low": low, "high": high, "n": n, "interval": method, **tested, "tests": measurement.family,
+        "more_seeds": measurement.more_seeds,
+    }  # fmt: skip
 
 
 def _condition_tree(condition: Condition, metric: str) -> dict[str, Any]:
@@ -175,9 +127,11 @@ FORMATS: dict[str, Callable[[Sequence[ClaimVerdict], Notes], str]] = {"md": mark
 def claims_text(results: Path, ids: Iterable[str], format_: str) -> str:
     """Return the verdicts on these claims, or on all, by the runs in a folder; `UserError` for unknown names."""
     write = FORMATS[one_of("format", format_, FORMATS)]
-    claims, study = select_claims(read_claims(), ids), read_study(results)
-    conditions = candidate_conditions(claims, study.runs)
-    return write([judge_claim(claim, conditions) for claim in claims], study.left_out_notes())
+    known = read_claims()
+    claims, studies = select_claims(known, ids), read_studies(results)
+    evidence = gather_evidence(claims, studies, family_size(known.values()))
+    notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
+    return write([judge_claim(claim, evidence) for claim in claims], list(notes))
 
 
 # For the report of a study
@@ -188,33 +142,38 @@ class ClaimText(NamedTuple):
 
     id: str
     claim: str
-    verdict: str
+    verdict: str  # `measured in part` if some statements were not measured in this study
     reason: str
-    evidence: Sequence[str]  # of each statement
+    evidence: Sequence[str]  # of each statement that the study measured, with its verdict
     source: str
     runs: Sequence[Path]
 
 
 def study_claims(study: Study) -> list[ClaimText]:
     """Return the claims of which the study measured any statement; `UserError` if a file of claims is invalid."""
-    claims = list(read_claims().values())
-    conditions = candidate_conditions(claims, study.runs)
-    verdicts = (judge_claim(claim, conditions) for claim in claims)
+    known = read_claims()
+    claims = list(known.values())
+    found = gather_evidence(claims, [study], family_size(claims))
+    verdicts = (judge_claim(claim, found) for claim in claims)
     return [_claim_text(verdict) for verdict in verdicts if any(judged.conditions for judged in verdict.statements)]
 
 
 def _claim_text(verdict: ClaimVerdict) -> ClaimText:
-    texts = [_statement_text(one) for one in verdict.statements]
-    overall = verdict.reason if len(texts) > 1 else ""  # a single statement has it in its evidence
-    runs = dict.fromkeys(run.path for one in verdict.statements for c in one.conditions for run in c.runs)
-    claim = verdict.claim
-    return ClaimText(claim.id, claim.claim, verdict.verdict, overall, texts, claim.source, list(runs))
+    known = [judged for judged in verdict.statements if judged.conditions]
+    whole = len(known) == len(verdict.statements)
+    left = len(verdict.statements) - len(known)
+    reason = verdict.reason if whole else f"{plural(left, 'statement')} not measured in this study: `tfstudy claims`"
+    if len(verdict.statements) == 1:
+        reason = ""  # its evidence has it
+    runs = dict.fromkeys(run.path for judged in known for c in judged.conditions for run in c.runs)
+    claim, texts = verdict.claim, [_statement_text(judged) for judged in known]
+    overall = verdict.verdict if whole else "measured in part"
+    return ClaimText(claim.id, claim.claim, overall, reason, texts, claim.source, list(runs))
 
 
 def _statement_text(judged: StatementVerdict) -> str:
-    """Return `lstm minus cnn on length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); the whole ...`."""
-    if not judged.conditions:
-        return f"a statement without runs, claimed: {judged.statement.claimed}; {judged.reason}"
+    """Return `supported: lstm minus cnn on length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); ...`."""
     labels = " minus ".join(condition.label for condition in judged.conditions)
     splits = ", ".join(dict.fromkeys(condition.split_label for condition in judged.conditions))
-    return f"{labels} on {splits}, claimed: {judged.statement.claimed}; measured: {measured(judged)}; {judged.reason}"
+    start = f"{judged.verdict}: {labels} on {splits}, claimed: {judged.statement.claimed}"
+    return f"{start}; measured: {measured(judged)}; {judged.reason}; {settings(judged)}"

@@ -9,15 +9,15 @@ from tfstudy.analysis.conditions import test_set_label
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.power import MAX_SEEDS, POWER
 from tfstudy.report.markup import ends, p_value, plural, signed
-from tfstudy.report.tables import Table
+from tfstudy.report.table_lines import Table
 
 MAX_LISTED = 300
 NOTE = (
-    "The difference is between means over seeds, in percentage points, with its 95 % interval; p is corrected for all "
-    "comparisons of the study (Holm 1979), the interval is not: it can exclude 0 where the comparison is undecided. "
-    "Undecided does not mean equal. The number of further seeds assumes that the measured difference is the true one "
-    f"and asks for a power of {100 * POWER:.0f} % after correction; with few seeds it is a guess within a factor of a "
-    "few."
+    "The difference is between means over seeds, in percentage points. All comparisons of the study are one family: p "
+    "is corrected for their number (Bonferroni), and the intervals hold together with 95 %, so that a comparison is "
+    "decided exactly where its interval excludes 0. Undecided does not mean equal. The number of further seeds "
+    f"assumes that the measured difference is the true one and asks for a power of {100 * POWER:.0f} % after correction; with few "
+    "seeds it is a guess within a factor of a few."
 )
 
 

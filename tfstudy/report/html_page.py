@@ -8,7 +8,7 @@ from pathlib import Path
 from tasks.errors import UserError
 from tfstudy.analysis.collection import Study
 from tfstudy.report import markdown_page
-from tfstudy.report.claims import PROTOCOL, ClaimText
+from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import plural
 from tfstudy.report.study_page import MAX_PLOTTED, TEXT_COLUMNS, FigureFile, Page, build_page
 from tfstudy.runs.files import write_atomically
@@ -74,7 +74,7 @@ def render(page: Page) -> str:
     )  # fmt: skip
     environment.filters["data_url"] = _data_url
     environment.globals |= {"mark": MARK, "text_columns": TEXT_COLUMNS, "max_plotted": MAX_PLOTTED, "plural": plural}
-    return environment.get_template("report.html").render(page=page, claim_notes=PROTOCOL) + "\n"
+    return environment.get_template("report.html").render(page=page, claim_notes=protocol()) + "\n"
 
 
 def _data_url(figure: FigureFile) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from tfstudy.report.claims import PROTOCOL, ClaimText
+from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import MARKDOWN, escape_markdown, markdown_list, markdown_table, plural
 from tfstudy.report.study_page import Page, RunLink
 from tfstudy.report.table_formats import markdown as table_markdown
@@ -52,7 +52,7 @@ def _claims(claims: Sequence[ClaimText]) -> list[str]:
         return []
     rows = [(claim.id, claim.claim, f"**{claim.verdict}**", _evidence(claim), claim.source) for claim in claims]
     heads = ("id", "claim", "verdict", "evidence", "source")
-    return ["## Claims", _table(heads, rows), markdown_list(map(_escaped, PROTOCOL))]
+    return ["## Claims", _table(heads, rows), markdown_list(map(_escaped, protocol()))]
 
 
 def _evidence(claim: ClaimText) -> str:

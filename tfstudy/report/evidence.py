@@ -1,0 +1,97 @@
+"""The evidence on a statement of a claim in words: what was claimed, what was measured, at which settings."""
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from tfstudy.analysis.claims import NOT_RUN, StatementVerdict
+from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.reproduction import Reproduction
+from tfstudy.analysis.settings_text import settings_text
+from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector
+from tfstudy.report.markup import p_equals, plural, with_interval
+
+
+def evidence(judged: StatementVerdict) -> str:
+    """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs."""
+    claimed = f"{METRICS[judged.statement.metric]} of {_subject(judged)}, claimed: {_claimed(judged)}"
+    if judged.verdict == NOT_RUN:
+        return f"**{judged.verdict}**: {claimed}: {judged.reason}"
+    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
+    text = f"**{judged.verdict}**: {claimed}; measured: {measured(judged)}; {judged.reason}{unused}"
+    return f"{text}. Settings: {settings(judged)}. Runs: {run_links(judged.conditions)}"
+
+
+def measured(judged: StatementVerdict) -> str:
+    """Return such as `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`."""
+    if judged.reproduction:
+        return _reproduced(judged.reproduction)
+    measurement = judged.measurement
+    if measurement is None:
+        return ""
+    mean, low, high, n, method = measurement.interval
+    if not n:
+        return "nothing measured"
+    sign = "+" if judged.statement.minus else ""
+    within_run = " within a run" * (method == "Wilson")
+    family = "" if measurement.family == 1 else f", {plural(measurement.family, 'test')}"
+    test = (
+        f", {p_equals(measurement.p)} against {measurement.bound:g} ({measurement.test}{family})"
+        if measurement.test
+        else ""
+    )
+    return f"{with_interval(mean, low, high, sign)}{within_run} (n = {n}){test}"
+
+
+def _reproduced(found: Reproduction) -> str:
+    ours, gap = found.ours, found.difference
+    if ours is None or gap is None:
+        return "nothing measured"
+    difference = with_interval(gap.mean, gap.low, gap.high, "+")
+    return f"{with_interval(ours.mean, ours.low, ours.high)} (n = {ours.n}), difference {difference}"
+
+
+def settings(judged: StatementVerdict) -> str:
+    """Return the settings at which a statement was judged: of both conditions, if they differ."""
+    texts = dict.fromkeys(settings_text(condition) for condition in judged.conditions)
+    if len(texts) == 1:
+        return next(iter(texts))
+    return "; ".join(f"{condition.arch}: {settings_text(condition)}" for condition in judged.conditions)
+
+
+def _claimed(judged: StatementVerdict) -> str:
+    found = judged.reproduction
+    if not found:
+        return judged.statement.claimed
+    seeds = f" (n = {found.figure.n})" if found.figure.n else ""
+    return f"{judged.statement.claimed}{seeds} [{found.figure.citation}, {found.figure.place}]"
+
+
+def run_links(conditions: Iterable[Condition]) -> str:
+    """Return the folders of the runs as links, grouped by parent."""
+    paths = list(dict.fromkeys(run.path for condition in conditions for run in (*condition.runs, *condition.diverged)))
+    texts = []
+    for parent, members in groupby(paths, key=lambda path: path.parent):
+        links = ", ".join(f"[{path.name.partition('-')[0]}]({path.as_posix()})" for path in members)
+        texts.append(f"{parent.as_posix()} {links}")
+    return "; ".join(texts) or "none"
+
+
+def _subject(judged: StatementVerdict) -> str:
+    selectors = [selector for selector in (judged.statement.of, judged.statement.minus) if selector]
+    splits = [_split(selector) for selector in selectors]
+    labels = [condition.label for condition in judged.conditions] or [_network(selector) for selector in selectors]
+    if len(set(splits)) == 1:
+        return f"{' minus '.join(labels)} on {splits[0]}"
+    return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
+
+
+def _split(selector: Selector) -> str:
+    words = [selector["task"], selector["split"]]
+    words += [selector["test"]] if selector["test"] != "test" else []
+    return " ".join([*words, f"{selector['tag']} {selector['value']}"] if selector["tag"] else words)
+
+
+def _network(selector: Selector) -> str:
+    settings = [f"{key}={value}" for key, value in selector.items() if key not in CONDITION_KEYS]
+    preset = [] if selector["preset"] == "default" else [selector["preset"]]
+    return " ".join([selector["arch"], *preset, *settings])
