@@ -4,7 +4,7 @@ BIN = .venv/bin
 STAMP = .venv/installed
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow engines bench scan-first tasks-first clean
+.PHONY: help scan test check slow engines bench tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -13,7 +13,6 @@ help:
 	@echo "make slow        the slow tests (minutes)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
 	@echo "make bench       every benchmark, as ratios to a baseline"
-	@echo "make scan-first  rerun results/scan-first; SCAN=DIR is a copy of the SCAN repository (one hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
 
 # Install torch first, in its exact version: packages that depend on it then use this build.
@@ -48,9 +47,6 @@ bench: $(STAMP)
 
 tasks-first: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh
-
-scan-first: $(STAMP)
-	PATH="$(abspath $(BIN)):$$PATH" SCAN="$(SCAN)" bash results/scan-first/runs.sh
 
 clean:
 	rm -rf .venv results-smoke .mypy_cache .ruff_cache .pytest_cache

@@ -1,4 +1,4 @@
-"""The cost of run folders as a study grows: synthetic records shaped like results/scan-first, read in every way.
+"""The cost of run folders as a study grows: synthetic records shaped like results/scan, read in every way.
 
 Folders are created in a temporary directory (TMPDIR) and removed. Everything is read once before it is measured, so
 that times are those of a warm cache on a local disk; each is the median of three.
@@ -38,7 +38,7 @@ from tfstudy.runs.progress import study_runs
 from tfstudy.runs.reader import read_config
 from tfstudy.runs.writer import RunFolder
 
-TEMPLATES = Path(__file__).parents[2] / "results" / "scan-first"
+TEMPLATES = Path(__file__).parents[2] / "results" / "scan"
 FILES = ("config.yaml", "env.json", "metrics.csv", "test_reads.csv", "result.json")
 SEEDS = 5  # of an experiment
 UNFINISHED = 25  # one run in so many failed, and as many were interrupted

@@ -101,7 +101,7 @@ def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys
 
     from tests.commands import tfstudy
 
-    jump = Path(__file__).parents[2] / "results/scan-first/scan-addprim_jump"
+    jump = Path(__file__).parents[2] / "results/scan/scan-addprim_jump"
     runs = [str(next(jump.glob(f"{arch}/s0-*"))) for arch in ("lstm", "transformer")]
     assert tfstudy("errors", *runs, "--examples", "1") == 0
     out = capsys.readouterr().out
