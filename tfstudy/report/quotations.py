@@ -56,7 +56,7 @@ def _citation(figure: Figure) -> str:
 
 def _place(figure: Figure) -> str:
     if figure.spread is None:
-        return figure.place
+        return figure.place + " (one run)" * (figure.value_kind == "single")
     seeds = f" of {plural(figure.n, 'seed')}" * bool(figure.n) if figure.n else ""
     return f"{figure.place} (±: {SPREADS.get(figure.spread_kind, 'not explained')}{seeds})"
 
