@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from tests.example_records import result
 from tfstudy.analysis.collection import read_study
-from tfstudy.report.plots import make_plot
+from tfstudy.report.plots import Selection, make_plot
 
 PART = result(0)["splits"]["test"]
 
@@ -33,8 +33,8 @@ def predict(study, made, *predictions, split="test"):
     path.write_bytes(gzip.compress(text.encode()))
 
 
-def drawn(study, kind, tag=""):
-    return make_plot(read_study(study), kind, tag).figure
+def drawn(study, kind, **selection):
+    return make_plot(read_study(study), kind, Selection(**selection)).figure
 
 
 def texts(figure):

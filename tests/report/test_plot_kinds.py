@@ -1,7 +1,7 @@
 """Each kind of plot: the numbers that it draws."""
 
 import json
-import math
+from itertools import groupby
 
 import pytest
 from matplotlib.colors import to_hex
@@ -10,31 +10,14 @@ from tasks.errors import UserError
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
-from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.error_kinds import KINDS
 from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.errors import KIND_STYLES
 from tfstudy.report.plots.operands import read_answers, trained_digits
 from tfstudy.report.plots.series_style import COLOURS
-from tfstudy.report.plots.split import published_values
 
-# split, length, learning
-
-
-def test_split_shows_the_mean_its_interval_the_seeds_and_published_values(tmp_path):
-    study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
-    [condition] = conditions(read_study(study).runs)
-    [axes] = drawn(study, "split").axes
-    black = [line.get_xdata()[0] for line in axes.lines if colour(line) == "#000000"]
-    assert sorted(black) == sorted(published_values(condition, "exact_match"))
-    assert 13.8 in black
-    [ours] = [list(line.get_xdata()) for line in axes.lines if colour(line) == COLOURS["lstm"]]
-    expected = mean_interval(condition, "exact_match")
-    assert ours == [expected.mean]
-    whisker, seeds = axes.collections
-    assert [x for x, _ in whisker.get_segments()[0]] == [expected.low, expected.high]
-    assert [round(x, 6) for x, _ in seeds.get_offsets()] == [20, 40, 60]
+# length
 
 
 def with_lengths(made, **curve):
@@ -87,30 +70,6 @@ def test_the_tag_length_is_not_used_where_the_task_records_accuracy_by_length_or
         drawn(words, "length")
 
 
-def test_learning_curves_are_means_and_bands_over_seeds(tmp_path):
-    made = [*runs("lstm", 0.5, 0.6), *runs("cnn", 0.5)]
-    study = write(tmp_path, *made)
-    for one, losses in zip(made, [(1.0, 0.01), (1.0, 0.0001), (math.nan, 0.5)], strict=True):
-        lines = [f"{step},train_loss,{loss}" for step, loss in zip((50, 100), losses, strict=True)]
-        more = ["100,validation_accuracy,0.5", "100,gradient_norm,3.0"]
-        (folder(study, one) / "metrics.csv").write_text("\n".join(["step,metric,value", *lines, *more]) + "\n")
-    losses, accuracy = drawn(study, "learning").axes
-    curves = {colour(line): (list(line.get_xdata()), [round(y, 6) for y in line.get_ydata()]) for line in losses.lines}
-    assert curves[COLOURS["lstm"]] == ([50, 100], [1, 0.001])  # the geometric mean
-    assert curves[COLOURS["cnn"]] == ([100], [0.5])  # what is not finite is left out
-    assert losses.get_yscale() == "log"
-    assert [line.get_ydata()[0] for line in accuracy.lines] == [50, 50]
-    (low, high) = accuracy.get_ylim()
-    assert high - low < 20  # one seed has no band from 0 to 100
-
-
-def test_a_metrics_file_that_cannot_be_read_is_a_user_error(tmp_path):
-    study = write(tmp_path, result(0))
-    (folder(study, result(0)) / "metrics.csv").write_text("step,metric,value\n50,train_loss,high\n")
-    with pytest.raises(UserError, match=r"metrics\.csv"):
-        drawn(study, "learning")
-
-
 # operands, errors, slices
 
 
@@ -140,17 +99,20 @@ def test_operands_are_counted_over_seeds_and_test_sets_and_the_digits_of_trainin
     assert {"100", "50"} <= {text.get_text() for text in axes.texts}
 
 
-def test_kinds_of_errors_are_shares_of_all_seeds(tmp_path):
+def test_kinds_of_errors_are_mean_shares_with_a_thin_bar_for_each_seed(tmp_path):
     made = runs("lstm", 0.5, 0.5)
     study = write(tmp_path, *made, *runs("cnn", 0.5))
-    predict(study, made[0], ("x", "a b", "a b", {}), ("y", "a b", "a", {}))
-    predict(study, made[1], ("x", "a b", "a b", {}), ("y", "a b", "a b c", {}))
+    predict(study, made[0], *[("x", "a b", "a b", {})] * 3, ("y", "a b", "a", {}))  # 4 predictions
+    predict(study, made[1], ("x", "a b", "a b", {}), ("y", "a b", "a b c", {}))  # 2 predictions
     one = make_plot(read_study(study), "errors")
     [axes] = one.figure.axes
-    widths = [bar.get_width() for bar in axes.patches]
-    assert widths == [50, 25, 25]
+    bars = sorted(axes.patches, key=lambda bar: (round(bar.get_y() + bar.get_height() / 2, 6), bar.get_x()))
+    mean, *seeds = [[bar.get_width() for bar in own] for _, own in groupby(bars, lambda bar: round(bar.get_y(), 6))]
+    assert mean == [62.5, 12.5, 25]  # correct, stops early, runs on
+    assert seeds == [[75, 25], [50, 50]]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["lstm"]  # the CNN's predictions are not kept
-    assert "lstm stops early 25.0 %" in one.alt
+    assert "lstm 62.5 % correct (seeds 50.0 to 75.0), runs on 25.0 %" in one.alt
+    assert any("each seed" in text for text in texts(one.figure))
 
 
 def test_every_kind_of_error_has_its_own_colour_or_hatch():
@@ -172,14 +134,14 @@ def test_truncated_predictions_are_a_user_error(tmp_path, cut):
 def test_slices_are_bars_by_value_and_condition(tmp_path, values, way):
     lstm, cnn = ({"test": dict(zip(values, shares, strict=True))} for shares in ((0.1, 0.2), (0.3, 0.4)))
     study = write(tmp_path, tagged(runs("lstm", 0.5)[0], lstm, "tag"), tagged(runs("cnn", 0.5)[0], cnn, "tag"))
-    [axes] = drawn(study, "slices", "tag").axes
+    [axes] = drawn(study, "slices", tag="tag").axes
     bars = {(to_hex(bar.get_facecolor()).upper(), round(getattr(bar, way)())) for bar in axes.patches}
     assert bars == {(COLOURS["lstm"], 10), (COLOURS["lstm"], 20), (COLOURS["cnn"], 30), (COLOURS["cnn"], 40)}
     ticks = axes.get_xticklabels() if way == "get_height" else axes.get_yticklabels()
     assert [tick.get_text() for tick in ticks] == (["2", "10"] if way == "get_height" else ["far", "near"])
 
 
-# data, scaling, differences
+# data, scaling
 
 
 def configured(study, **configs):
@@ -219,28 +181,3 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     configured(study, **{name: {"model": {"dim": dim, "dropout": x}} for name, (dim, x) in models.items()})
     assert "lstm model.dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
     assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
-
-
-def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.plots.differences.MAX_COMPARISONS", 2)
-    equal = [one for arch in ("cnn", "gru", "lstm") for one in runs(arch, 0.2, 0.21, 0.22)]
-    plot = make_plot(read_study(write(tmp_path, *equal, *runs("transformer", 0.9, 0.91, 0.92))), "differences")
-    [axes] = plot.figure.axes
-    assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
-    assert "2 smallest p of 6" in axes.get_xlabel()
-
-
-def test_differences_are_filled_where_they_are_significant(tmp_path):
-    far, near = (0.9, 0.91, 0.92, 0.93, 0.94), (0.2, 0.22, 0.21, 0.22, 0.2)
-    like = [x + 0.001 * (-1) ** number for number, x in enumerate(near)]
-    made = [*runs("lstm", *far), *runs("cnn", *near), *runs("transformer", *like)]
-    figure = drawn(write(tmp_path, *made, *runs("other", 0.5)), "differences")
-    [axes] = figure.axes
-    marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
-    faces = [to_hex(line.get_markerfacecolor()).upper() for line in marks]
-    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
-    assert names == ["cnn - lstm", "cnn - transformer", "lstm - transformer"]
-    assert faces == [COLOURS["lstm"], "#FFFFFF", COLOURS["lstm"]]
-    assert round(marks[0].get_xdata()[0]) == -71
-    assert sum("p < .001" in text for text in texts(figure)) == 2
-    assert "3 pairs with a single seed are not tested" in axes.get_xlabel()

@@ -20,7 +20,7 @@ from tfstudy.report.plots.series_style import COLOURS, architecture_colours, ser
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
 def test_the_suffix_decides_the_file_format(tmp_path, ending, begin):
     study = write(tmp_path / "study", *runs("lstm", 0.5, 0.6), *runs("cnn", 0.4), *runs("other", 0.1))
-    save_plot(study, "split", tmp_path / f"picture{ending}")
+    save_plot([study], "split", tmp_path / f"picture{ending}")
     assert (tmp_path / f"picture{ending}").read_bytes().startswith(begin)
 
 
@@ -67,7 +67,7 @@ def test_the_command_writes_the_file_and_prints_its_name(tmp_path, capsys):
 def test_a_file_that_cannot_be_written_is_a_user_error(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match="taken"):
-        save_plot(write(tmp_path / "study", result(0)), "split", tmp_path / "taken" / "a.svg")
+        save_plot([write(tmp_path / "study", result(0))], "split", tmp_path / "taken" / "a.svg")
 
 
 def test_the_same_records_give_the_same_bytes_whatever_the_users_settings(tmp_path):

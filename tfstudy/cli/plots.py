@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app, study_folder
+from tfstudy.cli.options import RESULTS, Results, app, study_folder
 
 KINDS = "split, length, learning, operands, data, scaling, differences, errors, slices"
 
@@ -13,18 +13,25 @@ KINDS = "split, length, learning, operands, data, scaling, differences, errors, 
 @app.command()
 def plot(
     out: Annotated[Path, typer.Option(help="Image file: .png, .svg or .pdf.")],
-    study: StudyName = "",
+    studies: Annotated[
+        list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies: folders within the results.")
+    ] = None,
     kind: Annotated[str, typer.Option(help="Kind of plot, listed above.")] = "split",
+    task: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
+    split: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
     tag: Annotated[str, typer.Option(help="With --kind slices: a tag, such as length.")] = "",
+    width: Annotated[str, typer.Option(help="column (3.35 in) or page (6.9 in), for print.")] = "",
     results: Results = RESULTS,
 ) -> None:
-    """Plot the finished runs of a study.
+    """Plot the finished runs of a study, or of several studies in one plot.
 
-    split: each test set, with published results. length: accuracy by length. learning: losses by step. operands:
-    correct sums by number of digits. data, scaling: by training examples or parameters, with a fitted line.
-    differences: pairwise comparisons. errors: kinds of wrong predictions. slices: accuracy by the values of a tag.
+    split: each test set, with published figures. length: accuracy by length. learning: training and validation by
+    step. operands: correct sums by number of digits. data, scaling: by training examples or parameters, with a fitted
+    line. differences: pairwise comparisons. errors: kinds of wrong predictions. slices: accuracy by the values of a
+    tag.
     """
     from tfstudy.report import plots
 
-    plots.save_plot(study_folder(results, study), kind, out, tag)
+    folders = [study_folder(results, study) for study in studies or [""]]
+    plots.save_plot(folders, kind, out, plots.Selection(tag, task, split, width))
     print(out)

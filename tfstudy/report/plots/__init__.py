@@ -1,44 +1,80 @@
 """Plots of a study's records. Each kind is the module of its name; matplotlib is imported when one is drawn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tasks.errors import UserError, one_of
 from tfstudy.analysis.collection import Study, read_finished_runs
-from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.conditions import Condition, conditions
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
-SLICES = "slices"
-KINDS = ("split", "length", "learning", "operands", "data", "scaling", "differences", "errors", SLICES)
+SLICES, DIFFERENCES = "slices", "differences"
+KINDS = ("split", "length", "learning", "operands", "data", "scaling", DIFFERENCES, "errors", SLICES)
 FILE_TYPES = (".png", ".svg", ".pdf")
+WIDTHS = ("column", "page")
 
 
-def save_plot(root: Path, kind: str, out: Path, tag: str = "") -> None:
-    """Plot the study in a folder; `UserError`, before anything is written, if that is not possible."""
+class Selection(NamedTuple):
+    """What is plotted of the studies, and how wide; an empty text restricts nothing."""
+
+    tag: str = ""  # of slices
+    task: str = ""  # one or several, separated by commas
+    split: str = ""  # split schemes, in the same way
+    width: str = ""  # one of `WIDTHS`; empty: what the content needs
+
+
+EVERYTHING = Selection()
+
+
+def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection = EVERYTHING) -> None:
+    """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
     one_of("kind of plot", kind, KINDS)
     one_of("file type", out.suffix.lower(), FILE_TYPES)
-    if tag and kind != SLICES:
+    if selection.width:
+        one_of("width", selection.width, WIDTHS)
+    if selection.tag and kind != SLICES:
         raise UserError(f"--tag is only valid with --kind {SLICES}, not with --kind {kind}")
-    make_plot(read_finished_runs(root), kind, tag).save(out)
+    if len(roots) > 1 and kind == DIFFERENCES:
+        raise UserError(f"--kind {DIFFERENCES} plots one study, since its comparisons are one family of tests")
+    make_plot(merge_studies([read_finished_runs(root) for root in roots]), kind, selection).save(out)
 
 
-def make_plot(study: Study, kind: str, tag: str = "") -> "Plot":
-    """Return the plot of this kind, for `slices` by a tag; `UserError` if these records lack the data for it."""
-    from tfstudy.report.plots.layout import theme
+def merge_studies(studies: Sequence[Study]) -> Study:
+    """Return one study with the runs of all; a run that several studies have counts once."""
+    runs = {(run.result.experiment, run.result.seed): run for study in reversed(studies) for run in study.runs}
+    left_out = [entry for study in studies for entry in study.left_out]
+    return studies[0] if len(studies) == 1 else Study(studies[0].root.parent, list(runs.values()), left_out)
 
-    shown = conditions(study.runs)
+
+def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Plot":
+    """Return the plot of this kind; `UserError` if these records lack the data for it."""
+    from tfstudy.report.plots.layout import SHEETS, theme
+
+    tag = ""
     if kind == SLICES:
-        known = tags(study)
-        if not known:
+        if not (known := tags(study)):
             raise UserError("no run was evaluated by a tag, so there are no slices")
-        shown = conditions(study.runs, one_of("tag", tag, known))
-    with theme():
-        plot: Plot = import_module(f"tfstudy.report.plots.{kind}").plot(shown)
+        tag = one_of("tag", selection.tag, known)
+    every = conditions(study.runs, tag)
+    more: dict[str, Any] = {"family": every} if kind == DIFFERENCES else {}
+    sheet = SHEETS[selection.width]
+    with theme(sheet):
+        plot: Plot = import_module(f"tfstudy.report.plots.{kind}").plot(select(every, selection), sheet, **more)
         return plot
+
+
+def select(every: Sequence[Condition], selection: Selection) -> list[Condition]:
+    """Return the conditions of these tasks and split schemes; `UserError` with the nearest name for an unknown one."""
+    shown = list(every)
+    for name in ("task", "split"):
+        known = sorted({getattr(condition, name) for condition in shown})
+        if wanted := [one_of(name, text, known) for text in getattr(selection, name).split(",") if text]:
+            shown = [condition for condition in shown if getattr(condition, name) in wanted]
+    return shown
 
 
 def all_plots(study: Study) -> Iterator["Plot"]:
@@ -53,7 +89,7 @@ def all_plots(study: Study) -> Iterator["Plot"]:
         yield plot
     for tag in tags(study):
         if tag not in drawn:  # a length plot shows more than slices by length
-            yield make_plot(study, SLICES, tag)
+            yield make_plot(study, SLICES, Selection(tag))
 
 
 def tags(study: Study) -> list[str]:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from tfstudy.analysis.conditions import Condition
-from tfstudy.report.plots.layout import Plot
+from tfstudy.report.plots.layout import Plot, Sheet
 from tfstudy.report.plots.scaling import Size, plot_size
 
 
-def plot(conditions: Sequence[Condition]) -> Plot:
+def plot(conditions: Sequence[Condition], sheet: Sheet) -> Plot:
     """Return the main metric against the number of training examples, a point for each run, with log-linear fits."""
-    return plot_size(Size("data", "training examples", lambda run: run.result.train_examples), conditions)
+    return plot_size(Size("data", "training examples", lambda run: run.result.train_examples), conditions, sheet)

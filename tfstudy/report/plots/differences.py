@@ -9,37 +9,48 @@ from tasks.errors import UserError
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.report.markup import MINUS, p_equals, signed
-from tfstudy.report.plots import layout
+from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.series_style import architecture_colours
 
 MAX_COMPARISONS = 60  # in one plot
 MAX_LETTERS = 56  # of two labels on one line
-NOTES = (
-    "intervals are not corrected for the number of tests",
-    "colour: the condition with the higher mean; in brackets: further seeds needed",
-)
+COLOURS = "Colour: the condition with the higher mean; in brackets: further seeds needed, at this size of difference."
 
 
-def plot(conditions: Sequence[Condition]) -> layout.Plot:
-    """Return the difference of every two conditions on the same examples, with its 95 % interval and corrected p."""
-    metrics = main_metrics(conditions)
-    comparisons = compare_conditions(conditions, metrics)
+def plot(
+    conditions: Sequence[Condition], sheet: layout.Sheet, family: Sequence[Condition] | None = None
+) -> layout.Plot:
+    """Return the difference of every two conditions on the same examples, with its simultaneous interval and its p.
+
+    `family` has all conditions of the study, whose comparisons are one family of tests; `conditions` are shown.
+    """
+    metrics = main_metrics(family or conditions)
+    names = {(condition.examples_key, condition.label) for condition in conditions}
+    comparisons = [
+        comparison
+        for comparison in compare_conditions(family or conditions, metrics)
+        if (comparison.first.examples_key, comparison.first.label) in names
+    ]
     tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
         raise UserError("no two conditions on the same test set have 2 seeds each, so no difference can be tested")
     smallest = sorted(range(len(tested)), key=lambda number: tested[number].p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
+    shown_metrics = {task: metric for task, metric in metrics.items() if task in {one.first.task for one in shown}}
     groups: dict[str, list[Comparison]] = {}
     for comparison in shown:
         groups.setdefault(test_set_label(comparison.first, conditions), []).append(comparison)
-    notes = [f"difference in {layout.metric_label(metrics).replace('(%)', '(points)')}", *NOTES]
+    notes = [captions.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
     notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
-    title, xlabel = "Differences with 95 % intervals", "\n".join(notes)
-    figure, [(axes, rows)] = layout.row_panels(title, groups, _pair_label, xlabel, 5.0, _legend(shown), max_columns=1)
+    figure, [(axes, rows)] = layout.row_panels(
+        sheet, "Differences between conditions", groups, lambda one: _pair_label(one, sheet),
+        f"difference in {captions.metric_label(shown_metrics).replace('(%)', '(points)')}", 5.0, _legend(shown), notes,
+        max_columns=1,
+    )  # fmt: skip
     colours = architecture_colours(condition.arch for condition in conditions)
     for comparison, level in rows:
-        _draw_difference(axes, comparison, level, colours)
+        _draw_difference(axes, comparison, level, colours, sheet)
     furthest = max(
         abs(end)
         for comparison in shown
@@ -51,6 +62,14 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     return layout.Plot("differences", figure, _alt(tested, conditions))
 
 
+def _intervals(shown: Sequence[Comparison]) -> str:
+    """Return which intervals are drawn."""
+    tests = shown[0].tests
+    if tests == 1:
+        return "95 % intervals: those that exclude 0 are significant."
+    return f"Simultaneous 95 % intervals over {tests} comparisons: those that exclude 0 are significant."
+
+
 def _alt(tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
     significant = [
         f"{test_set_label(c.first, conditions)}: {c.first.label} {signed(c.difference.mean)} points to "
@@ -58,30 +77,35 @@ def _alt(tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
         for c in tested
         if c.significant
     ]
-    summary = f"{len(significant)} of {len(tested)} are significant{', ' * bool(significant)}{layout.join(significant)}"
-    return f"Differences between conditions with 95 % intervals: {summary}."
+    summary = (
+        f"{len(significant)} of {len(tested)} are significant{', ' * bool(significant)}{captions.join(significant)}"
+    )
+    return f"Differences between conditions: {summary}. {_intervals(tested)}"
 
 
 def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
     """Return handles for the marks that are drawn."""
-    marks = {True: ("significant (Holm, .05)", "0.3"), False: ("undecided", "white")}
+    marks = {True: ("significant (p < .05)", "0.3"), False: ("undecided", "white")}
     drawn = [marks[decided] for decided in marks if any(comparison.significant is decided for comparison in shown)]
     return [Line2D([], [], marker="o", lw=1.5, color="0.3", mfc=face, label=label) for label, face in drawn]
 
 
-def _pair_label(comparison: Comparison) -> str:
+def _pair_label(comparison: Comparison, sheet: layout.Sheet) -> str:
     """Return both conditions, on two lines if they are long."""
-    first, second = layout.shorten(comparison.first.label), layout.shorten(comparison.second.label)
-    return f"{first} {MINUS}{' ' if len(first + second) <= MAX_LETTERS else chr(10)}{second}"
+    first, second = captions.shorten(comparison.first.label), captions.shorten(comparison.second.label)
+    longest = sheet.label_letters if sheet.width else MAX_LETTERS
+    return f"{first} {MINUS}{' ' if len(first + second) <= longest else chr(10)}{second}"
 
 
-def _draw_difference(axes: Axes, comparison: Comparison, level: float, colours: Mapping[str, str]) -> None:
+def _draw_difference(
+    axes: Axes, comparison: Comparison, level: float, colours: Mapping[str, str], sheet: layout.Sheet
+) -> None:
     difference = comparison.difference
     colour = colours[(comparison.first if difference.mean > 0 else comparison.second).arch]
     face = colour if comparison.significant else "white"
     ends = [max(difference.low, -200), min(difference.high, 200)]
     axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
-    axes.plot(difference.mean, level, marker="o", ms=5.5, mfc=face, mec=colour, mew=1.3, zorder=3)
-    seeds = comparison.more_seeds
-    text = p_equals(comparison.p) + (f"  (+{seeds} seed{'s' * (seeds > 1)})" if seeds else "")
-    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=8)
+    axes.plot(difference.mean, level, marker="o", ms=5.5 if sheet.width is None else 3.5, mfc=face, mec=colour, mew=1.3)
+    text = p_equals(comparison.p) + (f" (+{seeds:,})" if (seeds := comparison.more_seeds) else "")
+    size = min(8.0, sheet.points)
+    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=size)

@@ -1,12 +1,12 @@
-"""The layout that all plots share: panels in rows, labelled rows under headings, a legend on the right, one theme."""
+"""The layout that all plots share: panels in rows, labelled rows under headings, a legend, notes below, one theme."""
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import ceil
 from pathlib import Path
 from textwrap import fill
-from typing import Any, NamedTuple, TypeVar
+from textwrap import wrap as wrapped
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import matplotlib.style
@@ -18,18 +18,44 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tasks.errors import UserError
-from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.analysis.intervals import clipped, interval
-from tfstudy.analysis.metrics import metric_name
-from tfstudy.report.plots.series_style import SeriesStyle, Styles, condition_styles
+from tfstudy.report.plots import captions
+from tfstudy.report.plots.grouping import Item, balanced_columns
+from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
-LETTER, LINE, HEADING = 0.068, 0.15, 0.3  # inches of a letter, of a line of text, of a heading above rows
 MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
-MAX_ROWS = 45  # in a column of rows
+MARGIN = 0.05  # inches
 
-Item = TypeVar("Item")
+
+class Sheet(NamedTuple):
+    """The width of a figure and the size of its text."""
+
+    width: float | None  # inches; None: what the content needs, with the legend on the right instead of below
+    points: float  # of most text
+    label_letters: int  # in a line of a row's label
+    dpi: int = 300
+
+    @property
+    def letter(self) -> float:
+        """Inches that a letter takes, on average."""
+        return self.points * 0.0077
+
+    @property
+    def line(self) -> float:
+        """Inches that a line of text takes."""
+        return self.points * 0.017
+
+
+SCREEN, COLUMN, PAGE = Sheet(None, 8.8, 34, 160), Sheet(3.35, 7.0, 20), Sheet(6.9, 7.5, 30)
+SHEETS = {"": SCREEN, "column": COLUMN, "page": PAGE}
+
+
+class Row(NamedTuple):
+    """A labelled row of a panel."""
+
+    label: str
+    height: float  # inches
 
 
 class Plot(NamedTuple):
@@ -46,7 +72,7 @@ class Plot(NamedTuple):
         """
         buffer = io.BytesIO()
         undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file_type)
-        dpi = min(160, MAX_PIXELS / max(self.figure.get_size_inches()))
+        dpi = min(self.figure.dpi, MAX_PIXELS / max(self.figure.get_size_inches()))
         with theme(), mpl.rc_context({"svg.hashsalt": salt}):
             self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=undated)
         return buffer.getvalue()
@@ -64,87 +90,141 @@ class Plot(NamedTuple):
 
 
 @contextmanager
-def theme() -> Iterator[None]:
+def theme(sheet: Sheet = SCREEN) -> Iterator[None]:
     """Draw and save in our style, whatever the user's own matplotlib settings are."""
     ours = {"font.family": "DejaVu Sans", "svg.hashsalt": "tfstudy", "axes.titlesize": 9, "figure.titlesize": 10}
     ours |= {"legend.frameon": False, "grid.color": "0.88", "grid.linewidth": 0.7, "axes.edgecolor": "0.75"}
+    if sheet.width:
+        texts = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
+        ours |= dict.fromkeys(texts, sheet.points) | {"axes.titlesize": sheet.points, "figure.titlesize": 8}
     with matplotlib.style.context(["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]):
         yield
 
 
 def panels(
-    title: str, count: int, size: tuple[float, float] = (2.9, 2.2), columns: int = 3, legend: Sequence[Any] = ()
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its equal panels of `size` inches, a single one enlarged, with these handles as legend."""
+    sheet: Sheet, title: str, count: int, size: tuple[float, float] = (2.9, 2.2), columns: int = 3,
+    legend: Sequence[Any] = (), notes: Sequence[str] = (), narrowest: float = 1.5,
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """Return a figure and its equal panels of `size` inches, a single one enlarged, with a legend and notes.
+
+    Where the sheet has a width, as many panels of at least `narrowest` inches are in a row as fit.
+    """
     width, height = (1.35 * side if count == 1 else side for side in size)
-    return uneven_panels(title, [height] * count, width, 2 if count == 4 and columns == 3 else columns, legend)
+    columns = min(count, 2 if count == 4 and columns == 3 else columns)
+    if sheet.width:
+        columns = min(columns, max(1, int(sheet.width / narrowest)))
+        height *= min(1.0, max(0.65, sheet.width / columns / width))
+    return uneven_panels(sheet, title, [height] * count, width, columns, legend, notes)
 
 
 def uneven_panels(
-    title: str, heights: Sequence[float], width: float, columns: int, legend: Sequence[Any]
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its panels, a height in inches for each, filled row by row."""
+    sheet: Sheet, title: str, heights: Sequence[float], width: float, columns: int, legend: Sequence[Any] = (),
+    notes: Sequence[str] = (),
+) -> tuple[Figure, list[Axes]]:  # fmt: skip
+    """Return a figure and its panels, a height in inches for each, filled row by row; the notes are below.
+
+    A panel is `width` inches wide, unless the sheet has a width.
+    """
     columns = min(columns, len(heights))
     rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
-    labels = [handle.get_label().splitlines() for handle in legend]
-    legend_width = 0.6 + LETTER * max(len(line) for label in labels for line in label) if labels else 0.0
-    legend_height = 0.3 + sum(0.155 * len(label) + 0.065 for label in labels)
-    total = max(columns * width, 0.085 * len(title)) + legend_width, max(sum(rows) + 0.4, legend_height)
-    figure = Figure(figsize=total, layout=ConstrainedLayoutEngine(w_pad=0.07, h_pad=0.07))
-    figure.suptitle(title, x=0.01, ha="left")
+    beside = [] if sheet.width else list(legend)
+    legend_width, legend_height = _legend_size(beside)
+    total = sheet.width or max(columns * width, 0.085 * len(title)) + legend_width
+    figure = Figure(figsize=(total, 1), dpi=sheet.dpi)  # the height follows from what is in it
+    heading = wrapped(title, int(total / 0.085))
+    figure.suptitle("\n".join(heading), x=MARGIN / total, ha="left")
+    below = _place_below(figure, sheet, notes, [] if beside else legend)
+    height = max(sum(rows) + 0.25 + 0.15 * len(heading), legend_height) + below
+    figure.set_size_inches(total, height)
+    pad = 0.07 if sheet.width is None else 0.03
+    free = (0, below / height, 1, 1 - below / height)
+    figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=pad, h_pad=pad, rect=free))
     axes = list(figure.subplots(len(rows), columns, squeeze=False, height_ratios=rows).flat)
     for unused in axes[len(heights) :]:
         unused.remove()
-    if legend:
-        figure.legend(handles=legend, loc="outside right upper", handlelength=2.6)
+    if beside:
+        figure.legend(handles=beside, loc="outside right upper", handlelength=2.6)
     return figure, axes[: len(heights)]
 
 
+def _legend_size(legend: Sequence[Any]) -> tuple[float, float]:
+    """Return the width and height that a legend on the right takes, in inches."""
+    labels = [handle.get_label().splitlines() for handle in legend]
+    if not labels:
+        return 0.0, 0.0
+    longest = max(len(line) for label in labels for line in label)
+    return 0.6 + SCREEN.letter * longest, 0.3 + sum(0.155 * len(label) + 0.065 for label in labels)
+
+
+def _place_below(figure: Figure, sheet: Sheet, notes: Sequence[str], legend: Sequence[Any]) -> float:
+    """Write the notes at the lower edge of a figure, with the legend above; return the inches that they take."""
+    inches, width = figure.dpi_scale_trans, figure.get_figwidth() - 2 * MARGIN
+    lines = [line for note in notes for line in wrapped(note, int(width / sheet.letter / 0.92))]
+    top = MARGIN
+    if lines:
+        text = figure.text(MARGIN, top, "\n".join(lines), transform=inches, va="bottom", color="0.3")
+        text.set(fontsize=min(8.0, sheet.points), linespacing=1.3)
+        top += text.get_window_extent().height / figure.dpi + MARGIN
+    for columns in range(min(5, len(legend)), 0, -1):
+        box = figure.legend(
+            handles=legend, loc="lower left", bbox_to_anchor=(MARGIN, top), bbox_transform=inches, ncols=columns,
+            handlelength=2.2, columnspacing=1.2, borderaxespad=0, borderpad=0.1,
+        )  # fmt: skip
+        extent = box.get_window_extent()
+        if extent.width <= width * figure.dpi or columns == 1:
+            return top + extent.height / figure.dpi + MARGIN
+        box.remove()
+    return top
+
+
 def row_panels(
-    title: str,
-    groups: Mapping[str, Sequence[Item]],
-    label: Callable[[Item], str],
-    xlabel: str,
-    width: float,
-    legend: Sequence[Any],
-    max_columns: int = 3,
-) -> tuple[Figure, list[tuple[Axes, list[tuple[Item, float]]]]]:
+    sheet: Sheet, title: str, groups: Mapping[str, Sequence[Item]], label: Callable[[Item], str], xlabel: str,
+    width: float, legend: Sequence[Any], notes: Sequence[str] = (), max_columns: int = 3,
+    extra: Callable[[Item], float] = lambda _: 0.0,
+) -> tuple[Figure, list[tuple[Axes, list[tuple[Item, float]]]]]:  # fmt: skip
     """Return a figure with a row for each item below the heading of its group, and the y positions in each panel.
 
-    `width` is that of a panel without its labels, in inches. Many rows are distributed over several panels.
+    `width` is that of a panel without its labels, in inches, `extra` what a row needs in addition to its label.
+    Many rows are distributed over several panels.
     """
-    columns = balanced_columns(groups, max_columns)
+    columns = balanced_columns(groups, min(max_columns, int(sheet.width / 3) if sheet.width else max_columns))
     labels = {id(item): label(item) for items in groups.values() for item in items}
-    heights = [sum(HEADING + sum(_row_height(labels[id(i)]) for i in items) for items in c.values()) for c in columns]
-    width += LETTER * max(len(line) for text in labels.values() for line in text.split("\n"))
-    height = max(heights) + 0.35 + LINE * len(xlabel.splitlines())
-    figure, panels = uneven_panels(title, [height] * len(columns), width, len(columns), legend)
-    rows = []
-    for axes, column in zip(panels, columns, strict=True):
-        levels = _place_rows(axes, {name: [labels[id(i)] for i in items] for name, items in column.items()})
-        axes.set(xlabel=xlabel, ylim=(max(heights) + 0.04, 0.04))
-        rows.append((axes, list(zip([i for items in column.values() for i in items], levels, strict=True))))
-    return figure, rows
+    rows = {id(i): Row(labels[id(i)], _row_height(sheet, labels[id(i)]) + extra(i)) for g in groups.values() for i in g}
+    heights = [sum(2 * sheet.line + sum(rows[id(i)].height for i in items) for items in c.values()) for c in columns]
+    width += sheet.letter * max(len(line) for text in labels.values() for line in text.split("\n"))
+    height = max(heights) + 0.35 + sheet.line
+    figure, axes = uneven_panels(sheet, title, [height] * len(columns), width, len(columns), legend, notes)
+    placed = []
+    for panel, column in zip(axes, columns, strict=True):
+        levels = _place_rows(panel, sheet, {name: [rows[id(i)] for i in items] for name, items in column.items()})
+        panel.set(xlabel=xlabel, ylim=(max(heights) + 0.04, 0.04))
+        placed.append((panel, list(zip([i for items in column.values() for i in items], levels, strict=True))))
+    return figure, placed
 
 
-def _place_rows(axes: Axes, groups: Mapping[str, Sequence[str]]) -> list[float]:
+def _place_rows(axes: Axes, sheet: Sheet, groups: Mapping[str, Sequence[Row]]) -> list[float]:
     """Draw the headings and labels; return the positions of the rows in inches from the top of the panel."""
     top, levels = 0.0, []
-    style: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "va": "center", "weight": "bold", "size": 8}
-    for heading, labels in groups.items():
+    style: dict[str, Any] = {
+        "transform": axes.get_yaxis_transform(),
+        "va": "center",
+        "weight": "bold",
+        "bbox": {"fc": "white", "lw": 0, "pad": 0.8},
+    }
+    for heading, rows in groups.items():
         axes.axhline(top + 0.04, color="0.85", lw=0.8)
-        axes.text(0, top + 0.2, f" {heading}", **style)
-        top += HEADING
-        for label in labels:
-            levels.append(top + _row_height(label) / 2)
-            top += _row_height(label)
-    axes.set_yticks(levels, [label for labels in groups.values() for label in labels])
+        axes.text(0.015, top + 1.33 * sheet.line, heading, size=min(8.0, sheet.points), **style)
+        top += 2 * sheet.line
+        for row in rows:
+            levels.append(top + row.height / 2)
+            top += row.height
+    axes.set_yticks(levels, [row.label for rows in groups.values() for row in rows])
     axes.grid(visible=False, axis="y")
     return levels
 
 
-def _row_height(label: str) -> float:
-    return 0.06 + LINE * (label.count("\n") + 1)
+def _row_height(sheet: Sheet, label: str) -> float:
+    return 0.06 + sheet.line * (label.count("\n") + 1)
 
 
 def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
@@ -152,99 +232,19 @@ def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
     for number, panel in enumerate(axes):
         spec = panel.get_subplotspec()
         assert spec is not None
-        panel.set_xlabel(x if number + spec.get_gridspec().ncols >= len(axes) else "")
+        columns, figure = spec.get_gridspec().ncols, panel.get_figure(root=True)
+        assert figure is not None
+        letters = (figure.get_figwidth() / columns - 0.35) / 0.0077 / mpl.rcParams["font.size"]
+        panel.set_xlabel(fill(x, int(letters)) if number + columns >= len(axes) else "")
         panel.set_ylabel(fill(y, 26) if spec.is_first_col() else "")
-
-
-def draw_curve(
-    axes: Axes, points: Mapping[int, Sequence[float]], style: SeriesStyle, percent: bool, width: float = 1.3
-) -> None:
-    """Draw the mean over seeds at each x and, where there are several seeds, a band for its 95 % interval.
-
-    Seaborn computes both on the scale of the y axis, so on a logarithmic axis the mean is the geometric mean.
-    """
-
-    def ends(values: Sequence[float]) -> tuple[float, float]:
-        estimate = clipped(interval(values)) if percent else interval(values)
-        return estimate.low, estimate.high
-
-    sns.lineplot(
-        x=[x for x, values in points.items() for _ in values], y=[y for values in points.values() for y in values],
-        ax=axes, errorbar=ends, err_kws={"alpha": 0.18, "lw": 0}, color=style.colour, linestyle=style.line,
-        lw=width, marker=style.marker if len(points) <= 25 else "", ms=3.5, mec="white", mew=0.4,
-    )  # fmt: skip
 
 
 def legend_handles(styles: Styles, kind: str = "points") -> list[Any]:
     """Return a legend handle for each series, as `points`, `lines` or `bars`."""
+    labels = {name: captions.wrap(name) for name in styles}
     if kind == "bars":
-        return [Patch(label=wrap(name), **style.bar) for name, style in styles.items()]
+        return [Patch(label=labels[name], **style.bar) for name, style in styles.items()]
     return [
-        Line2D([], [], color=s.colour, marker=s.marker, ms=5, ls=s.line if kind == "lines" else "", label=wrap(name))
+        Line2D([], [], color=s.colour, marker=s.marker, ms=5, ls=s.line if kind == "lines" else "", label=labels[name])
         for name, s in styles.items()
     ]
-
-
-def wrap(label: str) -> str:
-    """Return a condition's label in lines of at most 34 letters."""
-    return fill(shorten(label), 34, break_long_words=False, break_on_hyphens=False)
-
-
-def shorten(label: str) -> str:
-    """Return a condition's label without the name of the default preset, which adds nothing to its settings."""
-    return label.replace(" default ", " ")
-
-
-def metric_label(metrics: Mapping[str, str]) -> str:
-    """Return the axis label of the tasks' main metrics: `exact match (%)`, `exact match, translation: BLEU (%)`."""
-    names = {task: metric_name(metric) for task, metric in metrics.items()}
-    if len(set(names.values())) == 1:
-        return f"{next(iter(names.values()))} (%)"
-    others = [f"{task}: {name}" for task, name in names.items() if name != "exact match"]
-    return ", ".join(["exact match", *others] if len(others) < len(names) else others) + " (%)"
-
-
-def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
-    """Group the conditions by test set, each group in the order of the legend."""
-    order = list(condition_styles(conditions))
-    groups: dict[str, list[Condition]] = {test_set_label(condition, conditions): [] for condition in conditions}
-    for condition in sorted(conditions, key=lambda c: order.index(c.label)):
-        groups[test_set_label(condition, conditions)].append(condition)
-    return groups
-
-
-def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
-    """Group the conditions by split scheme, in the order of the legend; the test sets of the same runs count once."""
-    groups = group_by_test_set([condition._replace(test_set="test") for condition in conditions])
-    return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
-
-
-def trained_range(conditions: Sequence[Condition], tag: str) -> tuple[int, int] | None:
-    """Return the smallest and largest value of a tag in validation, which is in distribution; None without it."""
-    splits = [run.result.splits.get("validation") for condition in conditions for run in condition.runs]
-    lengths = [int(value) for scores in splits if scores for value in scores.slices.get(tag, {}) if value.isdecimal()]
-    return (min(lengths), max(lengths)) if lengths else None
-
-
-def balanced_columns(groups: Mapping[str, Sequence[Item]], max_columns: int = 3) -> list[dict[str, Sequence[Item]]]:
-    """Distribute the groups over at most this many columns with a similar number of items in each."""
-    total = sum(map(len, groups.values()))
-    count = min(max_columns, ceil(total / MAX_ROWS))
-    columns: list[dict[str, Sequence[Item]]] = [{} for _ in range(count)]
-    before = 0
-    for name, items in groups.items():
-        columns[before * count // total][name] = items
-        before += len(items)
-    return [column for column in columns if column]
-
-
-def describe(groups: Mapping[str, Sequence[Condition]], text: Callable[[Condition], str]) -> str:
-    """Return what an alt text says about each condition; conditions without a text are left out."""
-    texts = {name: [(c.label, text(c)) for c in members] for name, members in groups.items()}
-    described = {name: [f"{label} {text}" for label, text in pairs if text] for name, pairs in texts.items()}
-    return join([f"{name}: {', '.join(parts)}" for name, parts in described.items() if parts])
-
-
-def join(parts: Sequence[str], max_parts: int = 12) -> str:
-    """Join parts of an alt text; those beyond `max_parts` are counted."""
-    return "; ".join([*parts[:max_parts], *([f"and {len(parts) - max_parts} more"] if len(parts) > max_parts else [])])

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -10,40 +9,51 @@ from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
 from tfstudy.evaluation import lengths
-from tfstudy.report.plots import layout
-from tfstudy.report.plots.series_style import Styles, condition_styles
-from tfstudy.report.tables import length_threshold
+from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.curves import coincide, draw_percentages
+from tfstudy.report.plots.grouping import group_by_split, trained_range
+from tfstudy.report.plots.series_style import condition_styles
+from tfstudy.report.table_lines import length_threshold
 from tfstudy.runs.schema import Lengths
 
 Measured = Mapping[str, Sequence[Lengths]]  # experiment to what each run measured
+NO_INTERVAL = "One seed gives no interval."
+ALTERNATING = "Where lines coincide, their colours alternate."
 
 
-def plot(conditions: Sequence[Condition]) -> layout.Plot:
+def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return exact match at every length, a panel for each split scheme, with the lengths of training shaded."""
     recorded = {condition.task for condition in conditions for run in condition.runs if run.result.lengths}
     measured = {c.experiment: [one for run in c.runs if (one := lengths_of(run, recorded))] for c in conditions}
     shown = [condition for condition in conditions if measured[condition.experiment]]
     if not shown:
         raise UserError("no finished run measured accuracy by length: none of their examples have the tag 'length'")
-    groups, styles = layout.group_by_split(shown), condition_styles(shown)
-    legend = layout.legend_handles(styles, "lines")
-    if any(len(members) > 1 for members in measured.values()):
+    groups, styles = group_by_split(shown), condition_styles(shown)
+    trained = {name: trained_range(members, "length") for name, members in groups.items()}
+    legend, seeds = layout.legend_handles(styles, "lines"), [len(measured[c.experiment]) for c in shown]
+    if max(seeds) > 1:
         legend.append(Patch(color="0.6", alpha=0.5, lw=0, label="95 % interval over seeds"))
-    trained = {name: layout.trained_range(members, "length") for name, members in groups.items()}
     if any(trained.values()):
         legend.append(Patch(color="0.92", lw=0, label="lengths of training"))
-    figure, panels = layout.panels("Exact match by length", len(groups), legend=legend)
-    for axes, (name, members) in zip(panels, groups.items(), strict=True):
+    curves = {
+        name: [(mean_curve(measured[c.experiment]), styles[c.label]) for c in members]
+        for name, members in groups.items()
+    }
+    notes = [captions.run_caption(shown), *([NO_INTERVAL] if min(seeds) == 1 else [])]
+    notes += [ALTERNATING] if any(coincide([points for points, _ in own]) for own in curves.values()) else []
+    figure, panels = layout.panels(sheet, "Exact match by length", len(groups), legend=legend, notes=notes)
+    for axes, name in zip(panels, groups, strict=True):
         if ends := trained[name]:
             axes.axvspan(ends[0] - 0.5, ends[1] + 0.5, color="0.92", lw=0, zorder=0)
-        _draw_panel(axes, members, measured, styles)
-        axes.set_title(name)
+        draw_percentages(axes, curves[name])
+        axes.set(ylim=layout.PERCENT, title=name)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     layout.label_axes(panels, "length (as the task defines it)", "exact match (%)")
     ranges = {name: f" (trained on {ends[0]} to {ends[1]})" if ends else "" for name, ends in trained.items()}
     described = {f"{name}{ranges[name]}": members for name, members in groups.items()}
-    thresholds = layout.describe(described, lambda c: length_threshold(measured[c.experiment], "L50"))
+    thresholds = captions.describe(described, lambda c: length_threshold(measured[c.experiment], "L50"))
     alt = f"Exact match by length; the length up to which at least 50 % are correct, {thresholds}."
-    return layout.Plot("length", figure, alt)
+    return layout.Plot("length", figure, f"{alt} {notes[0]}.")
 
 
 def lengths_of(run: RunRecord, recorded: set[str]) -> Lengths:
@@ -64,12 +74,3 @@ def mean_curve(measured: Sequence[Lengths]) -> dict[int, list[float]]:
             if part["n"] >= enough:
                 curve.setdefault(int(length), []).append(100 * part["exact_match"])
     return dict(sorted(curve.items()))
-
-
-def _draw_panel(axes: Axes, conditions: Sequence[Condition], measured: Measured, styles: Styles) -> None:
-    for number, condition in enumerate(conditions):
-        width = 1.2 + 0.8 * max(0, min(len(conditions), 4) - 1 - number)  # so that equal curves are all visible
-        curve = mean_curve(measured[condition.experiment])
-        layout.draw_curve(axes, curve, styles[condition.label], percent=True, width=width)
-    axes.set(ylim=layout.PERCENT)
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))

@@ -12,15 +12,16 @@ from matplotlib.patches import Rectangle
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
 from tfstudy.report.error_examples import predictions
-from tfstudy.report.plots import layout
+from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.grouping import group_by_split, trained_range
 
 LEFT, RIGHT = "digits_left", "digits_right"  # tags
 Range = tuple[tuple[int, int], tuple[int, int]]  # fewest and most digits of the left and of the right operand
 
 
-def plot(conditions: Sequence[Condition]) -> layout.Plot:
+def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return a heat map of exact match for each condition, over its seeds and test sets; a frame marks training."""
-    groups = layout.group_by_split([condition for condition in conditions if _is_tagged(condition)])
+    groups = group_by_split([condition for condition in conditions if _is_tagged(condition)])
     shown = [condition for members in groups.values() for condition in members]
     if not shown:
         raise UserError(
@@ -29,14 +30,15 @@ def plot(conditions: Sequence[Condition]) -> layout.Plot:
     answers = {condition.experiment: read_answers(condition) for condition in shown}
     largest = max(int(frame[[LEFT, RIGHT]].max().max()) for frame in answers.values())
     side = min(3.5, max(2.5, 0.3 + 0.32 * largest))
-    figure, panels = layout.panels("Exact match by digits of the operands", len(shown), (side, side))
+    title, notes = "Exact match by digits of the operands", [captions.run_caption(shown)]
+    figure, panels = layout.panels(sheet, title, len(shown), (side, side), notes=notes, narrowest=2.2)
     for axes, condition in zip(panels, shown, strict=True):
         _draw_heatmap(axes, answers[condition.experiment], largest, trained_digits(condition))
-        axes.set_title(layout.wrap(f"{condition.split}: {condition.label}"))
+        axes.set_title(captions.wrap(f"{condition.split}: {condition.label}", sheet.label_letters))
     colours = ScalarMappable(Normalize(0, 100), "cividis")
     figure.colorbar(colours, ax=panels, label="exact match (%)\nframe: digits of training", shrink=0.8)
     layout.label_axes(panels, "digits of the right operand", "digits of the left operand")
-    shares = layout.describe(groups, lambda c: _describe(answers[c.experiment], trained_digits(c)))
+    shares = captions.describe(groups, lambda c: _describe(answers[c.experiment], trained_digits(c)))
     return layout.Plot("operands", figure, f"Heat maps of exact match by the digits of both operands: {shares}.")
 
 
@@ -60,7 +62,7 @@ def read_answers(condition: Condition) -> pd.DataFrame:
 
 def trained_digits(condition: Condition) -> Range | None:
     """Return the range of digits in training; None if it is unknown."""
-    left, right = (layout.trained_range([condition], tag) for tag in (LEFT, RIGHT))
+    left, right = (trained_range([condition], tag) for tag in (LEFT, RIGHT))
     return (left, right) if left and right else None
 
 

@@ -13,7 +13,7 @@ from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
 from tfstudy.report.markup import MINUS
-from tfstudy.report.plots import layout
+from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.series_style import Styles, series_styles
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
@@ -42,12 +42,12 @@ class Series(NamedTuple):
         return log_fit(sizes, values) if len(set(sizes)) > 1 else None
 
 
-def plot(conditions: Sequence[Condition]) -> layout.Plot:
+def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric against the number of parameters, a point for each run, with log-linear fits."""
-    return plot_size(Size("scaling", "parameters", lambda run: run.result.parameters), conditions)
+    return plot_size(Size("scaling", "parameters", lambda run: run.result.parameters), conditions, sheet)
 
 
-def plot_size(size: Size, conditions: Sequence[Condition]) -> layout.Plot:
+def plot_size(size: Size, conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric against the size of runs, a panel for each test set."""
     metrics = main_metrics(conditions)
     groups: dict[str, list[Series]] = {}
@@ -58,18 +58,23 @@ def plot_size(size: Size, conditions: Sequence[Condition]) -> layout.Plot:
         drawn |= {task: metric} if own else {}
     if not groups:
         raise UserError(f"no two conditions differ in their number of {size.unit} only, so no trend can be drawn")
-    label, styles = layout.metric_label(drawn), series_styles({s.label: s.arch for own in groups.values() for s in own})
+    label, styles = (
+        captions.metric_label(drawn),
+        series_styles({s.label: s.arch for own in groups.values() for s in own}),
+    )
     note = Line2D([], [], color="0.4", lw=1.1, label="log-linear fit; numbers: points\nfor ten times as many [95 %]")
     fits = max(sum(series.fit is not None for series in members) for members in groups.values())
     legend = [*layout.legend_handles(styles), note]
-    figure, panels = layout.panels(f"The effect of more {size.unit}", len(groups), (3.0, 2.2 + 0.14 * fits), 3, legend)
+    title, notes = f"The effect of more {size.unit}", [captions.run_caption(conditions)]
+    area = (3.0, 2.2 + 0.14 * fits)
+    figure, panels = layout.panels(sheet, title, len(groups), area, 3, legend, notes, narrowest=2.2)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
         _draw_panel(axes, name, members, styles)
     layout.label_axes(panels, f"{size.unit} (log)", label)
     slopes = [
         f"{name}: {series.label} {_slope(fit)}" for name in groups for series in groups[name] if (fit := series.fit)
     ]
-    alt = f"Effect of more {size.unit} on {label}; points gained for ten times as many, {layout.join(slopes)}."
+    alt = f"Effect of more {size.unit} on {label}; points gained for ten times as many, {captions.join(slopes)}."
     return layout.Plot(size.kind, figure, alt)
 
 
@@ -135,7 +140,7 @@ def _draw_panel(axes: Axes, name: str, members: Sequence[Series], styles: Styles
     axes.set_title(name, loc="left", pad=8 + 10 * len(fits))
     axes.set(xscale="log", ylim=layout.PERCENT, xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
     ticks = _readable_ticks(sizes)
-    axes.set_xticks(ticks, [_short_number(size) for size in ticks])
+    axes.set_xticks(ticks, [captions.short_number(size) for size in ticks])
     axes.minorticks_off()
 
 
@@ -146,8 +151,3 @@ def _readable_ticks(sizes: Sequence[int]) -> list[int]:
         if log10(size / ticks[-1]) > log10(sizes[-1] / sizes[0]) / 6:
             ticks.append(size)
     return ticks
-
-
-def _short_number(size: int) -> str:
-    """Return `500`, `16.1k`, `0.67M`."""
-    return f"{size / 1e6:.3g}M" if size >= 100_000 else f"{size / 1e3:.3g}k" if size >= 1000 else str(size)

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from tasks.errors import UserError
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
-from tfstudy.report.plots import layout
+from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.series_style import Styles, condition_styles
 
 MAX_WIDTH = 11.0  # inches of all panels in a row
@@ -16,27 +17,28 @@ MAX_LENGTH = 7.0  # inches of a panel along its values, unless they need more
 BAR, MIN_VALUE = 0.13, 0.17  # inches of a bar, and the minimum for all bars of a value
 
 
-def plot(conditions: Sequence[Condition]) -> layout.Plot:
+def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return bars with 95 % intervals for each value of a tag; each condition is restricted to one value."""
     metrics = main_metrics(conditions)
     shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
     if not shown:
         raise UserError("no run was evaluated by this tag")
-    tag, metric = shown[0].tag.replace("_", " "), layout.metric_label(metrics)
-    groups, styles = layout.group_by_test_set(shown), condition_styles(shown)
+    tag, metric = shown[0].tag.replace("_", " "), captions.metric_label(metrics)
+    groups, styles = group_by_test_set(shown), condition_styles(shown)
     horizontal = not all(condition.tag_value.isdecimal() for condition in shown)  # words fit beside horizontal bars
     lengths = [_panel_length(members) for members in groups.values()]
     longest = max(len(condition.tag_value) for condition in shown)
-    width = 2.3 + layout.LETTER * longest if horizontal else max(2.6, *lengths)
+    width = 2.3 + sheet.letter * longest if horizontal else max(2.6, *lengths)
     heights = [length + 0.5 for length in lengths] if horizontal else [2.1] * len(groups)
-    columns, legend = max(1, min(3, int(MAX_WIDTH // width))), layout.legend_handles(styles, "bars")
-    figure, panels = layout.uneven_panels(f"Results by {tag}, with 95 % intervals", heights, width, columns, legend)
+    columns, legend = max(1, min(3, int((sheet.width or MAX_WIDTH) // width))), layout.legend_handles(styles, "bars")
+    title, notes = f"Results by {tag}, with 95 % intervals", [captions.run_caption(shown)]
+    figure, panels = layout.uneven_panels(sheet, title, heights, width, columns, legend, notes)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
         _draw_panel(axes, members, metrics, styles, horizontal)
         axes.set_title(name)
     layout.label_axes(panels, *((metric, tag) if horizontal else (tag, metric)))
     parts = [part for name, members in groups.items() for part in _describe(name, members, metrics)]
-    return layout.Plot(f"slices-{shown[0].tag}", figure, f"Mean {metric} by {tag}: {layout.join(parts)}.")
+    return layout.Plot(f"slices-{shown[0].tag}", figure, f"Mean {metric} by {tag}: {captions.join(parts)}.")
 
 
 def _describe(name: str, conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[str]:
