@@ -1,98 +1,334 @@
-"""Published results beside ours."""
+"""Published figures beside ours: which runs they are compared with, the verdict, and how many seeds it needs."""
+
+import json
+from statistics import variance
 
 import numpy as np
 import pytest
+import yaml
+from scipy import stats
 
 from tests.example_claims import values
 from tests.example_records import result, write
-from tfstudy.analysis import reproduction
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.counterparts import command, counts, has_preset, missing_counterpart
+from tfstudy.analysis.published import all_figures, figure_of, figures_of, papers
+from tfstudy.analysis.reproduction import (
+    AGREES,
+    DIFFERS,
+    NO_COUNTERPART,
+    NOT_RUN,
+    OTHER_SETTINGS,
+    UNDECIDED,
+    VERDICTS,
+    Gap,
+    compare_paper,
+    decide,
+    family_size,
+    gap_between,
+    judge_figure,
+    more_seeds,
+)
+from tfstudy.config.presets import preset
+from tfstudy.config.resolve import resolve
+from tfstudy.config.trees import flatten, merge
 from tfstudy.grids.spec import grid_names
-from tfstudy.report.markup import MINUS
-from tfstudy.report.reproduction import markdown
 
 
-def beside(study, paper, tolerance=5.0, **figure):
-    [found] = [
-        one
-        for one in reproduction.compare_paper(paper, conditions(read_study(study).runs), tolerance)
-        if all(one.published[key] == value for key, value in figure.items())
-    ]
-    return found
+def runs(study, name, *shares, arch="lstm", split="length", changes=None, **more):
+    """Write runs of a preset, with all their settings; `changes` are settings that differ from it."""
+    tree = {"task": "scan", "arch": arch, "data": {"split": split}}
+    config = resolve(merge(merge(preset("scan", arch, name), tree), changes or {})).model_dump(mode="json")
+    label = f"{arch}-{name}-{split}-{'-'.join(flatten(changes or {}))}"
+    values(study, arch, *shares, name=label, preset=name, split=split, **more)
+    for path in study.glob(f"*/*/s*-{label}*"):
+        (path / "config.yaml").write_text(yaml.safe_dump(config))
+    return study
 
 
-LAKE = {"split": "length", "arch": "LSTM", "metric": "exact match"}  # 13.8, without a spread
+def judged(study, id_, tolerance=5.0):
+    return judge_figure(figure_of(id_), conditions(read_study(study).runs), tolerance)
+
+
+# Which runs a figure is compared with
+
+LENGTH = "lake-2018-09"  # 13.8 on length, 5 seeds, no spread, the preset lake-2018
 
 
 @pytest.mark.parametrize(
     ("shares", "verdict"),
     [
-        ((0.135, 0.145, 0.14, 0.13), "agrees"),
-        ((0.235, 0.245, 0.24, 0.23), "differs"),
-        ((0.02, 0.14, 0.25), "underpowered"),
-        ((0.138, 0.137), "underpowered"),
-        ((), "not run"),
+        ((0.135, 0.145, 0.14, 0.13), AGREES),
+        ((0.235, 0.245, 0.24, 0.23), DIFFERS),
+        ((0.02, 0.14, 0.25), UNDECIDED),
+        ((0.138, 0.137), UNDECIDED),
     ],
 )
-def test_a_result_without_spread_is_compared_with_our_interval(tmp_path, shares, verdict):
-    values(tmp_path, "lstm", *shares)
-    compared = beside(tmp_path, "lake-2018", **LAKE)
-    assert compared.verdict == verdict
-    assert beside(tmp_path, "lake-2018", split="simple", arch="SRN").verdict == "no counterpart"
+def test_a_figure_is_compared_with_runs_of_its_own_settings(tmp_path, shares, verdict):
+    found = judged(runs(tmp_path, "lake-2018", *shares), LENGTH)
+    assert (found.verdict, found.unlike, found.conditions[0].preset) == (verdict, "", "lake-2018")
+    assert found.difference.mean == pytest.approx(100 * np.mean(shares) - 13.8)
 
 
-def test_a_result_with_a_standard_deviation_is_compared_by_welch(tmp_path):
-    from scipy import stats
-
-    shares = (0.4, 0.45, 0.38, 0.5, 0.41)
-    values(tmp_path, "cnn", *shares, split="addprim_jump", preset="dessi-2019")
-    compared = beside(tmp_path, "dessi-2019", split="addprim_jump", value="69.2")
-    ours = 100 * np.array(shares)
-    expected = stats.ttest_ind_from_stats(ours.mean(), ours.std(ddof=1), 5, 69.2, 8.2, 5, equal_var=False)
-    ends = stats.t.interval(0.95, stats_degrees(ours, 8.2, 5), ours.mean() - 69.2, standard_error(ours, 8.2, 5))
-    assert compared.difference[:3] == pytest.approx((ours.mean() - 69.2, *ends))
-    assert (compared.verdict, expected.pvalue < 0.05, compared.unlike) == ("differs", True, "")
-    other = beside(tmp_path, "dessi-2019", split="addprim_jump", value="60.67")
-    assert other.unlike == "the paper's settings, but not those of this result"
+def test_runs_of_another_preset_neither_agree_nor_differ(tmp_path):
+    study = runs(tmp_path, "default", 0.135, 0.145, 0.14, 0.13)
+    found = judged(study, LENGTH)
+    assert (found.verdict, found.difference) == (OTHER_SETTINGS, None)
+    assert found.ours.mean == pytest.approx(13.75)
+    assert "with attention, theirs without" in found.unlike
+    assert "preset default" in found.unlike
+    assert "2 layers of 200" in found.unlike
+    runs(study, "lake-2018", 0.3, 0.31, 0.32)
+    assert judged(study, LENGTH).ours.mean == pytest.approx(31)
 
 
-def standard_error(x, sd, n):
-    return np.sqrt(x.var(ddof=1) / len(x) + sd**2 / n)
+def test_a_single_changed_setting_makes_other_settings(tmp_path):
+    study = runs(tmp_path, "lake-2018", 0.135, 0.145, 0.14, 0.13, changes={"train": {"steps": 50000}})
+    found = judged(study, LENGTH)
+    assert found.verdict == OTHER_SETTINGS
+    assert "train.steps=50000" in found.unlike
 
 
-def stats_degrees(x, sd, n):
-    a, b = x.var(ddof=1) / len(x), sd**2 / n
-    return (a + b) ** 2 / (a**2 / (len(x) - 1) + b**2 / (n - 1))
+def test_a_gru_is_only_shown_beside_an_lstm(tmp_path):
+    study = runs(tmp_path, "lake-2018", 0.2, 0.21, 0.205)
+    found = judged(study, "lake-2018-08")  # 20.8 on length, a GRU with attention
+    assert found.verdict == OTHER_SETTINGS
+    assert "an LSTM, theirs a GRU; without attention, theirs with" in found.unlike
 
 
-def test_the_papers_preset_comes_first_and_differences_of_settings_are_reported(tmp_path):
-    values(tmp_path, "lstm", 0.3, 0.31, 0.32)
-    assert "not the paper's settings" in beside(tmp_path, "lake-2018", **LAKE).unlike
-    values(tmp_path, "lstm", 0.14, 0.15, 0.13, name="theirs", preset="lake-2018")
-    compared = beside(tmp_path, "lake-2018", **LAKE)
-    assert (compared.conditions[0].preset, compared.unlike, compared.verdict) == ("lake-2018", "", "agrees")
-    text = markdown([compared, beside(tmp_path, "lake-2018", **(LAKE | {"arch": "GRU+attention"}))], 5, "")
-    assert "| 14.0 [11.5, 16.5] | 3 | lstm lake-2018 | +0.2 [-2.3, +2.7] | agrees |" in text.replace(MINUS, "-")
-    assert "without attention, theirs with; an LSTM, theirs a GRU" in text
-    assert "underpowered, unlike" in text  # -6.8 [-9.3, -4.3] is neither within 5 points nor outside
+@pytest.mark.parametrize(
+    ("id_", "reason"),
+    [
+        ("lake-2018-03", "simple recurrent network"),
+        ("dessi-2019-08", "the highest of 580 settings"),
+        ("dessi-2019-37", "modified network"),
+        ("csordas-2021-02", "no task pcfg"),
+        ("akyurek-2022-04", "pre-training"),
+        ("kim-2020-01", "no task cogs"),
+    ],
+)
+def test_a_figure_that_tfstudy_cannot_run_has_no_counterpart(id_, reason):
+    found = judge_figure(figure_of(id_), [])
+    assert found.verdict == NO_COUNTERPART
+    assert reason in found.reason
 
 
-@pytest.mark.parametrize(("seeds", "verdict"), [(9, "underpowered"), (10, "agrees")])
-def test_the_best_of_ten_seeds_is_compared_with_our_best_of_ten_on_the_same_lengths(tmp_path, seeds, verdict):
+def test_a_figure_without_any_run_on_its_test_set_was_not_run(tmp_path):
+    study = runs(tmp_path, "lake-2018", 0.1, 0.2, 0.3)
+    assert judged(study, "lake-2018-13").verdict == NOT_RUN
+    assert judged(study, "lake-2018-14").verdict == NOT_RUN
+    assert "preset lake-2018" in judged(study, "lake-2018-13").reason
+
+
+def test_the_tables_of_other_test_sets_are_not_taken(tmp_path):
+    part = result(0, 0.9)["splits"]["test"] | {"mean_over_lengths": {"token_accuracy": 0.9}}
     for test in ("test_41_500", "test_41_60"):
-        for seed in range(seeds):
-            part = result(seed)["splits"]["test"] | {"mean_over_lengths": {"token_accuracy": 0.05 * seed + 0.1}}
-            one = {"task": "chomsky", "split": "parity", "splits": {test: part}, "experiment": test}
-            write(tmp_path, result(seed, run=f"{test}{seed}", **one))
-    compared = beside(tmp_path, "deletang-2022", split="parity", arch="LSTM")
-    assert [one.test_set for one in compared.conditions] == ["test_41_500"]
-    assert compared.ours.mean == pytest.approx(5 * (seeds - 1) + 10)
-    assert beside(tmp_path, "deletang-2022", 50.0, split="parity", arch="LSTM").verdict == verdict
+        one = {"task": "chomsky", "split": "parity", "splits": {test: part}, "experiment": test}
+        write(tmp_path, result(0, run=f"{test}0", **one))
+    found = judged(tmp_path, "deletang-2022-10")  # best of 10 seeds on 41-500; no preset
+    assert (found.verdict, found.conditions[0].test_set) == (OTHER_SETTINGS, "test_41_500")
+
+
+def test_a_diverged_run_of_the_same_settings_leaves_a_figure_undecided(tmp_path):
+    study = runs(tmp_path, "lake-2018", 0.135, 0.145, 0.14, 0.13)
+    path = next(study.glob("*/*/s3-*/result.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"status": "diverged", "reason": "nan", "splits": {}}))
+    found = judged(study, LENGTH)
+    assert found.verdict == UNDECIDED
+    assert found.reason.startswith("1 diverged, and the mean would only be over the other runs")
+
+
+def test_every_figure_has_a_verdict_without_any_run_and_none_agrees():
+    for name in papers():
+        for found in compare_paper(name, []):
+            assert found.verdict in VERDICTS
+            assert (found.verdict == NO_COUNTERPART) == bool(missing_counterpart(found.figure))
+            assert found.verdict in (NO_COUNTERPART, NOT_RUN)
+
+
+def test_figures_are_counted_by_what_they_can_be_compared_with():
+    for name in papers():
+        assert sum(counts(figures_of(name))) == len(figures_of(name))
+    assert counts(figures_of("csordas-2021")) == (1, 0, 5)
+    assert all(has_preset(figure) for figure in all_figures() if figure.preset)
+
+
+# The verdict
+
+JUMP = (0.31, 0.58, 0.4, 0.46, 0.61)
+
+
+def test_a_standard_deviation_makes_welchs_interval_of_the_level_of_the_papers_family(tmp_path):
+    study = runs(tmp_path, "dessi-2019", *JUMP, arch="cnn", split="addprim_jump")
+    found = judged(study, "dessi-2019-02")  # 69.2 ± 8.2, a population SD of 5 seeds
+    ours, theirs = 100 * np.array(JUMP), 8.2 * np.sqrt(5 / 4)
+    a, b = ours.var(ddof=1) / 5, theirs**2 / 5
+    degrees = (a + b) ** 2 / (a**2 / 4 + b**2 / 4)
+    m = len([figure for figure in figures_of("dessi-2019") if figure.preset])
+    ends = stats.t.interval(1 - 0.05 / m, degrees, ours.mean() - 69.2, np.sqrt(a + b))
+    assert m >= 4
+    assert found.difference[:3] == pytest.approx((ours.mean() - 69.2, *ends))
+    test = stats.ttest_ind_from_stats(ours.mean(), ours.std(ddof=1), 5, 69.2, theirs, 5, equal_var=False)
+    assert (test.pvalue * m < 0.05) == (found.difference.high < 0)
+
+
+def test_the_family_of_a_paper_does_not_depend_on_what_was_run(tmp_path):
+    alone = runs(tmp_path / "one", "lake-2018", 0.135, 0.145, 0.14)
+    both = runs(tmp_path / "two", "lake-2018", 0.135, 0.145, 0.14)
+    runs(both, "lake-2018", 0.9, 0.91, 0.92, split="simple")
+    assert judged(alone, LENGTH).difference == judged(both, LENGTH).difference
+    assert family_size("lake-2018") == 8
+    assert family_size("bastings-2018") == 1
+
+
+@pytest.mark.parametrize(
+    ("shares", "id_", "split", "phrase"),
+    [
+        ((0.0, 0.001, 0.0, 0.002, 0.0), "lake-2018-15", "addprim_jump", "both near 0: this says little"),
+        ((1.0, 0.999, 1.0), "lake-2018-02", "simple", "both near 100: this says little"),
+        ((0.135, 0.145, 0.14, 0.13), LENGTH, "length", "within 5 points"),
+    ],
+)
+def test_agreement_at_the_floor_or_the_ceiling_says_so(tmp_path, shares, id_, split, phrase):
+    found = judged(runs(tmp_path, "lake-2018", *shares, split=split), id_)
+    assert found.verdict == AGREES
+    assert phrase in found.reason
+    assert ("says little" in found.reason) == ("says little" in phrase)
+
+
+@pytest.mark.parametrize(
+    ("id_", "phrase"),
+    [("lake-2018-05", "approximate"), ("dessi-2019-11", "one run"), ("lake-2018-09", "no standard error")],
+)
+def test_a_value_without_a_standard_error_is_taken_as_it_stands_and_the_reason_says_so(tmp_path, id_, phrase):
+    figure = figure_of(id_)
+    share = figure.value / 100
+    shares = (share + 0.001, share, share - 0.001)
+    study = runs(tmp_path, figure.preset, *shares, arch=figure.family, split=figure.split)
+    found = judged(study, id_)
+    half = 100 * stats.sem(shares) * stats.t.ppf(1 - 0.025 / family_size(figure.paper), 2)
+    assert (found.verdict, found.difference.method) == (AGREES, "t")
+    assert found.difference.high - found.difference.mean == pytest.approx(half)
+    assert phrase in found.reason
+    assert "as it stands" in found.reason
+
+
+def figure_like(**changes):
+    from msgspec.structs import replace
+
+    return replace(figure_of(LENGTH), **changes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "verdict"),
+    [
+        ("upper_bound", 20.0, AGREES),
+        ("upper_bound", 5.0, DIFFERS),
+        ("lower_bound", 5.0, AGREES),
+        ("lower_bound", 25.0, DIFFERS),
+        ("lower_bound", 19.0, UNDECIDED),
+    ],
+)
+def test_a_bound_is_violated_on_one_side_only(tmp_path, kind, value, verdict):
+    study = runs(tmp_path, "lake-2018", 0.135, 0.145, 0.14, 0.14)
+    found = judge_figure(figure_like(value_kind=kind, value=value), conditions(read_study(study).runs))
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(("seeds", "verdict", "best"), [(4, UNDECIDED, 40), (5, AGREES, 50), (7, AGREES, 50)])
+def test_the_best_of_k_seeds_is_compared_with_our_first_k(tmp_path, seeds, verdict, best):
+    study = runs(tmp_path, "lake-2018", *(0.1 * (seed + 1) for seed in range(seeds)))
+    figure = figure_like(value_kind="best", best_of=5, value=52.0)
+    found = judge_figure(figure, conditions(read_study(study).runs))
+    assert (found.verdict, round(found.ours.mean), found.ours.n) == (verdict, best, min(seeds, 5))
+    assert np.isnan(found.difference.low)
+
+
+def test_seeds_with_the_same_result_still_have_an_interval_that_counts_rounding(tmp_path):
+    found = judged(runs(tmp_path, "lake-2018", 0.14, 0.14, 0.14), LENGTH)  # 1,000 examples: 0.1 points each
+    half = 0.1 / np.sqrt(12) / np.sqrt(3) * stats.t.ppf(1 - 0.025 / 8, 2)
+    assert found.difference.high - found.difference.mean == pytest.approx(half)
+
+
+@pytest.mark.parametrize(
+    ("excess", "half", "verdict"),
+    [(4, 1, AGREES), (4, 1.01, UNDECIDED), (6, 1, UNDECIDED), (6.5, 1, DIFFERS), (-20, 24, AGREES)],
+)
+def test_the_whole_interval_must_lie_within_the_tolerance_or_outside(excess, half, verdict):
+    assert decide(excess, half, 5.0) == verdict
+
+
+# More seeds
+
+SEEN = {  # results of committed runs, in percent
+    "turn left, CNN": ("dessi-2019-09", (93.874, 93.957, 96.192, 96.854, 95.861)),
+    "jump, CNN": ("dessi-2019-02", (30.742, 58.072, 40.475, 46.263, 60.537)),
+    "jump, CNN, another figure": ("dessi-2019-05", (30.742, 58.072, 40.475, 46.263, 60.537)),
+    "jump, LSTM beside a GRU": ("bastings-2018-02", (0.013, 0.0, 0.013, 0.052, 0.0)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "more"),
+    [("turn left, CNN", 0.95, 56), ("jump, CNN", 0.9875, 6), ("jump, CNN, another figure", 0.95, None),
+     ("jump, LSTM beside a GRU", 0.95, None)],
+)  # fmt: skip
+def test_seeds_are_promised_only_if_they_decide_by_the_rule_of_the_verdict(name, level, more):
+    id_, results = SEEN[name]
+    gap = gap_between(figure_of(id_), results)._replace(level=level)
+    assert decide(gap.excess, gap.half_width, 5.0) == UNDECIDED
+    assert more_seeds(gap, 5.0) == more
+    # one more seed, or a few, would make the gap larger than half its interval, which does not decide
+    assert any(gap.excess > gap._replace(n=gap.n + one).half_width for one in range(1, 6))
+
+
+GAPS = [
+    Gap(excess, spread**2, n, error, 5 if error else 0, level)
+    for excess in (0.0, 2.0, 4.6, 5.5, 8.0, 22.0)
+    for spread in (1.0, 12.0)
+    for n in (3, 5, 10)
+    for error in (0.0, 1.5, 4.1)
+    for level in (0.95, 0.99)
+]
+
+
+def test_the_promised_number_of_seeds_decides_and_one_seed_less_does_not():
+    promised = 0
+    for gap in GAPS:
+        if decide(gap.excess, gap.half_width, 5.0) != UNDECIDED:
+            continue
+        more = more_seeds(gap, 5.0)
+        if more is None:
+            assert decide(gap.excess, gap._replace(n=1000).half_width, 5.0) == UNDECIDED
+            continue
+        promised += 1
+        n = gap.n + more
+        assert decide(gap.excess, gap._replace(n=n).half_width, 5.0) != UNDECIDED
+        assert decide(gap.excess, gap._replace(n=n - 1).half_width, 5.0) == UNDECIDED
+    assert promised > 20
+
+
+@pytest.mark.parametrize(("excess", "deviation", "error"), [(12.0, 12.0, 0.0), (2.0, 6.0, 0.0), (22.0, 12.0, 4.1)])
+def test_about_every_second_study_with_the_promised_seeds_is_decided(excess, deviation, error):
+    gap = Gap(excess, deviation**2, 5, error, 5 if error else 0)
+    more = more_seeds(gap, 5.0)
+    assert more
+    draws = np.random.default_rng(0).normal(excess, deviation, (400, gap.n + more))
+    decided = [
+        decide(abs(x.mean()), gap._replace(n=len(x), variance=variance(x.tolist())).half_width, 5.0) != UNDECIDED
+        for x in draws
+    ]
+    assert 0.4 < np.mean(decided) < 0.68
+
+
+# Papers
 
 
 def test_every_paper_has_a_command_or_no_counterpart():
-    for name in reproduction.papers():
-        command = reproduction.command(name)
-        assert command.startswith("tfstudy grid") or all(reproduction._missing(one) for one in reproduction.paper(name))
+    for name in papers():
+        line = command(name)
+        missing = all(missing_counterpart(figure) for figure in figures_of(name))
+        assert line.startswith("tfstudy grid") != missing
     assert {"lake-2018", "dessi-2019", "csordas-2021", "deletang-2022"} <= set(grid_names())
+    assert "--arch lstm,transformer" in command("li-2023")

@@ -18,25 +18,25 @@ from tfstudy.analysis.statements import DIVERGED, METRICS
 from tfstudy.config.files import configs
 
 ARCHITECTURES = {"transformer": "transformer", "lstm": "lstm", "cnn": "cnn", "gru": "lstm"}  # ours, the nearest
-NETWORKS = {"srn": "simple recurrent networks", "other": "network of this kind"}  # that tfstudy lacks
+NETWORKS = {"srn": "a simple recurrent network", "other": "another kind of network"}  # that tfstudy lacks
 METHODS = {
     "augmentation": "augmented training data",
     "meta_learning": "meta-learning",
     "pretraining": "pre-training",
-    "scratchpad": "scratchpads",
+    "scratchpad": "a scratchpad",
     "pruning": "pruning",
-    "modified": "changes of the network",
+    "modified": "a modified network",
 }
 IMPLIED = {*NOT_SETTINGS, "data.split", "data.hub"}  # settings that the split scheme of a figure decides, or none
-SHORT = 90  # characters of a paper's settings
+SHORT = 110  # characters of a paper's settings
 
 
 def missing_counterpart(figure: Figure) -> str:
     """Return what tfstudy lacks to run the counterpart of a figure; empty if it lacks nothing."""
     if figure.method != "plain":
-        return f"tfstudy has no {METHODS[figure.method]}"
+        return f"{METHODS[figure.method]}, which tfstudy lacks"
     if figure.family not in ARCHITECTURES:
-        return f"tfstudy has no {NETWORKS[figure.family]}"
+        return f"{NETWORKS[figure.family]}, which tfstudy lacks"
     if figure.task not in tasks.names():
         return f"tfstudy has no task {figure.task}"
     if figure.split not in tasks.find(figure.task).split_schemes():
@@ -79,9 +79,17 @@ def _has_settings(figure: Figure, condition: Condition) -> bool:
 
 
 def _distance(figure: Figure, condition: Condition) -> tuple[Any, ...]:
-    other_preset = condition.preset not in (figure.preset, figure.paper)
-    other_attention = bool(_attention(figure, condition))
-    return other_attention, other_preset, condition.preset != "default", *preset_distance(condition, {})
+    """Order by attention, then by preset: the figure's own, those of its paper, the default, others."""
+    preset = condition.preset
+    other_attention = _attention(figure, condition)
+    of_paper = preset.startswith(figure.paper)
+    return (
+        other_attention != "",
+        preset != figure.preset,
+        not of_paper,
+        preset != "default",
+        *preset_distance(condition, {}),
+    )
 
 
 def unlike(figure: Figure, condition: Condition) -> str:
@@ -130,7 +138,7 @@ def _names(values: Iterable[str]) -> str:
     return ",".join(dict.fromkeys(values))
 
 
-def similar_counts(figures: Sequence[Figure]) -> tuple[int, int, int]:
+def counts(figures: Sequence[Figure]) -> tuple[int, int, int]:
     """Return how many figures have a preset with their settings, only similar runs, and no counterpart."""
     missing = sum(bool(missing_counterpart(figure)) for figure in figures)
     own = sum(has_preset(figure) for figure in figures)

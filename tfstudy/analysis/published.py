@@ -5,6 +5,7 @@ A column that the source says nothing about is None, or empty where it holds tex
 """
 
 import csv
+import math
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -79,7 +80,7 @@ class Figure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.spread is None or self.n is None or self.n < 2:
             return None
         if self.spread_kind == "sd":
-            return self.spread / (self.n - (self.ddof == "0")) ** 0.5
+            return self.spread / math.sqrt(self.n - (self.ddof == "0"))
         if self.spread_kind == "ci95":
             return self.spread / t_quantile(0.975, self.n - 1)
         return self.spread if self.spread_kind == "sem" else None

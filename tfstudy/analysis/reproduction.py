@@ -109,9 +109,7 @@ def judge_figure(figure: Figure, conditions: Sequence[Condition], tolerance: flo
     if other := nearest(figure, conditions):
         ours = metric_interval(other, figure.metric)
         return Reproduction(figure, (other,), ours, theirs, None, OTHER_SETTINGS, reason, unlike(figure, other))
-    reason = (
-        f"{reason}, nor any other run on {figure.split}" if figure.preset else f"no run on {figure.split}; {reason}"
-    )
+    reason = f"{reason}, and no other run on this test set"
     return Reproduction(figure, (), None, theirs, None, NOT_RUN, reason, "")
 
 

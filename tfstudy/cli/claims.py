@@ -1,5 +1,6 @@
 """The commands that compare results with claims and with papers."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -32,12 +33,15 @@ def reproduce(
     run: Annotated[bool, typer.Option("--run", help="First run the grid with the name of the paper.")] = False,
     tier: Annotated[str, typer.Option(help="With --run: named size of the grid, such as quick.")] = "",
     within: Annotated[float, typer.Option(min=0.1, help="Tolerance in percentage points.")] = 5.0,
-    format_: Format = "md",
+    format_: Annotated[
+        str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)
+    ] = "",
     results: Results = RESULTS,
 ) -> None:
-    """Compare the finished runs with the results of a paper.
+    """Compare the finished runs with the figures of a paper.
 
-    Each result agrees, differs, is underpowered or was not run.
+    A figure agrees, differs or is undecided if runs of its own settings are finished. Otherwise it was not run, was run
+    with other settings, or has no counterpart in tfstudy.
     """
     from tasks.errors import UserError
     from tfstudy.report import reproduction
@@ -45,6 +49,7 @@ def reproduce(
     if not paper:
         print("\n".join(reproduction.paper_lines()))
         return
+    format_ = format_ or ("text" if sys.stdout.isatty() else "md")
     reproduction.check_request(paper, format_)
     if tier and not run:
         raise UserError("--tier needs --run")

@@ -1,111 +1,149 @@
-"""A paper's results beside ours, as Markdown or JSON."""
+"""A paper's figures beside ours, as Markdown or JSON, and the papers as a list; for terminals see the next file."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from textwrap import shorten
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from tasks.errors import one_of
-from tfstudy.analysis import reproduction
+from tfstudy.analysis import published, reproduction
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.counterparts import command, counts
 from tfstudy.analysis.intervals import Interval
-from tfstudy.analysis.published import Published, has_deviation
-from tfstudy.analysis.reproduction import Reproduction
-from tfstudy.report.claims import Notes, run_links
-from tfstudy.report.markup import json_text, markdown_list, markdown_table, with_interval
+from tfstudy.analysis.measurement import metric_by_seed
+from tfstudy.analysis.metrics import metric_name
+from tfstudy.analysis.published import Figure
+from tfstudy.analysis.reproduction import Reproduction, family_size
+from tfstudy.analysis.settings_text import settings_text
+from tfstudy.report.evidence import run_links
+from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural, with_interval
+from tfstudy.report.reproduction_terminal import terminal_text
 
 PROTOCOL = (
-    "difference: ours minus theirs, with its 95 % interval: Welch's with a published ±, which is taken for a standard "
-    "deviation over the paper's seeds (see the paper for its meaning); otherwise that of our seeds only",
-    "agrees: the whole interval lies within {tolerance:g} points; differs: the whole interval lies outside; "
-    "underpowered: neither, or fewer than 3 seeds (5 on split schemes with high variance). The best of k seeds has no "
-    "interval: it agrees if our best of as many seeds is within {tolerance:g} points",
-    "unlike: our network or settings differ from the paper's as described, so this is not a replication",
-    "checked: primary results were read in the paper or its released files, secondary ones in a later paper",
+    "a figure is compared only with runs of its own settings: of the preset that has them, with nothing changed. Other "
+    "settings: our nearest result on the same test set, which neither agrees nor differs",
+    "difference: ours minus theirs, with Welch's interval if theirs has a standard error, else Student's interval of "
+    "ours. Its level is {level:.4g} %, so that all {figures} of this paper that a preset has hold together with 95 %",
+    "agrees: the whole interval lies within {tolerance:g} points; differs: the whole interval lies outside; undecided: "
+    "neither, or fewer than 3 seeds (5 on split schemes with high variance). Bounds count on one side only; the best "
+    "of k seeds has no interval and is compared with the best of our first k",
+    "±: as the paper prints it. A standard deviation that the paper divides by n counts as sd / sqrt(n - 1)",
 )
-HEADS = (
-    "split", "network", "setting", "metric", "published", "checked", "ours", "n", "condition", "difference", "verdict",
-    "reason",
-)  # fmt: skip
-SUFFIXES = {"Wilson": " within a run", "best": " (best)"}  # by method of the interval
+HEADS = ("figure", "split", "network", "metric", "published", "ours", "seeds", "difference", "verdict", "reason")
 
 
-def markdown(reproductions: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
-    """Return a table with a row for each published result, then the folders of our runs."""
-    runs = dict.fromkeys(run_links(figure.conditions) for figure in reproductions if figure.conditions)
-    all_notes = [*_notes(tolerance, command), *notes, *(f"runs: {links}" for links in runs)]
-    return f"{markdown_table(HEADS, map(_cells, reproductions))}\n\n{markdown_list(all_notes)}\n"
+class Page(NamedTuple):
+    """What is printed of a paper."""
+
+    paper: str
+    reproductions: Sequence[Reproduction]
+    tolerance: float
+    left_out: Sequence[str]  # of the records
+
+    @property
+    def notes(self) -> list[str]:
+        """How to read it, the command that runs the experiments, and what was left out."""
+        m = family_size(self.paper)
+        facts = {"tolerance": self.tolerance, "level": 100 * (1 - 0.05 / m), "figures": plural(m, "figure")}
+        run = command(self.paper)
+        run_lines = [f"`{run}` runs the experiments beside these figures"] if run else []
+        return [*(line.format(**facts) for line in PROTOCOL), *run_lines, *self.left_out]
+
+
+def markdown(page: Page) -> str:
+    """Return a table with a row for each published figure, then the settings and folders of our runs."""
+    table = markdown_table(HEADS, map(_cells, page.reproductions))
+    used = {c.label: c for found in page.reproductions for c in found.conditions}
+    lines = [f"{label}: {settings_text(one)}" for label, one in used.items()]
+    runs = dict.fromkeys(run_links(found.conditions) for found in page.reproductions if found.conditions)
+    return f"{table}\n\n{markdown_list([*page.notes, *lines, *(f'runs: {links}' for links in runs)])}\n"
+
+
+def _cells(found: Reproduction) -> tuple[str, ...]:
+    figure, ours = found.figure, found.ours
+    own = [condition.label for condition in found.conditions]
+    return (
+        figure.id, figure.split, figure.arch, metric_name(figure.metric), published_text(figure),
+        f"{interval_text(ours)} ({', '.join(own)})" if ours else "", f"{ours.n}" if ours else "",
+        interval_text(found.difference, "+"), found.verdict, "; ".join(filter(None, (found.reason, found.unlike))),
+    )  # fmt: skip
+
+
+def published_text(figure: Figure) -> str:
+    """Return `69.2 ± 8.2 (n = 5)`."""
+    return f"{figure.text} (n = {figure.n})" if figure.n else figure.text
+
+
+def interval_text(interval: Interval | None, sign: str = "") -> str:
+    """Return `47.2 [31.8, 62.6]`, and without an interval `47.2`, or `47.2 (best)`."""
+    if interval is None:
+        return ""
+    best = " (best)" if interval.method == "best" and not sign else ""
+    return with_interval(interval.mean, interval.low, interval.high, sign) + best
+
+
+def as_json(page: Page) -> str:
+    """Return all values, with the result of every seed; null where nothing is known."""
+    m = family_size(page.paper)
+    head = {"paper": page.paper, "tolerance": page.tolerance, "family": m, "level": 1 - 0.05 / m}
+    results = [_tree(found) for found in page.reproductions]
+    return json_text({**head, "command": command(page.paper), "results": results, "notes": page.notes})
+
+
+def _tree(found: Reproduction) -> dict[str, Any]:
+    return {
+        "figure": msgspec.to_builtins(found.figure),
+        "verdict": found.verdict,
+        "reason": found.reason,
+        "unlike": found.unlike,
+        "ours": found.ours._asdict() if found.ours else None,
+        "theirs": found.theirs._asdict(),
+        "difference": found.difference._asdict() if found.difference else None,
+        "conditions": [
+            {
+                "label": condition.label,
+                "settings": settings_text(condition),
+                "each_seed": {str(seed): x for seed, x in metric_by_seed(condition, found.figure.metric).items()},
+                "runs": [str(run.path) for run in (*condition.runs, *condition.diverged)],
+            }
+            for condition in found.conditions
+        ],
+    }
+
+
+def text(page: Page) -> str:
+    """Return a table for a terminal, with the reasons below."""
+    return terminal_text(page.reproductions, page.notes)
+
+
+FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "md": markdown, "json": as_json}
 
 
 def paper_lines() -> list[str]:
-    """Return a line for each paper: its name, the number of its results, and its citation."""
-    papers = sorted(reproduction.papers().items())
-    return [f"{name:18}{len(figures):3} results  {figures[0]['paper']}" for name, figures in papers]
+    """Return a line for each paper between a head and notes: its name, the numbers of its figures, its citation."""
+    lines = [f"{'paper':15}{'compared':>9}{'other settings':>15}{'no counterpart':>15} citation"]
+    citations = published.papers()
+    for name in dict.fromkeys(figure.paper for figure in published.all_figures()):
+        own, other, none = counts(published.figures_of(name))
+        lines.append(f"{name:15}{own:9}{other:15}{none:15} {citations[name].short}")
+    lines += [
+        "compared: figures whose settings a preset has; other settings: figures beside",
+        "our nearest runs; no counterpart: the task, network or metric is missing here",
+    ]
+    return lines
 
 
 def check_request(paper: str, format_: str) -> None:
     """Raise `UserError` for an unknown paper or format."""
-    reproduction.paper(paper)
+    published.figures_of(paper)
     one_of("format", format_, FORMATS)
 
 
 def reproduction_text(results: Path, paper: str, tolerance: float, format_: str) -> str:
-    """Return a paper's results beside those of the finished runs in a folder; `UserError` for unknown names."""
+    """Return a paper's figures beside those of the finished runs in a folder; `UserError` for unknown names."""
     check_request(paper, format_)
     study = read_study(results)
-    comparisons = reproduction.compare_paper(paper, conditions(study.runs), tolerance)
-    return FORMATS[format_](comparisons, tolerance, reproduction.command(paper), study.left_out_notes())
-
-
-def _notes(tolerance: float, command: str = "") -> list[str]:
-    lines = [line.format(tolerance=tolerance) for line in PROTOCOL]
-    return [*lines, f"`{command}` runs the experiments beside these results"] if command else lines
-
-
-def _cells(reproduction: Reproduction) -> tuple[str, ...]:
-    figure, unlike = reproduction.published, reproduction.unlike
-    labels = ", ".join(condition.label for condition in reproduction.conditions)
-    return (
-        figure["split"], figure["arch"], shorten(figure["setting"], 60, placeholder=" ..."), figure["metric"],
-        _published(figure), figure["checked"],
-        _interval(reproduction.ours) + (SUFFIXES.get(reproduction.ours.method, "") if reproduction.ours else ""),
-        f"{reproduction.ours.n}" if reproduction.ours else "", f"{labels} ({unlike})" if unlike else labels,
-        _interval(reproduction.difference, "+"), f"{reproduction.verdict}, unlike" if unlike else reproduction.verdict,
-        reproduction.reason,
-    )  # fmt: skip
-
-
-def _published(figure: Published) -> str:
-    spread = figure["spread"]
-    details = [spread] if spread and not has_deviation(figure) else []
-    details += [f"n = {figure['seeds']}" if figure["seeds"].isdigit() else figure["seeds"]] if figure["seeds"] else []
-    text = figure["value"] + (f" ± {spread}" if has_deviation(figure) else "")
-    return f"{text} ({', '.join(details)})" if details else text
-
-
-def _interval(interval: Interval | None, sign: str = "") -> str:
-    return with_interval(interval.mean, interval.low, interval.high, sign) if interval else ""
-
-
-def as_json(reproductions: Sequence[Reproduction], tolerance: float, command: str, notes: Notes = ()) -> str:
-    """Return all values; null where nothing is known."""
-    results = [_tree(reproduction) for reproduction in reproductions]
-    all_notes = [*_notes(tolerance), *notes]
-    return json_text({"tolerance": tolerance, "command": command, "results": results, "notes": all_notes})
-
-
-def _tree(reproduction: Reproduction) -> dict[str, Any]:
-    return {
-        "published": reproduction.published,
-        "verdict": reproduction.verdict,
-        "reason": reproduction.reason,
-        "unlike": reproduction.unlike,
-        "ours": reproduction.ours._asdict() if reproduction.ours else None,
-        "difference": reproduction.difference._asdict() if reproduction.difference else None,
-        "conditions": [condition.label for condition in reproduction.conditions],
-        "runs": [str(run.path) for c in reproduction.conditions for run in (*c.runs, *c.diverged)],
-    }
-
-
-FORMATS: dict[str, Callable[[Sequence[Reproduction], float, str, Notes], str]] = {"md": markdown, "json": as_json}
+    found = reproduction.compare_paper(paper, conditions(study.runs), tolerance)
+    return FORMATS[format_](Page(paper, found, tolerance, study.left_out_notes()))
