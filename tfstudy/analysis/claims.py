@@ -117,7 +117,7 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
     if not pair:
         reason = "no two runs share data and settings" if unused else "no finished run of this kind"
         return StatementVerdict(statement, (), unused, None, None, NOT_RUN, reason)
-    comparison = evidence.comparisons.get(_key(*pair, statement.metric)) if statement.compares else None
+    comparison = _comparison(statement, pair, evidence) if statement.compares else None
     if comparison:
         ordered = comparison if comparison.first is pair[0] else comparison.swapped()
         measurement = measure_comparison(statement.bounds, ordered)
@@ -125,6 +125,11 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
         measurement = measure(statement, pair, evidence.tests)
     verdict = statement_verdict(statement, pair, measurement, minimum_seeds)
     return StatementVerdict(statement, pair, unused, measurement, None, *verdict)
+
+
+def _comparison(statement: Statement, pair: Sequence[Condition], evidence: Evidence) -> Comparison | None:
+    """Return what the study of two conditions says of them; None if they are of two studies."""
+    return evidence.comparisons.get(_key(pair[0], pair[1], statement.metric))
 
 
 def _judge_published(statement: Statement, evidence: Evidence) -> StatementVerdict:

@@ -16,8 +16,8 @@ NOTE = (
     "The difference is between means over seeds, in percentage points. All comparisons of the study are one family: p "
     "is corrected for their number (Bonferroni), and the intervals hold together with 95 %, so that a comparison is "
     "decided exactly where its interval excludes 0. Undecided does not mean equal. The number of further seeds "
-    f"assumes that the measured difference is the true one and asks for a power of {100 * POWER:.0f} % after correction; with few "
-    "seeds it is a guess within a factor of a few."
+    f"assumes that the measured difference is the true one and asks for a power of {100 * POWER:.0f} % after "
+    "correction; with few seeds it is a guess within a factor of a few."
 )
 
 

@@ -8,7 +8,9 @@ from tfstudy.report.study_page import Page, RunLink
 from tfstudy.report.table_formats import markdown as table_markdown
 
 MARK = "<!-- tfstudy report -->"  # identifies a file as a report
-COMPARISON_HEADS = ("test set", "result", "difference", "95 % interval", "p, corrected", "test", "needed to decide")
+COMPARISON_HEADS = (
+    "test set", "result", "difference", "simultaneous interval", "p, corrected", "test", "needed to decide",
+)  # fmt: skip
 
 
 def markdown(page: Page) -> str:

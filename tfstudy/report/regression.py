@@ -20,8 +20,8 @@ from tfstudy.analysis.regression import (
 from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
 
 NOTE = (
-    "percent, mean over seeds; change in points with its simultaneous 95 % interval, paired by seed; p corrected for the "
-    "number of conditions"
+    "percent, mean over seeds; change in points with its simultaneous 95 % interval, paired by seed; p corrected for "
+    "the number of conditions"
 )
 
 

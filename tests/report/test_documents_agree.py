@@ -1,0 +1,168 @@
+"""The documents of committed studies: no comparison and no statement has two results, and pictures show the records."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.committed import ROOT, STUDIES
+from tests.example_claims import values
+
+MINUS = str.maketrans("\N{MINUS SIGN}", "-")
+REPORTS = [page for study in STUDIES for page in study.glob("report/report.md")]
+STATEMENT = re.compile(r"claimed: (?P<claimed>[^;]+); measured: (?P<measured>[^;]+);")
+COMPARED = re.compile(
+    r"of (?P<first>[\w. =-]+?) minus (?P<second>[\w. =-]+?) on (?P<split>[\w ]+), claimed: .*?"
+    r"measured: (?P<mean>\S+) \[(?P<low>\S+), (?P<high>\S+)\] .*?"
+    r"p (?P<p>[<=] \.?\d+(\.\d+)?) against 0 .*?Runs: (?P<study>[\w-]+)/"
+)
+Found = Iterator[tuple[tuple[object, ...], tuple[str, ...]]]  # what is stated, and its p and interval
+
+
+def rows(text: str, *columns: str) -> Iterator[dict[str, str]]:
+    """The rows of all Markdown tables with these columns."""
+    heads: list[str] = []
+    for line in text.splitlines():
+        cells = [cell.strip().replace("**", "").replace("&lt;", "<") for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            heads = []
+        elif not heads:
+            heads = cells
+        elif set("".join(cells)) <= set("-:"):
+            continue
+        elif set(columns) <= set(heads):
+            yield dict(zip(heads, cells, strict=False))
+
+
+def numbers(interval: str) -> tuple[str, ...]:
+    """The mean and ends of an interval without signs, in one order for both directions of a difference."""
+    found = re.findall(r"[-+]?\d+\.\d+", interval.translate(MINUS))
+    mean, *ends = found
+    sign = -1 if float(mean) < 0 else 1
+    low, high = sorted(sign * float(end) for end in ends)
+    return f"{abs(float(mean)):.1f}", f"{low:.1f}", f"{high:.1f}"
+
+
+def plain(p: str) -> str:
+    return p.removeprefix("= ").replace("< ", "<")
+
+
+def table_comparisons(study: str, text: str) -> Found:
+    """What a study's table says of each condition and the baseline."""
+    for row in rows(text, "split", "architecture", "p"):
+        head = next(name for name in row if name.startswith("vs "))
+        if row["p"]:
+            label = row["architecture"] + ("" if row["preset"] == "default" else f" {row['preset']}")
+            key = (study, row["split"], frozenset((label, head.removeprefix("vs "))))
+            yield key, (plain(row["p"]), *numbers(row[head]))
+
+
+def report_comparisons(study: str, text: str) -> Found:
+    """What a study's report lists."""
+    for row in rows(text, "test set", "result", "p, corrected"):
+        labels = re.split(r" is higher than | or ", row["result"].removesuffix(": undecided"))
+        ends = next(cell for head, cell in row.items() if head.endswith("interval"))
+        yield (
+            (study, row["test set"], frozenset(labels)),
+            (row["p, corrected"], *numbers(f"{row['difference']} {ends}")),
+        )
+
+
+def claim_comparisons(text: str) -> Found:
+    """What the page of claims says of two conditions of a study."""
+    for line in text.splitlines():
+        if found := COMPARED.search(line):
+            split = found["split"].partition(" ")[2]
+            ends = f"{found['mean']} [{found['low']}, {found['high']}]"
+            yield (
+                (found["study"], split, frozenset((found["first"], found["second"]))),
+                (plain(found["p"]), *numbers(ends)),
+            )
+
+
+def statements(text: str) -> Found:
+    """What a page says of each statement of a claim: the claim and what is claimed, and what was measured."""
+    claim = ""
+    for line in text.splitlines():
+        claim = found[1] if (found := re.match(r"(?:## |\| )([LP]\d+)", line)) else claim
+        for part in re.split(r"\(\d+\) ", line):
+            if claim and (match := STATEMENT.search(part)):
+                yield (claim, match["claimed"]), (match["measured"],)
+
+
+def conflicts(*sources: Found) -> dict[tuple[object, ...], set[tuple[str, ...]]]:
+    """What is stated in two ways."""
+    known = defaultdict(set)
+    for key, value in (pair for source in sources for pair in source):
+        known[key].add(value)
+    return {key: results for key, results in known.items() if len(results) > 1}
+
+
+def of_documents(results: Path) -> list[Found]:
+    """The comparisons of all documents of a folder of results."""
+    found = [claim_comparisons((results / "claims.md").read_text(encoding="utf-8"))]
+    for page in results.glob("*/README.md"):
+        found.append(table_comparisons(page.parent.name, page.read_text(encoding="utf-8")))
+    for page in results.glob("*/report/report.md"):
+        found.append(report_comparisons(page.parents[1].name, page.read_text(encoding="utf-8")))
+    return found
+
+
+def test_no_comparison_in_the_committed_documents_has_two_p_values_or_intervals():
+    found = [list(source) for source in of_documents(ROOT / "results")]
+    assert sum(map(bool, found)) >= 3, "claims, a table and a report compare conditions"
+    assert conflicts(*map(iter, found)) == {}
+
+
+@pytest.mark.parametrize(
+    "page", [p for s in STUDIES for p in s.glob("report/report.md")], ids=lambda p: p.parents[1].name
+)
+def test_no_statement_has_another_result_in_the_report_of_its_study(page):
+    """Statements on which the page of claims takes another study's runs have another number of seeds or mean."""
+    study, text = page.parents[1].name, (ROOT / "results" / "claims.md").read_text(encoding="utf-8")
+    own = "\n".join(line for line in text.splitlines() if line.startswith("#") or f"Runs: {study}/" in line)
+    known = list(statements(own)), list(statements(page.read_text(encoding="utf-8")))
+    shared = dict(known[0]).keys() & dict(known[1]).keys()
+    assert shared
+    assert conflicts(*(((key, value) for key, value in found if key in shared) for found in known)) == {}
+
+
+@pytest.fixture
+def results(tmp_path, capsys, monkeypatch):
+    """Documents of a study: the table with a baseline, the report without figures, and the page of claims."""
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda study: iter(()))
+    root = tmp_path / "results"
+    for arch, shares in (("lstm", (0.3, 0.35, 0.33)), ("transformer", (0.1, 0.12, 0.2)), ("cnn", (0.3, 0.31, 0.28))):
+        for split in ("length", "addprim_jump"):
+            values(root / "study", arch, *shares, name=f"{arch}{split}", split=split)
+    texts = {}
+    for name, words in {
+        "study/README.md": ("table", "study", "--baseline", "transformer", "--format", "md"),
+        "claims.md": ("claims",),
+    }.items():
+        assert tfstudy(*words, "--results", str(root)) == 0
+        texts[name] = capsys.readouterr().out.replace(f"{root.as_posix()}/", "")
+    assert tfstudy("report", "study", "--out", str(root / "study" / "report"), "--results", str(root)) == 0
+    for name, text in texts.items():
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def test_documents_of_the_same_records_agree(results):
+    found = [list(source) for source in of_documents(results)]
+    keys = [dict(source).keys() for source in found]
+    assert all(keys)
+    assert set.intersection(*map(set, keys)), "the same comparison stands in all three"
+    assert conflicts(*map(iter, found)) == {}
+
+
+@pytest.mark.parametrize("name", ["study/README.md", "study/report/report.md", "claims.md"])
+def test_a_document_with_another_p_value_is_noticed(results, name):
+    page = results / name
+    text = page.read_text(encoding="utf-8")
+    p = re.search(r"\| (\.\d{3}) \|", text) or re.search(r"p = (\.\d{3}) against 0 ", text)
+    page.write_text(text.replace(p[1], ".999"), encoding="utf-8")
+    assert conflicts(*of_documents(results))
