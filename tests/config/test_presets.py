@@ -1,0 +1,100 @@
+"""The presets with the settings of papers."""
+
+import math
+
+import pytest
+import yaml
+
+from tests.committed import ROOT
+from tfstudy.config.presets import preset, presets
+from tfstudy.config.resolve import resolve
+from tfstudy.config.trees import flatten, merge
+from tfstudy.grids.expand import expand
+from tfstudy.grids.spec import load_grid
+
+RUNS = sorted((ROOT / "results/dessi-2019").glob("*/*/s*/config.yaml"))
+
+
+def resolved(name, split="addprim_jump"):
+    [arch] = presets("scan")[name]
+    return resolve(merge(preset("scan", arch, name), {"task": "scan", "arch": arch, "data": {"split": split}}))
+
+
+def differing(one, other):
+    """The settings that differ between two presets, with the values of the second."""
+    first, second = (flatten(resolved(name).model_dump(mode="json")) for name in (one, other))
+    return {key: value for key, value in second.items() if first[key] != value}
+
+
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
+def test_the_committed_runs_on_jump_have_the_settings_of_their_preset(path):
+    run = resolve(yaml.safe_load(path.read_text(encoding="utf-8")))
+    assert run.model_copy(update={"seed": 0}) == resolved("dessi-2019-length-batches")
+    assert run.model_copy(update={"seed": 0}) != resolved("dessi-2019")
+
+
+def test_there_are_five_committed_runs_on_jump():
+    assert len(RUNS) == 5
+
+
+def test_the_networks_of_dessi_and_baroni_differ_in_what_their_table_says():
+    """Table 2: on `around right` 512 wide, kernel 3, learning rate 0.01 and 50 tokens; both 6 layers and dropout 0.25."""
+    assert differing("dessi-2019", "dessi-2019-around-right") == {
+        "model.dim": 512,
+        "model.channels": 512,
+        "model.kernel": 3,
+        "train.learning_rate": 0.01,
+        "train.batch_tokens": 50,
+        "train.steps": 32750,
+        "train.validation_interval": 5000,
+    }
+    assert (resolved("dessi-2019").model.layers, resolved("dessi-2019").model.dropout) == (6, 0.25)
+
+
+def test_other_batches_are_the_only_difference_from_the_network_of_the_paper():
+    assert differing("dessi-2019", "dessi-2019-length-batches") == {
+        "train.steps": 3000,
+        "train.batching": "length",
+        "train.resampled_examples": 0,
+    }
+
+
+def test_training_without_eos_is_the_only_difference_of_the_presets_of_newman_et_al():
+    assert differing("newman-2020", "newman-2020-no-eos") == {"train.target_eos": False}
+
+
+def test_the_learning_rate_of_newman_et_al_is_that_of_the_noam_schedule():
+    train = resolved("newman-2020").train
+    assert train.learning_rate == pytest.approx(2 / math.sqrt(128 * train.warmup_steps), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("lake-2018", ("sum", 1e-8, True, 100_000, 0.0)),
+        ("dessi-2019", ("mean", 1e-9, False, 100_000, 0.0)),
+        ("csordas-2021", ("mean", 1e-8, False, 0, 0.1)),
+        ("newman-2020", ("mean", 1e-9, False, 0, 0.05)),
+    ],
+)
+def test_losses_samples_and_held_out_shares_are_those_of_the_papers(name, expected):
+    run = resolved(name)
+    train = run.train
+    loss = (train.loss_reduction, train.adam_epsilon, train.sampling_stops_at_eos, train.resampled_examples)
+    assert (*loss, run.data.validation_fraction) == expected
+
+
+@pytest.mark.parametrize("name", ["dessi-2019", "dessi-2019-around-right", "lake-2018", "csordas-2021", "newman-2020"])
+def test_the_grid_of_a_paper_runs_its_presets_with_five_seeds_or_more(name):
+    runs = expand(load_grid(name))
+    assert {run.preset for run in runs} == {n for n in presets("scan") if n in (name, f"{name}-no-eos")}
+    assert len({run.config.seed for run in runs}) >= 5
+
+
+def test_the_grid_of_batchings_crosses_both_with_three_numbers_of_steps():
+    runs = expand(load_grid("dessi-2019-batching"))
+    cells = {(run.config.train.batching, run.config.train.steps) for run in runs}
+    assert cells == {(batching, steps) for batching in ("fairseq", "length") for steps in (3000, 3385, 6770)}
+    assert len(runs) == 6 * 10
+    assert resolved("dessi-2019") in [run.config for run in runs]
+    assert resolved("dessi-2019-length-batches") in [run.config for run in runs]
