@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.example_records import result, write
+from tests.example_records import ENVIRONMENT, result, write
 from tests.interrupted_runs import command
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "pandas", "datasets", "seaborn", "numpy")
@@ -34,8 +34,12 @@ def _here(tmp_path, monkeypatch):
 
 @pytest.fixture
 def study() -> Path:
-    """The record of a finished run."""
-    return write(Path("results/study"), result(0, 0.2), result(1, 0.4))
+    """The records of finished runs, which have the settings that are not defaults."""
+    study = write(Path("results/study"), result(0, 0.2), result(1, 0.4))
+    environment = ENVIRONMENT | {"settings": {"task": "scan", "arch": "lstm", "data": {"split": "length"}}}
+    for run in study.glob("*/*/*"):
+        (run / "env.json").write_text(json.dumps([environment]))
+    return study
 
 
 def imported(*commands: list[str | Path]) -> list[tuple[int, set[str]]]:

@@ -105,7 +105,9 @@ def judge_figure(figure: Figure, conditions: Sequence[Condition], tolerance: flo
         return Reproduction(figure, (), None, theirs, None, NO_COUNTERPART, missing, "")
     if own := same_settings(figure, conditions):
         return _judge_best(figure, own, tolerance) if figure.best_of else _judge_mean(figure, own, tolerance)
-    reason = f"no run of the preset {figure.preset}" if figure.preset else "no preset has these settings"
+    reason = (
+        f"no run with the settings of the preset {figure.preset}" if figure.preset else "no preset has these settings"
+    )
     if other := nearest(figure, conditions):
         ours = metric_interval(other, figure.metric)
         return Reproduction(figure, (other,), ours, theirs, None, OTHER_SETTINGS, reason, unlike(figure, other))

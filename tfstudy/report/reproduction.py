@@ -25,7 +25,8 @@ PROTOCOL = (
     "a figure is compared only with runs of its own settings: of the preset that has them, with nothing changed. Other "
     "settings: our nearest result on the same test set, which neither agrees nor differs",
     "difference: ours minus theirs, with Welch's interval if theirs has a standard error, else Student's interval of "
-    "ours. Its level is {level:.4g} %, so that all {figures} of this paper that a preset has hold together with 95 %",
+    "ours. Its level is {level:.4g} % (1 - .05/{m}, as a preset has the settings of {figures} of this paper), so that "
+    "all intervals of the paper hold together with 95 %",
     "agrees: the whole interval lies within {tolerance:g} points; differs: the whole interval lies outside; undecided: "
     "neither, or fewer than 3 seeds (5 on split schemes with high variance). Bounds count on one side only; the best "
     "of k seeds has no interval and is compared with the best of our first k",
@@ -46,7 +47,7 @@ class Page(NamedTuple):
     def notes(self) -> list[str]:
         """How to read it, the command that runs the experiments, and what was left out."""
         m = family_size(self.paper)
-        facts = {"tolerance": self.tolerance, "level": 100 * (1 - 0.05 / m), "figures": plural(m, "figure")}
+        facts = {"tolerance": self.tolerance, "level": 100 * (1 - 0.05 / m), "m": m, "figures": plural(m, "figure")}
         run = command(self.paper)
         run_lines = [f"`{run}` runs the experiments beside these figures"] if run else []
         return [*(line.format(**facts) for line in PROTOCOL), *run_lines, *self.left_out]
@@ -55,8 +56,7 @@ class Page(NamedTuple):
 def markdown(page: Page) -> str:
     """Return a table with a row for each published figure, then the settings and folders of our runs."""
     table = markdown_table(HEADS, map(_cells, page.reproductions))
-    used = {c.label: c for found in page.reproductions for c in found.conditions}
-    lines = [f"{label}: {settings_text(one)}" for label, one in used.items()]
+    lines = dict.fromkeys(f"{c.label}: {settings_text(c)}" for found in page.reproductions for c in found.conditions)
     runs = dict.fromkeys(run_links(found.conditions) for found in page.reproductions if found.conditions)
     return f"{table}\n\n{markdown_list([*page.notes, *lines, *(f'runs: {links}' for links in runs)])}\n"
 
