@@ -66,6 +66,14 @@ def test_presets_that_differ_are_never_left_out(tmp_path):
     assert "preset" not in left_out(lines)
 
 
+def test_long_settings_are_folded_between_words(tmp_path):
+    found = table(two_architectures(tmp_path))
+    settings = "decode.method=greedy data.subword_vocab_size=2000 model.dropout=0.3"
+    line = found.lines[0]._replace(condition=found.lines[0].condition._replace(settings=settings))
+    lines = [line.split() for line in printed(found._replace(lines=[line, *found.lines[1:]]), 100)]
+    assert {"data.subword_vocab_size=2000", "model.dropout=0.3"} <= {word for line in lines for word in line}
+
+
 def test_requested_columns_are_never_left_out(tmp_path):
     found = table(two_architectures(tmp_path), columns="parameters,arch,preset,oracle_length,L50,result,published,n")
     lines = printed(found, 80)

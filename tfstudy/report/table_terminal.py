@@ -1,8 +1,8 @@
 """A table that fits the terminal: the notes, the table with the result as its last column, and what was left out.
 
-If the table is too wide, the columns of `LEFT_OUT` are left out, the first ones first. If that is not enough, published
-figures and the results of seeds are folded, then the columns of `LEFT_OUT_LAST` are left out: intervals that exclude 0
-say the same as p. Columns that the user asked for are folded but never left out.
+If the table is too wide, the columns of `LEFT_OUT` are left out, the first ones first. If that is not enough, settings,
+published figures and the results of seeds are folded, then the columns of `LEFT_OUT_LAST` are left out: an interval
+that excludes 0 says the same as p. Columns that the user asked for are folded but never left out.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -25,9 +26,10 @@ LEFT_OUT = (
 )  # fmt: skip
 LEFT_OUT_LAST = ("p", "group")
 LAST = ("difference", "p", "group", "seeds", "published", "metric", "result")  # columns, in this order
-FOLDED = ("seeds", "published", "published_oracle_length", "published_over_lengths")
+FOLDED = ("preset", "seeds", "published", "published_oracle_length", "published_over_lengths")
 PADDED = ("result", "difference")  # a number and its interval, each aligned
-GAP = 2  # blanks between columns, and before the lines under a heading
+GAP = 2  # blanks between columns
+INDENT = 1  # blanks before the lines under a heading
 NARROWEST = 5  # characters of a column
 SEED_WIDTH = 9  # characters of `0: 41.2,`, which is not broken
 
@@ -70,7 +72,7 @@ def print_table(table: Table, console: Console) -> None:
         _print_note(note, console)
     console.print()
     blocks = _blocks(table)
-    indent = GAP if blocks else 0
+    indent = INDENT if blocks else 0
     columns = _printed_columns(table, hidden=("task", "split") if blocks else ())
     shown = columns if table.columns else _fitting(columns, console.width - indent)
     widths = _widths(shown, console.width - indent)
@@ -145,23 +147,20 @@ def _total(widths: Sequence[int]) -> int:
 
 def _rich_table(
     table: Table, columns: Sequence[PrintedColumn], widths: Sequence[int], lines: Sequence[int], indent: int
-) -> RichTable:
+) -> Padding:
     """Return these lines; without lines, the head of the table."""
     out = RichTable(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False, collapse_padding=True)
-    if indent:
-        out.add_column(width=0)
     for one, width in zip(columns, widths, strict=True):
         left = one.column.left or one.key in PADDED
         out.add_column(
             width=width, justify="left" if left else "right", overflow="fold", vertical="bottom" if not lines else "top"
         )
-    blank = [""] * bool(indent)
     if not lines:
-        out.add_row(*blank, *(Text(one.column.head, style="dim") for one in columns))
+        out.add_row(*(Text(one.column.head, style="dim") for one in columns))
     for i in lines:
         cells = (Text(one.texts[i], style="bold" if is_bold(one.column, table.lines[i]) else "") for one in columns)
-        out.add_row(*blank, *cells)
-    return out
+        out.add_row(*cells)
+    return Padding(out, (0, 0, 0, indent), expand=False)
 
 
 def _footer(table: Table, columns: Sequence[PrintedColumn], shown: Sequence[PrintedColumn], width: int) -> list[str]:
