@@ -5,10 +5,12 @@ import re
 
 import pytest
 
-from tests.analysis.test_reproduction import LENGTH, runs
+from tests.example_reproductions import runs
 from tfstudy.analysis.published import figures_of, papers
 from tfstudy.report.markup import MINUS
 from tfstudy.report.reproduction import paper_lines, reproduction_text
+
+LENGTH = "lake-2018-09"  # 13.8 on length, the preset lake-2018
 
 
 @pytest.fixture
