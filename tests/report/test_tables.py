@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tasks.errors import UserError
-from tests.example_records import result, write
+from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.report.run_summary import summary
@@ -178,6 +178,9 @@ def test_what_is_left_out_is_named(tmp_path):
 )
 def test_what_reads_records_loads_no_torch(tmp_path, words):
     study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
+    settings = {"task": "scan", "arch": "lstm", "data": {"split": "length"}}
+    for run in study.glob("*/*/*"):  # runs record their settings, else those of the preset would be resolved
+        (run / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": settings}]))
     does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
     words = [*words, "--results", str(study.parent)]
     subprocess.run(
