@@ -16,7 +16,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
-from tfstudy.runs.find import find_runs
+from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets, sections
 from tfstudy.tuning.search import (
@@ -134,12 +134,20 @@ def test_diverged_trials_are_the_worst_and_do_not_stop_the_search():
 
 def test_a_search_with_a_failed_trial_has_no_best():
     with pytest.raises(IncompleteSearchError):
-        run_search(plan_search(request()), Path("results-tuning"), "reverse", lambda _: False)
+        run_search(plan_search(request()), Path("results/tuning"), "reverse", lambda _: False)
+
+
+def test_trials_are_no_study_among_results(capsys):
+    trials(plan_search(request(archs=("lstm",), trials=1)))
+    assert (studies(Path("results")), list(find_runs(Path("results")))) == ([], [])
+    assert len(list(find_runs(Path("results/tuning")))) == 1
+    assert tfstudy("run", "reverse", "--study", "tuning") == 2
+    assert "'tuning'" in capsys.readouterr().err
 
 
 def test_tables_refuse_trials(capsys):
     trials(plan_search(request(archs=("lstm",), trials=1)))
-    assert tfstudy("table", "reverse", "--results", "results-tuning") == 2
+    assert tfstudy("table", "reverse", "--results", "results/tuning") == 2
     assert "trial" in capsys.readouterr().err
 
 
@@ -156,7 +164,7 @@ def test_a_run_is_not_used_as_a_trial_nor_a_trial_as_a_run():
     [each] = trials(plan_search(request(archs=("lstm",), trials=1)))
     plain = RunOptions(accelerator="cpu")
     with pytest.raises(UserError, match="trial"):
-        experiment.run(each.trial.config, Path("results-tuning"), "reverse", plain)
+        experiment.run(each.trial.config, Path("results/tuning"), "reverse", plain)
     experiment.run(each.trial.config, Path("results"), "reverse", plain, report=lambda _: None)
     with pytest.raises(UserError, match="trial"):
         trials(plan_search(request(archs=("lstm",), trials=1)), Path("results"))

@@ -27,12 +27,12 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     out = capfd.readouterr().out
     assert "2 trials to start, 0 already finished" in out
     assert "[2/2]" in out
-    text = Path("results-tuning/copying-copy/preset.yaml").read_text()
+    text = Path("results/tuning/copying-copy/preset.yaml").read_text()
     assert text in out
-    counts = [read_result(path).parameters for path in find_runs(Path("results-tuning"))]
+    counts = [read_result(path).parameters for path in find_runs(Path("results/tuning"))]
     assert len(counts) == 2
     assert all(abs(count - 9000) <= 450 for count in counts)
-    assert not list(Path("results-tuning").glob("**/test_reads.csv"))
+    assert not list(Path("results/tuning").glob("**/test_reads.csv"))
     assert not Path("results").exists()
     assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml") == 0
     assert "0 trials to start, 2 already finished" in capfd.readouterr().out
@@ -73,4 +73,4 @@ def test_invalid_input_is_one_line_with_exit_code_2_before_anything_starts(given
     err = capsys.readouterr().err
     assert message in err
     assert err.count("\n") == 1
-    assert not Path("results-tuning").exists()
+    assert not Path("results/tuning").exists()

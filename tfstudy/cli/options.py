@@ -94,9 +94,12 @@ def config_of(
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder."""
     from tasks.errors import UserError
+    from tfstudy.runs.find import TUNING
 
     if not study or study.startswith(".") or "/" in study or "\\" in study:
         raise UserError(f"--study must be the name of a folder within the results, such as scan, but is '{study}'")
+    if study == TUNING:
+        raise UserError(f"--study must not be '{study}', the folder of the trials of `tfstudy tune`")
     return study
 
 

@@ -53,7 +53,7 @@ def tune(
     """
     from tfstudy.experiment.options import RunOptions
     from tfstudy.launchers import ExecutorSettings
-    from tfstudy.runs.find import results_folder
+    from tfstudy.runs.find import TUNING
 
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",") if name.strip()))
     study = study_name(study) if study else ""
@@ -66,4 +66,4 @@ def tune(
         task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, method, seed
     )
     settings = ExecutorSettings(per_device, options=options)
-    raise typer.Exit(tune_architectures(request, results_folder(results, "tuning"), study, settings, out))
+    raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out))

@@ -10,6 +10,7 @@ from tasks.errors import UserError, one_of
 from tfstudy.runs.files import is_archived
 from tfstudy.runs.reader import has_result
 
+TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
 RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3 "
@@ -23,9 +24,10 @@ def results_folder(results: Path, kind: str) -> Path:
 
 
 def studies(root: Path) -> list[str]:
-    """The names of the studies in a folder of results."""
+    """The names of the studies in a folder of results, without the trials of searches."""
     try:
-        return sorted(e.name for e in os.scandir(root) if e.is_dir() and not e.name.startswith("."))
+        names = (entry.name for entry in os.scandir(root) if entry.is_dir())
+        return sorted(name for name in names if not name.startswith(".") and name != TUNING)
     except OSError:
         return []
 
@@ -41,7 +43,7 @@ def find_study(root: Path, name: str) -> Path:
 
 
 def find_runs(root: Path) -> Iterator[Path]:
-    """Every run folder under `root`, finished or not, in the order of their names, without archived runs."""
+    """Every run folder under `root`, finished or not, in the order of their names, without archived runs and trials."""
     try:
         with os.scandir(root) as folder:
             entries = sorted(folder, key=lambda entry: entry.name)
@@ -52,7 +54,7 @@ def find_runs(root: Path) -> Iterator[Path]:
     if RUN.fullmatch(root.name):  # a run contains no other run
         return
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name != TUNING:
             yield from find_runs(root / entry.name)
 
 
