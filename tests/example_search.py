@@ -23,7 +23,7 @@ def request(*searches, **more) -> SearchRequest:
     return SearchRequest("reverse", searches=searches, assignments=small, **given)
 
 
-def trials(plan: Search, root: Path = Path("results-tuning")) -> list[TrialScore]:
+def trials(plan: Search, root: Path = Path("results/tuning")) -> list[TrialScore]:
     """The trials of a search, run in this process."""
 
     def execute(planned) -> bool:
