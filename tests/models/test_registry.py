@@ -79,7 +79,7 @@ def test_shared_modules_define_no_architecture():
 def test_what_is_declared_is_read_without_importing_the_architecture(name, monkeypatch):
     cls = models.find(name)
     monkeypatch.delitem(sys.modules, f"tfstudy.models.{name}")
-    assert models.declared(name, "families", ()) == cls.families
+    assert models.declared(name, "widths", ()) == cls.widths
     assert models.declared(name, "version", 1) == cls.version
     assert models.declared(name, "missing", 7) == 7
     assert f"tfstudy.models.{name}" not in sys.modules

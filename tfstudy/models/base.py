@@ -27,7 +27,6 @@ class Model(nn.Module, ABC):
     version: ClassVar[int] = 1
     parallel: ClassVar[bool] = False  # True if only `Dropout` draws random numbers: micro-batches may run on threads
     widths: ClassVar[tuple[str, ...]] = ("dim",)  # keys of the config that are scaled to reach a number of parameters
-    families: ClassVar[tuple[str, ...]] = ()  # names of this kind of network in `configs/published.csv`
     small: ClassVar[Mapping[str, Any]] = {"dim": 16}  # a config for quick tests
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named changes to `small`, each tested too
     bags: ClassVar[tuple[str, ...]] = ()  # variants ("" is `small`) for which the order of the source must not matter

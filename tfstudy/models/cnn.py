@@ -36,7 +36,6 @@ class CNN(RaggedModel):
     version = 1
     parallel = True
     widths = ("dim", "channels")
-    families = ("CNN",)
     small: ClassVar = {"dim": 16, "channels": 20, "layers": 2, "max_positions": 64}
     variants: ClassVar = {
         "kernel4": {"kernel": 4},

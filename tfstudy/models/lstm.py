@@ -37,7 +37,6 @@ class LSTM(RaggedModel):
     version = 1
     parallel = True
     widths = ("dim", "hidden")
-    families = ("LSTM", "LSTM+attention", "GRU", "GRU+attention")
     small: ClassVar = {"dim": 16, "hidden": 20}
     variants: ClassVar = {
         "deep-forwards": {"layers": 2, "bidirectional": False},

@@ -29,7 +29,6 @@ class Transformer(RaggedModel):
     version = 1
     parallel = True
     widths = ("dim", "feedforward")
-    families = ("Transformer", "Rel. Universal Transformer")
     small: ClassVar = {"dim": 16, "heads": 2, "feedforward": 24, "max_positions": 64}
     variants: ClassVar = {
         "postnorm": {"norm": "post"},
