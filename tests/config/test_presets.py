@@ -38,7 +38,7 @@ def test_there_are_five_committed_runs_on_jump():
 
 
 def test_the_networks_of_dessi_and_baroni_differ_in_what_their_table_says():
-    """Table 2: on `around right` width 512, kernel 3, learning rate 0.01, 50 tokens; on both 6 layers and dropout 0.25."""
+    """Table 2: on `around right` 512 wide, kernel 3, learning rate 0.01, 50 tokens; on both 6 layers, dropout 0.25."""
     assert differing("dessi-2019", "dessi-2019-around-right") == {
         "model.dim": 512,
         "model.channels": 512,
