@@ -119,3 +119,15 @@ def test_the_notes_and_the_legend_do_not_overlap_the_panels(tmp_path, width):
         boxes = [notes.get_window_extent(), *(box.get_window_extent() for box in figure.legends)]
         boxes += [axes.get_tightbbox() for axes in figure.axes]
         assert not any(one.overlaps(other) for one, other in combinations(boxes, 2) if one.height * other.height), kind
+
+
+def test_long_titles_and_headings_are_wrapped_in_a_narrow_plot(tmp_path):
+    name = "a rather long name of a split scheme that is wider than a column"
+    one = tagged(runs("lstm", 0.5, split=name)[0], {"test": {"1": 1.0, "2": 0.5}})
+    study = read_study(write(tmp_path, one))
+    for kind in ("split", "length"):
+        figure = make_plot(study, kind, Selection(width="column")).figure
+        figure.draw_without_rendering()
+        [title] = [text for text in texts(figure) if text.replace("\n", " ") == name]
+        assert "\n" in title, kind
+        assert figure.get_tightbbox().x1 <= figure.get_figwidth(), kind

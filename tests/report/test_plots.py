@@ -13,7 +13,7 @@ from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.cli import main
 from tfstudy.report.plots import all_plots, make_plot, save_plot
-from tfstudy.report.plots.layout import balanced_columns
+from tfstudy.report.plots.grouping import balanced_columns
 from tfstudy.report.plots.series_style import COLOURS, architecture_colours, series_styles
 
 

@@ -10,6 +10,7 @@ from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.report.markup import MINUS, p_equals, signed
 from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import architecture_colours
 
 MAX_COMPARISONS = 60  # in one plot
@@ -43,7 +44,7 @@ def plot(
     notes = [captions.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
     notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
-    figure, [(axes, rows)] = layout.row_panels(
+    figure, [(axes, rows)] = row_panels(
         sheet, "Differences between conditions", groups, lambda one: _pair_label(one, sheet),
         f"difference in {captions.metric_label(shown_metrics).replace('(%)', '(points)')}", 5.0, _legend(shown), notes,
         max_columns=1,

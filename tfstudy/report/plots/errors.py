@@ -12,6 +12,7 @@ from tfstudy.analysis.error_kinds import CORRECT, count_errors
 from tfstudy.report.error_examples import predictions
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
+from tfstudy.report.plots.rows import row_panels
 
 # Colour and hatch. Too short is blue, too long is orange, of the right length green or purple (after Okabe & Ito 2008).
 KIND_STYLES = {
@@ -53,7 +54,7 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
         captions.run_caption(shown),
         *(["Thick bar: mean over seeds. Thin bars: each seed, in order."] if several else []),
     ]
-    figure, panels = layout.row_panels(
+    figure, panels = row_panels(
         sheet, "Kinds of errors", groups, lambda c: captions.wrap(c.label, sheet.label_letters),
         "share of all predictions (%)", 3.6, legend, notes, extra=lambda c: _seeds_height(shares[id(c)]),
     )  # fmt: skip

@@ -1,10 +1,9 @@
-"""The layout that all plots share: panels in rows, labelled rows under headings, a legend, notes below, one theme."""
+"""The layout that all plots share: panels in rows, a legend, notes below, one theme."""
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from textwrap import fill
 from textwrap import wrap as wrapped
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from matplotlib.patches import Patch
 
 from tasks.errors import UserError
 from tfstudy.report.plots import captions
-from tfstudy.report.plots.grouping import Item, balanced_columns
+from tfstudy.report.plots.panel_labels import LETTER
 from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
 
@@ -39,7 +38,7 @@ class Sheet(NamedTuple):
     @property
     def letter(self) -> float:
         """Inches that a letter takes, on average."""
-        return self.points * 0.0077
+        return self.points * LETTER
 
     @property
     def line(self) -> float:
@@ -49,13 +48,6 @@ class Sheet(NamedTuple):
 
 SCREEN, COLUMN, PAGE = Sheet(None, 8.8, 34, 160), Sheet(3.35, 7.0, 20), Sheet(6.9, 7.5, 30)
 SHEETS = {"": SCREEN, "column": COLUMN, "page": PAGE}
-
-
-class Row(NamedTuple):
-    """A labelled row of a panel."""
-
-    label: str
-    height: float  # inches
 
 
 class Plot(NamedTuple):
@@ -175,68 +167,6 @@ def _place_below(figure: Figure, sheet: Sheet, notes: Sequence[str], legend: Seq
             return top + extent.height / figure.dpi + MARGIN
         box.remove()
     return top
-
-
-def row_panels(
-    sheet: Sheet, title: str, groups: Mapping[str, Sequence[Item]], label: Callable[[Item], str], xlabel: str,
-    width: float, legend: Sequence[Any], notes: Sequence[str] = (), max_columns: int = 3,
-    extra: Callable[[Item], float] = lambda _: 0.0,
-) -> tuple[Figure, list[tuple[Axes, list[tuple[Item, float]]]]]:  # fmt: skip
-    """Return a figure with a row for each item below the heading of its group, and the y positions in each panel.
-
-    `width` is that of a panel without its labels, in inches, `extra` what a row needs in addition to its label.
-    Many rows are distributed over several panels.
-    """
-    columns = balanced_columns(groups, min(max_columns, int(sheet.width / 3) if sheet.width else max_columns))
-    labels = {id(item): label(item) for items in groups.values() for item in items}
-    rows = {id(i): Row(labels[id(i)], _row_height(sheet, labels[id(i)]) + extra(i)) for g in groups.values() for i in g}
-    heights = [sum(2 * sheet.line + sum(rows[id(i)].height for i in items) for items in c.values()) for c in columns]
-    width += sheet.letter * max(len(line) for text in labels.values() for line in text.split("\n"))
-    height = max(heights) + 0.35 + sheet.line
-    figure, axes = uneven_panels(sheet, title, [height] * len(columns), width, len(columns), legend, notes)
-    placed = []
-    for panel, column in zip(axes, columns, strict=True):
-        levels = _place_rows(panel, sheet, {name: [rows[id(i)] for i in items] for name, items in column.items()})
-        panel.set(xlabel=xlabel, ylim=(max(heights) + 0.04, 0.04))
-        placed.append((panel, list(zip([i for items in column.values() for i in items], levels, strict=True))))
-    return figure, placed
-
-
-def _place_rows(axes: Axes, sheet: Sheet, groups: Mapping[str, Sequence[Row]]) -> list[float]:
-    """Draw the headings and labels; return the positions of the rows in inches from the top of the panel."""
-    top, levels = 0.0, []
-    style: dict[str, Any] = {
-        "transform": axes.get_yaxis_transform(),
-        "va": "center",
-        "weight": "bold",
-        "bbox": {"fc": "white", "lw": 0, "pad": 0.8},
-    }
-    for heading, rows in groups.items():
-        axes.axhline(top + 0.04, color="0.85", lw=0.8)
-        axes.text(0.015, top + 1.33 * sheet.line, heading, size=min(8.0, sheet.points), **style)
-        top += 2 * sheet.line
-        for row in rows:
-            levels.append(top + row.height / 2)
-            top += row.height
-    axes.set_yticks(levels, [row.label for rows in groups.values() for row in rows])
-    axes.grid(visible=False, axis="y")
-    return levels
-
-
-def _row_height(sheet: Sheet, label: str) -> float:
-    return 0.06 + sheet.line * (label.count("\n") + 1)
-
-
-def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
-    """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
-    for number, panel in enumerate(axes):
-        spec = panel.get_subplotspec()
-        assert spec is not None
-        columns, figure = spec.get_gridspec().ncols, panel.get_figure(root=True)
-        assert figure is not None
-        letters = (figure.get_figwidth() / columns - 0.35) / 0.0077 / mpl.rcParams["font.size"]
-        panel.set_xlabel(fill(x, int(letters)) if number + columns >= len(axes) else "")
-        panel.set_ylabel(fill(y, 26) if spec.is_first_col() else "")
 
 
 def legend_handles(styles: Styles, kind: str = "points") -> list[Any]:

@@ -14,6 +14,7 @@ from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_split
+from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
 
 MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic
@@ -46,13 +47,13 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
         sheet, title, len(cells), (2.9, 1.75), len(metrics), _legend(layout.legend_handles(styles, "lines"), several),
         notes,
     )  # fmt: skip
-    layout.label_axes(panels, "step (optimiser updates)", "")
+    label_axes(panels, "step (optimiser updates)", "")
     for number, (axes, (name, metric)) in enumerate(zip(panels, cells, strict=True)):
         drawn = {c.label: curves[c.experiment][metric] for c in groups[name] if metric in curves[c.experiment]}
         _draw_panel(axes, metric, {label: (own, styles[label]) for label, own in drawn.items()})
         axes.set(ylabel="" if number % len(metrics) else name)
         if number < len(metrics):
-            axes.set_title(_title(metric))
+            set_title(axes, _title(metric))
     last = captions.describe(groups, lambda c: _last_loss(curves[c.experiment]))
     return layout.Plot("learning", figure, f"Learning curves by step; the training loss at the last step, {last}.")
 

@@ -12,6 +12,7 @@ from tfstudy.evaluation import lengths
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.curves import coincide, draw_percentages
 from tfstudy.report.plots.grouping import group_by_split, trained_range
+from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import condition_styles
 from tfstudy.report.table_lines import length_threshold
 from tfstudy.runs.schema import Lengths
@@ -46,9 +47,10 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
         if ends := trained[name]:
             axes.axvspan(ends[0] - 0.5, ends[1] + 0.5, color="0.92", lw=0, zorder=0)
         draw_percentages(axes, curves[name])
-        axes.set(ylim=layout.PERCENT, title=name)
+        axes.set(ylim=layout.PERCENT)
+        set_title(axes, name)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    layout.label_axes(panels, "length (as the task defines it)", "exact match (%)")
+    label_axes(panels, "length (as the task defines it)", "exact match (%)")
     ranges = {name: f" (trained on {ends[0]} to {ends[1]})" if ends else "" for name, ends in trained.items()}
     described = {f"{name}{ranges[name]}": members for name, members in groups.items()}
     thresholds = captions.describe(described, lambda c: length_threshold(measured[c.experiment], "L50"))

@@ -7,6 +7,7 @@ import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 
 from tasks.errors import UserError
@@ -14,6 +15,7 @@ from tfstudy.analysis.conditions import Condition
 from tfstudy.report.error_examples import predictions
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_split, trained_range
+from tfstudy.report.plots.panel_labels import label_axes, set_title
 
 LEFT, RIGHT = "digits_left", "digits_right"  # tags
 Range = tuple[tuple[int, int], tuple[int, int]]  # fewest and most digits of the left and of the right operand
@@ -34,10 +36,12 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     figure, panels = layout.panels(sheet, title, len(shown), (side, side), notes=notes, narrowest=2.2)
     for axes, condition in zip(panels, shown, strict=True):
         _draw_heatmap(axes, answers[condition.experiment], largest, trained_digits(condition))
-        axes.set_title(captions.wrap(f"{condition.split}: {condition.label}", sheet.label_letters))
+        set_title(axes, captions.shorten(f"{condition.split}: {condition.label}"))
     colours = ScalarMappable(Normalize(0, 100), "cividis")
     figure.colorbar(colours, ax=panels, label="exact match (%)\nframe: digits of training", shrink=0.8)
-    layout.label_axes(panels, "digits of the right operand", "digits of the left operand")
+    if engine := figure.get_layout_engine():  # heat maps are square
+        figure.set_layout_engine(ConstrainedLayoutEngine(compress=True, **engine.get()))
+    label_axes(panels, "digits of the right operand", "digits of the left operand")
     shares = captions.describe(groups, lambda c: _describe(answers[c.experiment], trained_digits(c)))
     return layout.Plot("operands", figure, f"Heat maps of exact match by the digits of both operands: {shares}.")
 

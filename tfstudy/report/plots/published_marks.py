@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tfstudy.analysis.condition_selection import differing_settings
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.published import Figure, best_known, of_same_kind, papers
-from tfstudy.analysis.settings_text import IMPLIED
+from tfstudy.analysis.published import Figure, papers
+from tfstudy.report.quotations import quotations
 
 SPREADS = {
     "sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval", "range": "lowest to highest run",
@@ -55,26 +54,19 @@ class Mark(NamedTuple):
 
 
 def marks_beside(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> dict[int, list[Mark]]:
-    """Return the figures in the row of each condition, by its id.
+    """Return the figures in the row of each condition, by its id: those that are beside it in a table.
 
-    Of each paper it is the figure under its own settings, else its best mean, of the same kind of network. If some of
-    the conditions has the settings of a figure, the figure is beside this condition only.
+    If some of the conditions has the settings of a figure, the figure is beside this condition only.
     """
-    known = {id(c): best_known(of_same_kind(c, metrics[c.task])) for c in conditions}
-    same = {id(c): [figure for figure in known[id(c)] if has_settings_of(c, figure)] for c in conditions}
-    own = {figure.id for figures in same.values() for figure in figures}
+    quoted = {id(condition): quotations(condition, metrics[condition.task]) for condition in conditions}
+    same = {one.figure.id for own in quoted.values() for one in own if one.same_settings}
     sources: dict[str, int] = {}
     marks: dict[int, list[Mark]] = {}
-    for key, figures in known.items():
-        beside = [figure for figure in figures if figure in same[key] or figure.id not in own]
-        numbers = [sources.setdefault(figure.paper, len(sources) + 1) for figure in beside]
-        marks[key] = [Mark(figure, figure in same[key], n) for figure, n in zip(beside, numbers, strict=True)]
+    for key, own in quoted.items():
+        beside = [one for one in own if one.same_settings or one.figure.id not in same]
+        numbers = [sources.setdefault(one.figure.paper, len(sources) + 1) for one in beside]
+        marks[key] = [Mark(one.figure, one.same_settings, n) for one, n in zip(beside, numbers, strict=True)]
     return marks
-
-
-def has_settings_of(condition: Condition, figure: Figure) -> bool:
-    """Whether the runs have exactly the settings of a published figure."""
-    return figure.preset == condition.preset and not differing_settings(condition) - set(IMPLIED)
 
 
 def draw_mark(axes: Axes, mark: Mark, level: float) -> None:

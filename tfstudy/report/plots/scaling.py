@@ -14,6 +14,7 @@ from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
 from tfstudy.report.markup import MINUS
 from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import Styles, series_styles
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
@@ -34,6 +35,7 @@ class Series(NamedTuple):
     label: str
     arch: str
     points: list[tuple[int, float]]  # the size and the metric in percent of each run
+    conditions: list[Condition]
 
     @property
     def fit(self) -> Fit | None:
@@ -65,12 +67,15 @@ def plot_size(size: Size, conditions: Sequence[Condition], sheet: layout.Sheet) 
     note = Line2D([], [], color="0.4", lw=1.1, label="log-linear fit; numbers: points\nfor ten times as many [95 %]")
     fits = max(sum(series.fit is not None for series in members) for members in groups.values())
     legend = [*layout.legend_handles(styles), note]
-    title, notes = f"The effect of more {size.unit}", [captions.run_caption(conditions)]
+    title, notes = (
+        f"The effect of more {size.unit}",
+        [captions.run_caption([c for own in groups.values() for series in own for c in series.conditions])],
+    )
     area = (3.0, 2.2 + 0.14 * fits)
     figure, panels = layout.panels(sheet, title, len(groups), area, 3, legend, notes, narrowest=2.2)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
         _draw_panel(axes, name, members, styles)
-    layout.label_axes(panels, f"{size.unit} (log)", label)
+    label_axes(panels, f"{size.unit} (log)", label)
     slopes = [
         f"{name}: {series.label} {_slope(fit)}" for name in groups for series in groups[name] if (fit := series.fit)
     ]
@@ -94,7 +99,8 @@ def find_series(conditions: Sequence[Condition], metric: str, size: Size) -> dic
             runs = [run for run in condition.runs if size.of(run) and run.result.seed in by_seed]
             label = _label_without(condition, keys)
             if runs:
-                series = groups.setdefault(name, {}).setdefault(label, Series(label, arch, []))
+                series = groups.setdefault(name, {}).setdefault(label, Series(label, arch, [], []))
+                series.conditions.append(condition)
                 series.points.extend((size.of(run), by_seed[run.result.seed]) for run in runs)
     return {name: list(own.values()) for name, own in groups.items() if any(series.fit for series in own.values())}
 
@@ -137,7 +143,7 @@ def _draw_panel(axes: Axes, name: str, members: Sequence[Series], styles: Styles
         unique = sum(other.arch == series.arch for other, _ in fits) == 1
         text, corner = f"{series.arch if unique else series.label} {_slope(fit)}", (0, 5 + 10 * number)
         axes.annotate(text, (0, 1), corner, "axes fraction", "offset points", color=style.colour, fontsize=7.5)
-    axes.set_title(name, loc="left", pad=8 + 10 * len(fits))
+    set_title(axes, name, loc="left", pad=8 + 10 * len(fits))
     axes.set(xscale="log", ylim=layout.PERCENT, xlim=(sizes[0] / 1.3, sizes[-1] * 1.3))
     ticks = _readable_ticks(sizes)
     axes.set_xticks(ticks, [captions.short_number(size) for size in ticks])

@@ -10,6 +10,7 @@ from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
+from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import Styles, condition_styles
 
 MAX_WIDTH = 11.0  # inches of all panels in a row
@@ -31,14 +32,20 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     width = 2.3 + sheet.letter * longest if horizontal else max(2.6, *lengths)
     heights = [length + 0.5 for length in lengths] if horizontal else [2.1] * len(groups)
     columns, legend = max(1, min(3, int((sheet.width or MAX_WIDTH) // width))), layout.legend_handles(styles, "bars")
-    title, notes = f"Results by {tag}, with 95 % intervals", [captions.run_caption(shown)]
+    title, notes = f"Results by {tag}, with 95 % intervals", [captions.run_caption(shown), *_within_run(shown)]
     figure, panels = layout.uneven_panels(sheet, title, heights, width, columns, legend, notes)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
         _draw_panel(axes, members, metrics, styles, horizontal)
-        axes.set_title(name)
-    layout.label_axes(panels, *((metric, tag) if horizontal else (tag, metric)))
+        set_title(axes, name)
+    label_axes(panels, *((metric, tag) if horizontal else (tag, metric)))
     parts = [part for name, members in groups.items() for part in _describe(name, members, metrics)]
     return layout.Plot(f"slices-{shown[0].tag}", figure, f"Mean {metric} by {tag}: {captions.join(parts)}.")
+
+
+def _within_run(conditions: Sequence[Condition]) -> list[str]:
+    """Return the note on intervals of one seed, if there are any."""
+    single = any(len(condition.runs) == 1 for condition in conditions)
+    return ["The interval of one seed is within its run."] if single else []
 
 
 def _describe(name: str, conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[str]:

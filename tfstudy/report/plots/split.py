@@ -13,6 +13,7 @@ from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.published_marks import Mark, draw_mark, mark_handles, marks_beside, source_notes
+from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures
@@ -30,7 +31,7 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     every_mark = [mark for own in marks.values() for mark in own]
     notes = [captions.run_caption(shown), *source_notes(every_mark)]
     beside = sheet.letter * max(len(_marks_text(own, sheet)) for own in marks.values())
-    figure, panels = layout.row_panels(
+    figure, panels = row_panels(
         sheet, "Generalisation to each test set", groups, lambda c: captions.wrap(c.label, sheet.label_letters), label,
         4.0 + beside, [*_legend(shown, metrics), *mark_handles(every_mark)], notes, extra=lambda _: 0.05,
     )  # fmt: skip
