@@ -56,9 +56,11 @@ def _presets(task: str, _: Path) -> list[str]:
     from tfstudy.config.presets import presets
 
     tasks.find(task)
+    known = presets(task)
+    width = max(map(len, known), default=0)
     return [
-        f"{name:16}{arch:14}{tree.get('about', '')}"
-        for name, archs in presets(task).items()
+        f"{name:{width}}  {arch:12}  {tree.get('about', '')}"
+        for name, archs in known.items()
         for arch, tree in archs.items()
     ]
 
@@ -66,7 +68,8 @@ def _presets(task: str, _: Path) -> list[str]:
 def _grids(_: str, __: Path) -> list[str]:
     from tfstudy.grids.spec import grid_names, read_grid
 
-    return [f"{name:24}{read_grid(name).get('about', '')}" for name in grid_names()]
+    width = max(map(len, grid_names()))
+    return [f"{name:{width}}  {read_grid(name).get('about', '')}" for name in grid_names()]
 
 
 def _runs(_: str, results: Path) -> list[str]:
