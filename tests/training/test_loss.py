@@ -200,3 +200,18 @@ def test_the_validation_loss_is_that_of_all_target_tokens():
     kept = metrics(folder())
     assert kept["10", "validation_loss"] == pytest.approx(loss, abs=1e-5)
     assert kept["10", "validation_accuracy"] == pytest.approx(accuracy, abs=1e-6)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_validation_exact_match_is_that_of_greedy_decoding(arch):
+    """A decoder that has made no error so far has seen the targets, so teacher forcing gives the same number."""
+    module, data = small_training(arch, steps=120, batch_size=64, learning_rate=0.01, validation_interval=120)
+    fit(module, data, accelerator="cpu", callbacks=[])
+    recorded = float(module.trainer.callback_metrics["validation_exact_match"])
+    encoded = data.encoded["validation"]
+    rows = encoded.rows(torch.arange(len(encoded)))
+    gold = [[token for token in target if token not in (PAD, BOS, EOS)] for target in rows.target.tolist()]
+    with torch.no_grad():
+        decoded = greedy(module.model.eval(), rows.source, rows.source != PAD, 20)
+    assert recorded == pytest.approx(sum(map(list.__eq__, decoded, gold)) / len(gold))
+    assert recorded > 0

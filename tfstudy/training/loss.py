@@ -28,6 +28,20 @@ def summed_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tens
     return cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
+def exact_matches(logits: Tensor, micro_batch: Sequence[PaddedRows]) -> Tensor:
+    """Return the number of rows of which every target token is the most probable one, given logits (positions, vocab).
+
+    Teacher-forced, but the same as exact match by greedy decoding: a decoder that has made no error so far has seen
+    the targets. PAD and BOS are never generated.
+    """
+    logits = logits.clone()
+    logits[:, [PAD, BOS]] = -math.inf
+    correct = logits.argmax(-1).split([rows.target[:, 1:].numel() for rows in micro_batch])
+    pairs = zip(correct, (rows.target[:, 1:] for rows in micro_batch), strict=True)
+    matches = [((tokens.view_as(target) == target) | (target == PAD)).all(1).sum() for tokens, target in pairs]
+    return torch.stack(matches).sum()
+
+
 def follows_eos(groups: Sequence[RaggedGroup]) -> Tensor:
     """Return which decoder inputs of all groups are EOS or come after it, as a boolean tensor (positions,)."""
     return torch.cat([(group.tokens == EOS).cummax(1).values.flatten() for group in groups])

@@ -17,7 +17,7 @@ from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.ragged import RaggedGroup
-from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
+from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatchExecutor
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
 
@@ -33,8 +33,8 @@ class Seq2Seq(LightningModule):
     random numbers of a step come from generators seeded by (seed, step), including torch's global one, so a resumed run
     continues as if it had never stopped. Metrics are collected on the device and logged every `config.log_interval`
     steps: `train_loss` (nats per target token), `gradient_norm` and `learning_rate`, and after validation
-    `validation_loss` (nats per target token, without label smoothing) and `validation_accuracy` (of target tokens,
-    teacher-forced). `DivergenceError` if a logged loss is not finite.
+    `validation_loss` (nats per target token, without label smoothing), `validation_accuracy` (of target tokens,
+    teacher-forced) and `validation_exact_match` (by greedy decoding). `DivergenceError` if a logged loss is not finite.
     """
 
     def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
@@ -49,6 +49,8 @@ class Seq2Seq(LightningModule):
         self.validation_accuracy = MulticlassAccuracy(
             target_vocab, average="micro", ignore_index=PAD, validate_args=False
         )
+        self.validation_matches = SumMetric(nan_strategy="disable")
+        self.validation_rows = SumMetric(nan_strategy="disable")
         self._gradient_norm = torch.zeros(())
         self._logged_step = 0
         self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
@@ -104,6 +106,8 @@ class Seq2Seq(LightningModule):
             self.validation_loss.update(summed_loss(logits, targets))
             self.validation_tokens.update((targets != PAD).sum())
             self.validation_accuracy.update(logits, targets)
+            self.validation_matches.update(exact_matches(logits, micro_batch))
+            self.validation_rows.update(sum(len(rows.target) for rows in micro_batch))
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.gradient_clip_norm or math.inf)
@@ -124,8 +128,10 @@ class Seq2Seq(LightningModule):
         metrics = {
             "validation_loss": float(self.validation_loss.compute() / self.validation_tokens.compute()),
             "validation_accuracy": float(self.validation_accuracy.compute()),
+            "validation_exact_match": float(self.validation_matches.compute() / self.validation_rows.compute()),
         }
-        for metric in (self.validation_loss, self.validation_tokens, self.validation_accuracy):
+        counts = (self.validation_tokens, self.validation_matches, self.validation_rows)
+        for metric in (self.validation_loss, self.validation_accuracy, *counts):
             metric.reset()
         self.log_dict(metrics, logger=False)
         self._log(self.global_step, **metrics)
