@@ -106,7 +106,7 @@ def _draw_difference(
     face = colour if comparison.significant else "white"
     ends = [max(difference.low, -200), min(difference.high, 200)]
     axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
-    axes.plot(difference.mean, level, marker="o", ms=5.5 if sheet.width is None else 3.5, mfc=face, mec=colour, mew=1.3)
+    axes.plot(difference.mean, level, marker="o", ms=4.5 if sheet.width is None else 3.5, mfc=face, mec=colour, mew=1.3)
     text = p_equals(comparison.p) + (f" (+{seeds:,})" if (seeds := comparison.more_seeds) else "")
     size = min(8.0, sheet.points)
     axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=size)
