@@ -1,5 +1,7 @@
 """Plots of differences: the intervals agree with the tests."""
 
+from pathlib import Path
+
 from matplotlib.colors import to_hex
 
 from tests.example_plots import drawn, runs, texts
@@ -40,6 +42,15 @@ def test_an_interval_excludes_0_if_and_only_if_its_comparison_is_significant(tmp
     assert all((low > 0 or high < 0) == is_filled for low, high, is_filled in intervals)
     assert any(one.difference.p < 0.05 and not one.significant for one in comparisons)  # alone it would be
     assert any("simultaneous 95 % intervals over 6 comparisons" in text.lower() for text in texts(figure))
+
+
+def test_in_the_committed_study_what_excludes_0_is_significant():
+    study = read_study(Path(__file__).parents[2] / "results" / "scan")
+    shown = conditions(study.runs)
+    significant = [one.significant for one in compare_conditions(shown, main_metrics(shown)) if one.tested]
+    intervals = drawn_intervals(make_plot(study, "differences").figure.axes[0])
+    assert [low > 0 or high < 0 for low, high, _ in intervals] == significant
+    assert [is_filled for *_, is_filled in intervals] == significant
 
 
 def test_the_intervals_of_some_split_schemes_are_those_of_the_whole_study(tmp_path):
