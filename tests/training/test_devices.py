@@ -27,12 +27,14 @@ def shell(results: str, *more: str, arch: str = "lstm") -> Path:
 
 
 @pytest.mark.slow
-def test_two_devices_train_as_one_does(monkeypatch):
-    one = shell("one")
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_two_devices_train_as_one_does(reduction, monkeypatch):
+    loss = ("--set", f"train.loss_reduction={reduction}", "--set", "train.gradient_clip_norm=5")
+    one = shell("one", *loss)
     task = {"NTASKS": "1", "JOB_ID": "7", "JOB_NAME": "grid", "PROCID": "0", "LOCALID": "0", "NODELIST": "n1"}
     for name, value in task.items():  # as in a job of Slurm: its single task must not pass for the single device
         monkeypatch.setenv(f"SLURM_{name}", value)
-    two = shell("two", "--devices", "2")
+    two = shell("two", *loss, "--devices", "2")
     assert one.name == two.name, "devices are no part of the identity"
     a, b = metrics(one), metrics(two)
     assert a.keys() == b.keys()
