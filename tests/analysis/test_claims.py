@@ -13,10 +13,11 @@ from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import result, write
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import read_studies
-from tfstudy.analysis.condition_selection import preset_settings
 from tfstudy.analysis.measurement import ABOVE, ACROSS, BELOW, WITHIN, measure_difference, measure_mean
 from tfstudy.analysis.statements import read_claims
-from tfstudy.config.trees import unflatten
+from tfstudy.config.presets import preset
+from tfstudy.config.resolve import resolve
+from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import markdown
 from tfstudy.report.tables import table
 
@@ -139,7 +140,8 @@ def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tm
 
 
 def test_of_several_conditions_the_closest_to_its_preset_is_judged_then_the_one_with_most_seeds(tmp_path):
-    usual = dict(preset_settings("scan", "length", "lstm", "default"))
+    tree = merge(preset("scan", "lstm", "default"), {"task": "scan", "arch": "lstm", "data": {"split": "length"}})
+    usual = flatten(resolve(tree).model_dump(mode="json"))
     for name, config, seeds in (("few", {}, 1), ("usual", {}, 3), ("other", {"train.steps": 7}, 5)):
         values(tmp_path, "lstm", *(0.5 + 0.01 * seed for seed in range(seeds)), name=name)
         for folder in tmp_path.glob(f"*/*/s*-{name}*"):
@@ -202,8 +204,8 @@ def test_the_verdict_follows_the_interval_and_the_interval_follows_p(values, tes
 
 
 def test_two_presets_may_hold_out_different_fractions_for_validation(tmp_path):
-    for arch, preset, share in (("lstm", "default", 0.05), ("cnn", "dessi-2019", 0)):
-        values(tmp_path, arch, *NEAR_HALF, preset=preset)
+    for arch, name, share in (("lstm", "default", 0.05), ("cnn", "dessi-2019", 0)):
+        values(tmp_path, arch, *NEAR_HALF, preset=name)
         for folder in tmp_path.glob(f"*/{arch}/s*"):
             (folder / "config.yaml").write_text(json.dumps({"data": {"validation_fraction": share}}))
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}

@@ -26,7 +26,7 @@ def test_a_figure_under_other_settings_has_a_sign(tmp_path):
 
 def test_a_figure_under_exactly_the_settings_of_the_runs_has_no_sign(tmp_path, monkeypatch):
     runs = condition(tmp_path, preset="dessi-2019")
-    differ(monkeypatch, "data.split")  # the preset leaves it open
+    differ(monkeypatch)
     assert [one.text for one in quotations(runs, "exact_match")] == ["69.2 ± 8.2 [dessi-2019]"]
     differ(monkeypatch, "train.steps")
     assert [one.text for one in quotations(runs, "exact_match")] == ["69.2 ± 8.2 [dessi-2019]†"]

@@ -1,7 +1,6 @@
 """Select the conditions that a statement of a claim is about: by name and settings, never by their results."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cache
 from typing import Any, TypeVar
 
 from tasks.errors import UserError
@@ -13,6 +12,8 @@ from tfstudy.config.trees import flatten, merge
 from tfstudy.experiment.code_versions import last_environment
 
 Item = TypeVar("Item")
+UNRECORDED = "settings.unrecorded"
+IMPLIED = {*NOT_SETTINGS, "data.split", "data.hub"}  # settings that name neither a condition nor its preset
 
 
 def candidate_conditions(
@@ -81,41 +82,28 @@ def closest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> It
 def preset_distance(condition: Condition, selector: Selector) -> tuple[Any, ...]:
     """Return a key that is smallest for the condition closest to its preset, then current, then with most seeds."""
     c = condition
-    differing = differing_settings(c) - selector.keys() - set(NOT_SETTINGS)
+    differing = differing_settings(c) - selector.keys()
     outdated = any(run.outdated() for run in [*c.runs, *c.diverged][:1])  # the runs of a condition share their versions
     return len(differing), outdated, -len(c.runs) - len(c.diverged), c.label
 
 
 def differing_settings(condition: Condition) -> set[str]:
-    """Return the settings of a condition that differ from those of its preset.
+    """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`.
 
-    Runs record the settings that are not defaults, so this needs no torch; runs without such a record are compared with
-    the resolved preset.
+    A run records its settings that are not defaults. Of one that does not, only the settings that the preset names can
+    be compared; `UNRECORDED` stands for the others.
     """
     c = condition
-    entry = last_environment([*c.runs, *c.diverged][0].path)
-    if entry is None or not entry.settings:
-        expected = dict(preset_settings(c.task, c.split, c.arch, c.preset))
-        return {key for key, value in expected.items() if c.config.get(key) != value}
     try:
         tree = preset(c.task, c.arch, c.preset)
     except UserError:
         return set()
     expected = flatten(merge(tree, {"data": {"split": c.split}}))
-    others = {key for key in flatten(entry.settings) if "." in key and key not in expected}
-    return others | {key for key, value in expected.items() if "." in key and c.config.get(key) != value}
-
-
-@cache
-def preset_settings(task: str, split: str, arch: str, name: str) -> tuple[tuple[str, Any], ...]:
-    """Return every setting of a run with this preset; empty if the preset no longer exists."""
-    from tfstudy.config.resolve import resolve  # imports torch
-
-    try:
-        config = resolve(merge(preset(task, arch, name), {"task": task, "arch": arch, "data": {"split": split}}))
-    except UserError:
-        return ()
-    return tuple((key, value) for key, value in flatten(config.model_dump(mode="json")).items() if "." in key)
+    entry = last_environment([*c.runs, *c.diverged][0].path)
+    recorded = flatten(entry.settings) if entry and entry.settings else {UNRECORDED: None}
+    others = {key for key in recorded if "." in key and key not in expected}
+    differing = {key for key, value in expected.items() if "." in key and c.config.get(key) != value}
+    return (others | differing) - IMPLIED
 
 
 def _shared_settings(condition: Condition, statement: Statement) -> Hashable:

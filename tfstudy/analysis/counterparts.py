@@ -10,7 +10,7 @@ from typing import Any
 
 import tasks
 from tfstudy.analysis.condition_selection import closest, differing_settings, preset_distance
-from tfstudy.analysis.conditions import NOT_SETTINGS, Condition
+from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import metric_by_seed
 from tfstudy.analysis.published import Figure, figures_of
 from tfstudy.analysis.settings_text import preset_text
@@ -27,7 +27,6 @@ METHODS = {
     "pruning": "pruning",
     "modified": "a modified network",
 }
-IMPLIED = {*NOT_SETTINGS, "data.split", "data.hub"}  # settings that the split scheme of a figure decides, or none
 SHORT = 110  # characters of a paper's settings
 
 
@@ -75,7 +74,7 @@ def _same_examples(figure: Figure, condition: Condition) -> bool:
 
 
 def _has_settings(figure: Figure, condition: Condition) -> bool:
-    return condition.preset == figure.preset and not differing_settings(condition) - IMPLIED
+    return condition.preset == figure.preset and not differing_settings(condition)
 
 
 def _distance(figure: Figure, condition: Condition) -> tuple[Any, ...]:

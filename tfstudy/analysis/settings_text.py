@@ -1,10 +1,9 @@
 """The settings of a condition in words: sizes, positions, steps and preset, and what differs from the preset."""
 
 from tfstudy.analysis.condition_selection import differing_settings
-from tfstudy.analysis.conditions import NOT_SETTINGS, Condition
+from tfstudy.analysis.conditions import Condition
 
 MAX_LISTED = 4  # settings that differ from the preset
-IMPLIED = ("data.split", *NOT_SETTINGS)  # named elsewhere
 
 
 def settings_text(condition: Condition) -> str:
@@ -24,7 +23,7 @@ def settings_text(condition: Condition) -> str:
 
 def preset_text(condition: Condition) -> str:
     """Return the preset with the settings that differ from it: `preset default with model.dropout=0.1`."""
-    differing = sorted(differing_settings(condition).intersection(condition.config) - set(IMPLIED))
+    differing = sorted(differing_settings(condition).intersection(condition.config))
     listed = ", ".join(f"{key}={condition.config[key]}" for key in differing[:MAX_LISTED])
     more = f" and {len(differing) - MAX_LISTED} more" if len(differing) > MAX_LISTED else ""
     return f"preset {condition.preset}{f' with {listed}' if listed else ''}{more}"

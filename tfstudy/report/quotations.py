@@ -7,7 +7,6 @@ from typing import NamedTuple
 from tfstudy.analysis.condition_selection import differing_settings
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.published import Figure, best_known, of_same_kind
-from tfstudy.analysis.settings_text import IMPLIED
 from tfstudy.config.files import configs
 from tfstudy.report.markup import plural
 
@@ -38,7 +37,7 @@ def quotations(condition: Condition, metric: str) -> list[Quotation]:
 
 
 def _same_settings(figure: Figure, condition: Condition) -> bool:
-    return figure.preset == condition.preset and not differing_settings(condition) - set(IMPLIED)
+    return figure.preset == condition.preset and not differing_settings(condition)
 
 
 def source_notes(quoted: Iterable[Quotation]) -> list[str]:

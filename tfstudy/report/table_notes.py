@@ -7,6 +7,7 @@ from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import Comparison
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.metrics import metric_name
+from tfstudy.analysis.settings_text import preset_text
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.report.quotations import SIGN_NOTE, Quotation, source_notes
 from tfstudy.runs.reader import read_environments
@@ -33,6 +34,7 @@ def table_notes(
         "results, the Wilson interval over test examples)",
         *_test_notes(comparisons, "difference" in columns),
         *_size_note(conditions),
+        *_preset_note(conditions),
         *(
             ["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"]
             * bool({"L90", "L50"} & {*columns})
@@ -105,6 +107,17 @@ def _size_note(conditions: Sequence[Condition]) -> list[str]:
     listed = [f"{text} on {', '.join(splits)}" for text, splits in splits_by_difference.items()]
     more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
     return [f"compared conditions differ in parameters by more than 5 %: {'; '.join(listed[:MAX_LISTED])}{more}"]
+
+
+def _preset_note(conditions: Sequence[Condition]) -> list[str]:
+    """Return what differs from the presets as they are now; runs may be older, or have been given other settings."""
+    texts: dict[str, dict[str, None]] = {}  # the settings, and the architectures that they are of
+    for condition in conditions:
+        if (text := preset_text(condition)) != f"preset {condition.preset}":
+            texts.setdefault(text, {})[condition.arch] = None
+    listed = [f"{', '.join(archs)}: {text}" for text, archs in texts.items()]
+    more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return [f"settings that differ from today's presets: {'; '.join(listed[:MAX_LISTED])}{more}"] if listed else []
 
 
 def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> list[str]:

@@ -36,7 +36,7 @@ def exact_matches(logits: Tensor, micro_batch: Sequence[PaddedRows]) -> Tensor:
     """
     logits = logits.clone()
     logits[:, [PAD, BOS]] = -math.inf
-    correct = logits.argmax(-1).split([rows.target[:, 1:].numel() for rows in micro_batch])
+    correct = torch.split(logits.argmax(-1), [rows.target[:, 1:].numel() for rows in micro_batch])
     pairs = zip(correct, (rows.target[:, 1:] for rows in micro_batch), strict=True)
     matches = [((tokens.view_as(target) == target) | (target == PAD)).all(1).sum() for tokens, target in pairs]
     return torch.stack(matches).sum()
