@@ -13,7 +13,10 @@ from tests.example_claims import values
 
 MINUS = str.maketrans("\N{MINUS SIGN}", "-")
 REPORTS = [page for study in STUDIES for page in study.glob("report/report.md")]
-STATEMENT = re.compile(r"claimed: (?P<claimed>[^;]+); measured: (?P<measured>[^;]+);")
+STATEMENT = re.compile(
+    r"(?:of|ed:) (?P<of>[\w. =-]+?) on (?:scan )?(?P<split>[\w ]+), "
+    r"claimed: (?P<claimed>[^;]+); measured: (?P<measured>[^;]+);"
+)
 COMPARED = re.compile(
     r"of (?P<first>[\w. =-]+?) minus (?P<second>[\w. =-]+?) on (?P<split>[\w ]+), claimed: .*?"
     r"measured: (?P<mean>\S+) \[(?P<low>\S+), (?P<high>\S+)\] .*?"
@@ -88,9 +91,9 @@ def statements(text: str) -> Found:
     claim = ""
     for line in text.splitlines():
         claim = found[1] if (found := re.match(r"(?:## |\| )([LP]\d+)", line)) else claim
-        for part in re.split(r"\(\d+\) ", line):
+        for part in re.split(r"\(\d+\) ", line.replace("&lt;", "<")):
             if claim and (match := STATEMENT.search(part)):
-                yield (claim, match["claimed"]), (match["measured"],)
+                yield (claim, match["of"], match["split"], match["claimed"]), (match["measured"],)
 
 
 def conflicts(*sources: Found) -> dict[tuple[object, ...], set[tuple[str, ...]]]:

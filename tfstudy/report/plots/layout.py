@@ -58,15 +58,18 @@ class Plot(NamedTuple):
     alt: str
 
     def encode(self, file_type: str, salt: str = "tfstudy") -> bytes:
-        """Return the plot as a file; the same records give the same bytes.
+        """Return the plot as a file that contains its alt text; the same records give the same bytes.
 
         `salt` determines the ids within an SVG, so that plots on one page can have different ids.
         """
         buffer = io.BytesIO()
-        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file_type)
+        metadata = {
+            ".svg": {"Date": None, "Description": self.alt},
+            ".pdf": {"CreationDate": None, "Subject": self.alt},
+        }.get(file_type, {"Description": self.alt})
         dpi = min(self.figure.dpi, MAX_PIXELS / max(self.figure.get_size_inches()))
         with theme(), mpl.rc_context({"svg.hashsalt": salt}):
-            self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=undated)
+            self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=metadata)
         return buffer.getvalue()
 
     def svg(self) -> str:

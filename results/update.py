@@ -1,0 +1,89 @@
+"""Write the documents of `results/` from its records: tables of studies, claims, comparisons with papers, figures.
+
+python results/update.py            # tables, claims and papers (seconds)
+python results/update.py --figures  # figures and the report too (a minute)
+"""
+
+import argparse
+import contextlib
+import io
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfstudy.cli import main as tfstudy
+
+RESULTS = Path(__file__).resolve().parent
+TABLES = {  # by study: the options of its table
+    "scan": ["--baseline", "lstm"],
+    "scan-simple": [],
+    "scan-mcd": [],
+    "dessi-2019": [],
+}
+STUDIES = (*TABLES, "tasks-first")
+PAPERS = (  # those with figures on a test set that runs were evaluated on
+    "akyurek-2022", "bastings-2018", "conklin-2021", "dessi-2019", "furrer-2020", "lake-2018", "li-2023", "loula-2018",
+    "newman-2020",
+)  # fmt: skip
+FIGURES = (  # file, then the arguments of `tfstudy plot`
+    ("scan/differences.png", "scan", "--kind", "differences"),
+    ("scan/errors.png", "scan", "--kind", "errors"),
+    ("scan/exact-match.png", "scan", "dessi-2019"),
+    ("scan-simple/learning.png", "scan-simple", "--kind", "learning"),
+    ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
+)
+TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
+
+
+@contextlib.contextmanager
+def only_committed_studies() -> Iterator[None]:
+    """Change into a copy of the committed studies, so that other runs in this folder change no document."""
+    with tempfile.TemporaryDirectory() as folder:
+        for study in STUDIES:
+            shutil.copytree(RESULTS / study, Path(folder) / study)
+        with contextlib.chdir(folder):
+            yield
+
+
+def output(*words: str) -> str:
+    """Return what a command prints about the results in the current folder."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            tfstudy([*words, "--results", "."])
+        except SystemExit as end:
+            if end.code:
+                raise
+    return out.getvalue()
+
+
+def documents() -> Iterator[tuple[Path, str]]:
+    """Yield each document that contains numbers, with its text by the records in the current folder."""
+    for study, options in TABLES.items():
+        page = RESULTS / study / "README.md"
+        table = output("table", study, *options, "--format", "md")
+        yield page, TABLE.sub(lambda _, table=table: table, page.read_text(encoding="utf-8"), count=1)
+    yield RESULTS / "claims.md", output("claims")
+    for paper in PAPERS:
+        text = output("reproduce", paper, "--format", "md")
+        yield RESULTS / "reproduce" / f"{paper}.md", text.replace("](", "](../")  # links to runs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--figures", action="store_true", help="also draw the figures and write the report")
+    figures = parser.parse_args().figures
+    with only_committed_studies():
+        for page, text in documents():
+            page.parent.mkdir(exist_ok=True)
+            page.write_text(text, encoding="utf-8")
+    if figures:
+        with contextlib.chdir(RESULTS):  # the links of a report are relative to its runs
+            for file, *words in FIGURES:
+                output("plot", *words, "--out", file)
+            output("report", "scan", "--out", "scan/report")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The committed documents of `results/` are what its records give today."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.committed import ROOT, STUDIES
+
+UPDATE = runpy.run_path(str(ROOT / "results" / "update.py"))
+
+
+@pytest.fixture(scope="module")
+def documents():
+    with UPDATE["only_committed_studies"]():
+        return dict(UPDATE["documents"]())
+
+
+def test_tables_claims_and_papers_are_current(documents):
+    """`python results/update.py` writes them."""
+    outdated = [
+        page.relative_to(ROOT).as_posix()
+        for page, text in documents.items()
+        if not page.exists() or page.read_text(encoding="utf-8") != text
+    ]
+    assert outdated == []
+    assert len(documents) > len(UPDATE["TABLES"]) + 1
+
+
+@pytest.mark.parametrize(("file", "words"), [(file, words) for file, *words in UPDATE["FIGURES"]], ids=str)
+def test_the_numbers_of_a_picture_are_those_of_its_records(file, words, tmp_path, monkeypatch):
+    """A picture contains its alt text, which has the numbers that it shows; `update.py --figures` draws them all."""
+    monkeypatch.chdir(ROOT / "results")
+    UPDATE["output"]("plot", *words, "--out", str(tmp_path / "drawn.png"))
+    drawn, committed = (Image.open(path).text["Description"] for path in (tmp_path / "drawn.png", Path(file)))
+    assert committed == drawn
+    assert re.search(r"\d", drawn)
+
+
+def test_every_committed_study_is_read():
+    assert {*UPDATE["STUDIES"], "ci", "tuning", "reproduce"} == {study.name for study in STUDIES}
+
+
+def test_every_table_of_a_study_is_replaced(documents):
+    for study in UPDATE["TABLES"]:
+        text = documents[ROOT / "results" / study / "README.md"]
+        assert "exact match on test sets, in percent" in text, study
