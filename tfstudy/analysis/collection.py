@@ -89,8 +89,9 @@ def read_studies(root: Path) -> list[Study]:
     """Return each study under a folder of results, or the one study that the folder is; see `read_study`."""
     if not root.is_dir():
         raise UserError(f"no folder of results {root}; choose another one with --results")
-    folders = sorted({path.parents[2] for path in find_runs(root) if len(path.relative_to(root).parts) >= 3})
-    return [read_study(folder) for folder in folders]
+    # a run is in STUDY/TASK-SPLIT/ARCH; a folder within a study counts as one
+    folders = {path.parents[2] if len(path.relative_to(root).parts) > 3 else root for path in find_runs(root)}
+    return [read_study(folder) for folder in sorted(folders)]
 
 
 def read_finished_runs(root: Path) -> Study:
