@@ -1,5 +1,6 @@
 """Presets: named settings for a task and an architecture, from `configs/presets/` or from a file."""
 
+from functools import lru_cache
 from pathlib import Path
 
 from tasks.errors import one_of
@@ -10,7 +11,13 @@ from tfstudy.config.trees import Tree
 def presets(task: str) -> dict[str, Tree]:
     """Return the presets of a task as name -> architecture -> sections; empty for a task without a file."""
     path = configs() / "presets" / f"{task}.yaml"
-    return read_yaml(path) if path.exists() else {}
+    return _presets(path, path.stat().st_mtime_ns) if path.exists() else {}
+
+
+@lru_cache(maxsize=32)
+def _presets(path: Path, modified: int) -> dict[str, Tree]:
+    """Read a file once per version: tables compare each condition with its preset."""
+    return read_yaml(path)
 
 
 def preset(task: str, arch: str, name: str = "default") -> Tree:
