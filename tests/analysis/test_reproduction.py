@@ -187,7 +187,7 @@ def test_a_value_without_a_standard_error_is_taken_as_it_stands_and_the_reason_s
     assert (found.verdict, found.difference.method) == (AGREES, "t")
     assert found.difference.high - found.difference.mean == pytest.approx(half)
     assert phrase in found.reason
-    assert "as it stands" in found.reason
+    assert "as if exact" in found.reason
 
 
 def figure_like(**changes):

@@ -10,7 +10,8 @@ With fewer than the minimum number of seeds, or if a run diverged, nothing is de
   1 - .05/m, so that all of them together hold with 95 %, whichever claims are printed.
 - A statement that quotes a published figure is judged as by `tfstudy reproduce`.
 
-A claim is supported if all its statements are, refuted if all that were decided are, and mixed if some of each.
+A claim is supported if all its statements are, mixed if some are supported and others refuted, and refuted if all were
+run and all that were decided are refuted.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -95,14 +96,16 @@ def judge_claim(claim: Claim, evidence: Evidence) -> ClaimVerdict:
 
 def _claim_verdict(statements: Sequence[StatementVerdict]) -> tuple[str, str]:
     numbers = {verdict: [n for n, one in enumerate(statements, 1) if one.verdict == verdict] for verdict in VERDICTS}
-    if len(statements) == 1 or len(numbers[NOT_RUN]) == len(statements):
+    if len(statements) == 1:
         return statements[0].verdict, statements[0].reason
+    if len(numbers[NOT_RUN]) == len(statements):
+        return NOT_RUN, "; ".join(dict.fromkeys(one.reason for one in statements))
     if len(numbers[SUPPORTED]) == len(statements):
         return SUPPORTED, f"all {len(statements)} statements"
     reason = "; ".join(f"{verdict}: {_numbered(which)}" for verdict, which in numbers.items() if which)
     if numbers[SUPPORTED] and numbers[REFUTED]:
         return MIXED, reason
-    return REFUTED if numbers[REFUTED] else UNDECIDED, reason
+    return REFUTED if numbers[REFUTED] and not numbers[NOT_RUN] else UNDECIDED, reason
 
 
 def _numbered(numbers: Sequence[int]) -> str:
@@ -117,8 +120,7 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
     if not pair:
         reason = "no two runs share data and settings" if unused else "no finished run of this kind"
         return StatementVerdict(statement, (), unused, None, None, NOT_RUN, reason)
-    comparison = _comparison(statement, pair, evidence) if statement.compares else None
-    if comparison:
+    if comparison := _comparison(statement, pair, evidence):
         ordered = comparison if comparison.first is pair[0] else comparison.swapped()
         measurement = measure_comparison(statement.bounds, ordered)
     else:
@@ -128,8 +130,8 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
 
 
 def _comparison(statement: Statement, pair: Sequence[Condition], evidence: Evidence) -> Comparison | None:
-    """Return what the study of two conditions says of them; None if they are of two studies."""
-    return evidence.comparisons.get(_key(pair[0], pair[1], statement.metric))
+    """Return what the study of two conditions says of which is higher; None for statements on anything else."""
+    return evidence.comparisons.get(_key(pair[0], pair[1], statement.metric)) if statement.compares else None
 
 
 def _judge_published(statement: Statement, evidence: Evidence) -> StatementVerdict:

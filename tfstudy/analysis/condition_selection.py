@@ -118,6 +118,8 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     if first["preset"] != second["preset"]:  # the share of training data held out for validation is part of a preset
         free.add("data.validation_fraction")
     sections = ("",) if same_preset else ("data.", "decode.", "eval.")
-    return frozenset(
+    settings = frozenset(
         (key, str(value)) for key, value in condition.config.items() if key.startswith(sections) and key not in free
     )
+    # a study compares its own conditions
+    return settings, condition.study if statement.compares else ""

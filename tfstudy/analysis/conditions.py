@@ -32,6 +32,12 @@ class Condition(NamedTuple):
     tag_value: str = ""  # its value for these examples
 
     @property
+    def study(self) -> str:
+        """The folder of its study; empty without runs."""
+        runs = [*self.runs, *self.diverged]
+        return str(runs[0].path.parents[2]) if runs else ""
+
+    @property
     def preset_label(self) -> str:
         """The preset, followed by the settings that distinguish this condition."""
         return " ".join(filter(None, [self.preset, self.settings]))

@@ -8,12 +8,13 @@ from tasks.scoring import wilson
 from tfstudy.analysis.comparisons import Comparison, clipped_difference, mean_interval, resolution
 from tfstudy.analysis.conditions import Condition, pairing_key
 from tfstudy.analysis.intervals import Interval, clipped, interval, normal_quantile
-from tfstudy.analysis.power import seeds_needed
+from tfstudy.analysis.power import MAX_SEEDS, seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, compare_with_bound, corrected
 from tfstudy.analysis.statements import DIVERGED, OVER_LENGTHS, Statement
 
 WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"
 Bounds = tuple[float, float]
+OVER_SEEDS = "Wilson over seeds"
 BySeed = Mapping[int, float]  # in percent
 
 
@@ -46,7 +47,8 @@ def measure_mean(
     figures = list(values.values())
     if known or len(figures) < 2:
         measured = known or interval(figures)
-        return Measurement(measured, _violated(measured, bounds), math.nan, "", side_of(measured, bounds), None, tests)
+        side, more = side_of(measured, bounds), _more_equal(measured, bounds, tests)
+        return Measurement(measured, _violated(measured, bounds), math.nan, "", side, more, tests)
     finite = [bound for bound in bounds if math.isfinite(bound)]
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
     possible = [bound for bound in finite if 0 < bound < 100] or finite
@@ -140,11 +142,23 @@ def _equal_values(condition: Condition, metric: str, tests: int) -> Interval | N
     z = normal_quantile(1 - ALPHA / tests / 2)
     if metric == DIVERGED and values:  # a share of the runs
         ends = wilson(sum(value > 0 for value in values), len(values), z)
-        return _percent(values, ends, "Wilson over seeds")
+        return _percent(values, ends, OVER_SEEDS)
     if metric != "exact_match" or len(set(values)) != 1:
         return None
     count = condition.example_count()
     return _percent(values, wilson(round(values[0] / 100 * count), count, z), "Wilson")
+
+
+def _more_equal(measured: Interval, bounds: Bounds, tests: int) -> int | None:
+    """Return how many more runs decide a share of runs, if all of them go on to be equal."""
+    if measured.method != OVER_SEEDS or side_of(measured, bounds) != ACROSS or measured.mean not in (0, 100):
+        return None
+    z = normal_quantile(1 - ALPHA / tests / 2)
+    for n in range(measured.n + 1, MAX_SEEDS + 1):
+        low, high = wilson(round(measured.mean / 100 * n), n, z)
+        if side_of(measured._replace(low=100 * low, high=100 * high), bounds) != ACROSS:
+            return n - measured.n
+    return None
 
 
 def _percent(values: Sequence[float], ends: tuple[float, float], method: str) -> Interval:

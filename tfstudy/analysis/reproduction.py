@@ -108,10 +108,12 @@ def judge_figure(figure: Figure, conditions: Sequence[Condition], tolerance: flo
     reason = (
         f"no run with the settings of the preset {figure.preset}" if figure.preset else "no preset has these settings"
     )
+    if figure.preset and (warning := _cannot_agree(figure, tolerance)):
+        reason = f"{reason}; {warning}"
     if other := nearest(figure, conditions):
         ours = metric_interval(other, figure.metric)
         return Reproduction(figure, (other,), ours, theirs, None, OTHER_SETTINGS, reason, unlike(figure, other))
-    reason = f"{reason}, and no other run on this test set"
+    reason = f"{reason}; no other run on this test set"
     return Reproduction(figure, (), None, theirs, None, NOT_RUN, reason, "")
 
 
@@ -139,6 +141,7 @@ def _judge_mean(figure: Figure, condition: Condition, tolerance: float) -> Repro
         reason,
         _floor_or_ceiling(ours.mean, figure, tolerance) if verdict == AGREES else "",
         _as_it_stands(figure),
+        _cannot_agree(figure, tolerance) if verdict != AGREES else "",
     ]
     text = "; ".join(filter(None, notes))
     return Reproduction(figure, (condition,), ours, theirs, difference, verdict, text, "")
@@ -166,14 +169,16 @@ def _verdict(figure: Figure, condition: Condition, gap: Gap, mean: float, tolera
         return UNDECIDED, f"{gap.n} of at least {minimum} seeds"
     verdict = decide(gap.excess, gap.half_width, tolerance)
     if verdict != UNDECIDED:
-        return verdict, _decided(verdict, mean, tolerance)
+        return verdict, _decided(figure, verdict, mean, tolerance)
     more = more_seeds(gap, tolerance)
     if more is None:
         return UNDECIDED, "no number of our seeds decides it"
     return UNDECIDED, f"about {more} more seed{'s' * (more != 1)}, if mean and variance stay"
 
 
-def _decided(verdict: str, difference: float, tolerance: float) -> str:
+def _decided(figure: Figure, verdict: str, difference: float, tolerance: float) -> str:
+    if verdict == AGREES and _excess(figure, difference) < 0:
+        return "ours is on the published side of the bound"
     if verdict == AGREES:
         return f"within {tolerance:g} points"
     return f"ours is {'higher' if difference > 0 else 'lower'} by more than {tolerance:g} points"
@@ -193,7 +198,16 @@ def _as_it_stands(figure: Figure) -> str:
     kind = kinds.get(figure.value_kind, "")
     if figure.standard_error is not None or figure.value_kind in ("upper_bound", "lower_bound"):
         return kind
-    return f"{kind or 'theirs has no standard error'}, taken as it stands"
+    return f"{kind or 'theirs has no standard error'}, compared as if exact"
+
+
+def _cannot_agree(figure: Figure, tolerance: float) -> str:
+    """Return a warning if the published mean is too uncertain for any number of our seeds to agree with it."""
+    theirs = _theirs(figure)
+    half = theirs.high - figure.value if theirs.method and theirs.high < 100 else figure.value - theirs.low
+    if figure.standard_error is None or not half > tolerance:
+        return ""
+    return f"it can differ but not agree: the published mean is uncertain by {half:.1f} points"
 
 
 def _judge_best(figure: Figure, condition: Condition, tolerance: float) -> Reproduction:
@@ -207,5 +221,7 @@ def _judge_best(figure: Figure, condition: Condition, tolerance: float) -> Repro
     if len(values) == k:
         verdict = decide(_excess(figure, gap.mean), 0.0, tolerance)
         warning = _floor_or_ceiling(best, figure, tolerance) if verdict == AGREES else ""
-        reason = "; ".join(filter(None, (f"our best of {k}: {_decided(verdict, gap.mean, tolerance)}", warning)))
+        reason = "; ".join(
+            filter(None, (f"our best of {k}: {_decided(figure, verdict, gap.mean, tolerance)}", warning))
+        )
     return Reproduction(figure, (condition,), ours, _theirs(figure), gap, verdict, reason, "")

@@ -18,6 +18,8 @@ import numpy as np
 
 from tfstudy.analysis.intervals import Values, finite, t_quantile
 from tfstudy.analysis.permutation import (
+    DRAWS,
+    EXACT,
     label_interval,
     label_permutation,
     sign_interval,
@@ -83,7 +85,7 @@ def _paired(x: Values, rounding: float, tests: int) -> Difference:
     if n < 2:
         return Difference(float(x.mean()) if n else math.nan, *UNKNOWN, n, math.nan, "paired t", _too_few(n))
     mean, deviation = float(x.mean()), max(float(x.std(ddof=1)), rounding)
-    smallest_p = 2.0 ** (1 - n)
+    smallest_p = max(2.0 ** (1 - n), 1 / DRAWS if n > EXACT else 0.0)
     if (n >= 8 and smallest_p * tests < ALPHA) or not deviation:  # t is undefined without deviation
         ends = sign_interval(x, ALPHA / tests)
         effect = mean / deviation * _hedges(n - 1) if deviation else math.nan
@@ -111,7 +113,8 @@ def _unpaired(x: Values, y: Values, rounding: float, tests: int) -> Difference:
     first, second = (max(float(z.var(ddof=1)), rounding**2) for z in (x, y))
     pooled = math.sqrt((first * (len(x) - 1) + second * (len(y) - 1)) / (n - 2))
     effect = mean / pooled * _hedges(n - 2) if pooled else math.nan
-    smallest_p = (1 + (len(x) == len(y))) / math.comb(n, len(x))
+    labels = math.comb(n, len(x))
+    smallest_p = (1 + (len(x) == len(y))) / min(labels, DRAWS)
     if (fewer >= 8 and smallest_p * tests < ALPHA) or not pooled:
         ends = label_interval(x, y, ALPHA / tests)
         return Difference(mean, *ends, label_permutation(x, y), n, effect, "label permutation")

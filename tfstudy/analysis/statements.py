@@ -51,7 +51,8 @@ CONDITION_KEYS = {  # keys that select conditions, besides settings: the field o
 }
 SELECTOR_DEFAULTS = {"test": "test", "preset": "default", "tag": "", "value": ""}
 SECTIONS = ("data", "model", "train", "decode", "eval")
-HIGH_VARIANCE = ("addprim_jump", "template_around_right", "mcd1")  # split schemes where seeds differ by tens of points
+# split schemes where seeds differ by tens of points
+HIGH_VARIANCE = ("addprim_jump", "addprim_turn_left", "template_around_right", "mcd1")
 ID = re.compile(r"[LP]\d+")
 Selector = dict[str, Any]
 

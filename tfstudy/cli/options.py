@@ -99,7 +99,7 @@ def study_name(study: str) -> str:
     if not study or study.startswith(".") or "/" in study or "\\" in study:
         raise UserError(f"--study must be the name of a folder within the results, such as scan, but is '{study}'")
     if study == TUNING:
-        raise UserError(f"--study must not be '{study}', the folder of the trials of `tfstudy tune`")
+        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy tune`; choose another name")
     return study
 
 

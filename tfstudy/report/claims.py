@@ -18,17 +18,17 @@ from tfstudy.report.markup import json_text, markdown_list, markdown_table, plur
 Notes = Sequence[str]
 PROTOCOL = (
     "a statement is supported if its whole interval lies within the claimed bounds, refuted if it lies outside, and "
-    "otherwise undecided. A claim is supported if all its statements are, refuted if all that were decided are, and "
-    "mixed if some are supported and others refuted",
+    "otherwise undecided. A claim is supported if all its statements are, mixed if some are supported and others "
+    "refuted, and refuted if all were run and all that were decided are refuted",
     "a statement that one of two conditions is higher takes the comparison of their study: difference, interval and p "
     "are those of its table. The other statements with bounds are one family of {tests}, run or not: p is {tests} "
     "times the p of one test (Student's t, two-sided, against the deciding bound), and the intervals have the level "
     "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure has the verdict "
     "of `tfstudy reproduce`",
-    "percent, or BLEU points; where all seeds have the same result there is no p, and the interval is Wilson's within "
-    "a run, at the same level",
-    "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are estimated from "
-    "the present variance",
+    "percent, or BLEU points; where all seeds have the same result there is no p, and the interval is Wilson's over "
+    "the test examples of a run, at the same level: it says nothing of other seeds",
+    "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are for a power of "
+    "80 % if the present mean and variance are the true ones (of a published figure: if they stay)",
 )
 
 

@@ -32,7 +32,7 @@ def measured(judged: StatementVerdict) -> str:
     if not n:
         return "nothing measured"
     sign = "+" if judged.statement.minus else ""
-    within_run = " within a run" * (method == "Wilson")
+    within_run = " over test examples" * (method == "Wilson")
     family = "" if measurement.family == 1 else f", {plural(measurement.family, 'test')}"
     test = (
         f", {p_equals(measurement.p)} against {measurement.bound:g} ({measurement.test}{family})"

@@ -10,7 +10,7 @@ from tasks.errors import one_of
 from tfstudy.analysis import published, reproduction
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.counterparts import command, counts
+from tfstudy.analysis.counterparts import command, counts, has_preset
 from tfstudy.analysis.intervals import Interval
 from tfstudy.analysis.measurement import metric_by_seed
 from tfstudy.analysis.metrics import metric_name
@@ -50,7 +50,9 @@ class Page(NamedTuple):
         facts = {"tolerance": self.tolerance, "level": 100 * (1 - 0.05 / m), "m": m, "figures": plural(m, "figure")}
         run = command(self.paper)
         run_lines = [f"`{run}` runs the experiments beside these figures"] if run else []
-        return [*(line.format(**facts) for line in PROTOCOL), *run_lines, *self.left_out]
+        # a paper without any preset has nothing to compare, so how it is done needs no word
+        lines = PROTOCOL if any(has_preset(found.figure) for found in self.reproductions) else PROTOCOL[:1]
+        return [*(line.format(**facts) for line in lines), *run_lines, *self.left_out]
 
 
 def markdown(page: Page) -> str:
@@ -123,13 +125,13 @@ FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "md": markdown, "json
 
 def paper_lines() -> list[str]:
     """Return a line for each paper between a head and notes: its name, the numbers of its figures, its citation."""
-    lines = [f"{'paper':15}{'compared':>9}{'other settings':>15}{'no counterpart':>15} citation"]
+    lines = [f"{'paper':15}{'with preset':>12}{'other settings':>15}{'no counterpart':>15} citation"]
     citations = published.papers()
     for name in dict.fromkeys(figure.paper for figure in published.all_figures()):
         own, other, none = counts(published.figures_of(name))
         lines.append(f"{name:15}{own:9}{other:15}{none:15} {citations[name].short}")
     lines += [
-        "compared: figures whose settings a preset has; other settings: figures beside",
+        "with preset: figures whose settings a preset has; other settings: figures beside",
         "our nearest runs; no counterpart: the task, network or metric is missing here",
     ]
     return lines

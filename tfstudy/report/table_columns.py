@@ -113,7 +113,7 @@ def mean_text(line: Line) -> str:
 
 
 def is_bold(column: Column, line: Line) -> bool:
-    """Whether a cell is the result of the best group, where there are several."""
+    """Whether a cell is a result that does not differ significantly from the best, where another one does."""
     return line.best and column.key == "result"
 
 

@@ -19,7 +19,7 @@ FIGURE_KEYS = (
 
 
 def _rows(table: Table, bold: str, escape: Callable[[str], str] = str) -> list[list[str]]:
-    """Return the cells of each line, the results of best groups in bold."""
+    """Return the cells of each line, those that do not differ from the best in bold."""
     shown = shown_columns(table)
     return [
         [

@@ -22,7 +22,7 @@ class Line(NamedTuple):
     high: float
     method: str  # of the interval: t, bootstrap, or Wilson (within a run)
     group: str  # letters: lines on the same examples that share one do not differ significantly
-    best: bool  # in the best group, where there are several
+    best: bool  # does not differ significantly from the best, where another one does
     against: Comparison | None  # with the baseline
     oracle: float
     over_lengths: float

@@ -56,7 +56,7 @@ def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> li
     lines = [
         "group: conditions on the same examples that share a letter do not differ significantly "
         f"({methods}, two-sided, p < .05 after Bonferroni correction for {plural(len(tested), 'comparison')}); bold: "
-        "best group, where there are several"
+        "not significantly different from the best, on test sets where others are"
     ]
     if with_differences:
         lines.append(

@@ -61,7 +61,7 @@ def build_table(
     several_groups = {condition.examples_key for condition, group in lettered if group and "a" not in group}
     against = _against_baseline(comparisons, baseline)
     lines = [
-        build_line(c, metrics[c.task], group, group == "a" and c.examples_key in several_groups, against.get(id(c)))
+        build_line(c, metrics[c.task], group, "a" in group and c.examples_key in several_groups, against.get(id(c)))
         for c, group in lettered
     ]
     out = Table(lines, comparisons, baseline, [], columns, seeds)
