@@ -141,6 +141,6 @@ def test_metrics_have_one_header_and_one_row_for_each_step_and_name():
     header, *rows = (folder() / "metrics.csv").read_text().splitlines()
     assert header == "step,metric,value"
     keys = [tuple(row.split(",")[:2]) for row in rows]
-    assert len(keys) == len(set(keys)) == 8 * 3 + 4 * 2
+    assert len(keys) == len(set(keys)) == 8 * 3 + 4 * 3
     assert {key[0] for key in keys if key[1] == "validation_loss"} == {"10", "20", "30", "40"}
     assert [int(key[0]) for key in keys] == sorted(int(key[0]) for key in keys)

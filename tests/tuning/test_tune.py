@@ -33,7 +33,7 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert len(counts) == 2
     assert all(abs(count - 9000) <= 450 for count in counts)
     assert not list(Path("results/tuning").glob("**/test_reads.csv"))
-    assert not Path("results").exists()
+    assert [path.name for path in Path("results").iterdir()] == ["tuning"]
     assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml") == 0
     assert "0 trials to start, 2 already finished" in capfd.readouterr().out
     assert Path("mine.yaml").read_text() == text

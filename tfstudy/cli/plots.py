@@ -23,7 +23,7 @@ def plot(
     width: Annotated[str, typer.Option(help="column (3.35 in) or page (6.9 in), for print.")] = "",
     results: Results = RESULTS,
 ) -> None:
-    """Plot the finished runs of a study, or of several studies in one plot.
+    """Plot the finished runs of one or more studies.
 
     split: each test set, with published figures. length: accuracy by length. learning: training and validation by
     step. operands: correct sums by number of digits. data, scaling: by training examples or parameters, with a fitted
