@@ -209,7 +209,7 @@ def test_task_and_architecture_are_looked_up_by_name():
 
 
 def test_a_preset_of_another_architecture_is_refused():
-    with pytest.raises(UserError, match=r"'dessi-2019'.* default, lake-2018"):
+    with pytest.raises(UserError, match=r"'dessi-2019'.* default, untuned, lake-2018"):
         preset("scan", "lstm", "dessi-2019")
 
 
