@@ -27,6 +27,10 @@ PAPERS = (  # those with figures on a test set that runs were evaluated on
     "akyurek-2022", "bastings-2018", "conklin-2021", "dessi-2019", "furrer-2020", "lake-2018", "li-2023", "loula-2018",
     "newman-2020",
 )  # fmt: skip
+PAPERS_HEAD = """# Published figures beside these runs
+
+Each section is what `tfstudy reproduce` prints for a paper with figures on a test set that these runs were evaluated on.
+"""
 FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("scan/differences.png", "scan", "--kind", "differences"),
     ("scan/errors.png", "scan", "--kind", "errors"),
@@ -65,9 +69,8 @@ def documents() -> Iterator[tuple[Path, str]]:
         table = output("table", study, *options, "--format", "md")
         yield page, TABLE.sub(lambda _, table=table: table, page.read_text(encoding="utf-8"), count=1)
     yield RESULTS / "claims.md", output("claims")
-    for paper in PAPERS:
-        text = output("reproduce", paper, "--format", "md")
-        yield RESULTS / "reproduce" / f"{paper}.md", text.replace("](", "](../")  # links to runs
+    pages = (f"## {paper}\n\n{output('reproduce', paper, '--format', 'md')}" for paper in PAPERS)
+    yield RESULTS / "papers.md", "\n".join((PAPERS_HEAD, *pages))
 
 
 def main() -> None:
@@ -76,7 +79,6 @@ def main() -> None:
     figures = parser.parse_args().figures
     with only_committed_studies():
         for page, text in documents():
-            page.parent.mkdir(exist_ok=True)
             page.write_text(text, encoding="utf-8")
     if figures:
         with contextlib.chdir(RESULTS):  # the links of a report are relative to its runs
