@@ -6,11 +6,13 @@ from typing import Any, NamedTuple
 
 from tasks.errors import one_of
 from tfstudy.analysis.collection import RunRecord, experiment_settings
+from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.schema import Slice, SplitScores
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
 # of a config: what decides the order of training, with the data
+DEFAULT = "default"  # the value of a setting that a run does not record
 BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")
 NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
 
@@ -120,8 +122,11 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
 
 def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dict[str, RunRecord]) -> dict[str, str]:
     """Return, for each experiment, the settings that distinguish it, or else that it is outdated, its data or hash."""
+    if len(configs) == 1:
+        return dict.fromkeys(configs, "")
     keys = list(dict.fromkeys(key for config in configs.values() for key in config if key not in NOT_SETTINGS))
-    differ = [key for key in keys if len({str(config.get(key)) for config in configs.values()}) > 1]
+    values = {hash_: _with_defaults(config, first_runs[hash_]) for hash_, config in configs.items()}
+    differ = [key for key in keys if len({one.get(key, DEFAULT) for one in values.values()}) > 1]
     texts = {hash_: " ".join(f"{k}={config[k]}" for k in differ if k in config) for hash_, config in configs.items()}
     for describe in (_outdated, _data, lambda run: f"experiment={run.result.experiment[:8]}"):
         counts = Counter(texts.values())
@@ -129,6 +134,13 @@ def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dic
         if len(set(same.values())) > 1:
             texts |= {hash_: f"{texts[hash_]} {text}".strip() for hash_, text in same.items()}
     return texts
+
+
+def _with_defaults(config: dict[str, Any], run: RunRecord) -> dict[str, str]:
+    """Return a run's settings as texts, without the defaults: a config that is older than a key lacks it."""
+    entry = last_environment(run.path)
+    recorded = flatten(entry.settings) if entry and entry.settings else config
+    return {key: str(value) for key, value in config.items() if key in recorded}
 
 
 def _outdated(run: RunRecord) -> str:
