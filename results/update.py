@@ -29,7 +29,7 @@ PAPERS = (  # those with figures on a test set that runs were evaluated on
 )  # fmt: skip
 PAPERS_HEAD = """# Published figures beside these runs
 
-Each section is what `tfstudy reproduce` prints for a paper with figures on a test set that these runs were evaluated on.
+Each section is what `tfstudy reproduce` prints for a paper with figures on a test set of these runs.
 """
 FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("scan/differences.png", "scan", "--kind", "differences"),

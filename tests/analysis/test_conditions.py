@@ -23,4 +23,4 @@ def test_a_setting_that_an_older_run_does_not_know_distinguishes_only_if_it_is_n
     record(tmp_path, "old", {"steps": 10}, {"steps": 10})
     record(tmp_path, "new", {"steps": 20, "epsilon": 1, "sample": 5}, {"steps": 20, "sample": 5})
     labels = {condition.settings for condition in conditions(read_study(tmp_path).runs)}
-    assert labels == {"train.steps=10", "train.steps=20 train.sample=5"}
+    assert labels == {"train.steps=10", "train.sample=5 train.steps=20"}
