@@ -11,26 +11,32 @@ from tfstudy.report.table_lines import Line, Table
 
 
 def latex(table: Table, caption: str = "", label: str = "") -> str:
-    """Return a `tabular`, within a `table` if it has a caption or a label; the notes are comments.
+    """Return a `tabular`, within a `table` if it has a caption or a label.
 
-    The caption is plain text. `UserError` for a label that LaTeX can't read.
+    The notes are comments; a `table` also prints those that its reader needs. The caption is plain text. `UserError` for a label that LaTeX can't read.
     """
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
     head = ["% needs \\usepackage{booktabs}", *(f"% {' '.join(note.split())}" for note in table.notes)]
     body = list(_tabular(table))
     if caption or label:
-        other = any(not one.same_settings for one in quoted_figures(table))
         body = [
             r"\begin{table}",
             r"\centering",
             *([rf"\caption{{{escape_latex(caption)}}}"] if caption else []),
             *([rf"\label{{{label}}}"] if label else []),
             *body,
-            *([rf"\par\smallskip{{\footnotesize {escape_latex(SIGN_NOTE)}}}"] if other else []),
+            rf"\par\smallskip{{\footnotesize {escape_latex('. '.join(_reading_notes(table)))}.\par}}",
             r"\end{table}",
         ]
     return "\n".join([*head, *body]) + "\n"
+
+
+def _reading_notes(table: Table) -> list[str]:
+    """Return what a reader of the printed table must know: its intervals, letters and signs."""
+    other = any(not one.same_settings for one in quoted_figures(table))
+    tests = [note for note in table.notes[1:] if note.startswith(("group:", "differences:"))]
+    return [table.notes[0], *tests, *([SIGN_NOTE] if other else [])]
 
 
 def _tabular(table: Table) -> Iterator[str]:
