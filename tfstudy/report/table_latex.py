@@ -13,7 +13,8 @@ from tfstudy.report.table_lines import Line, Table
 def latex(table: Table, caption: str = "", label: str = "") -> str:
     """Return a `tabular`, within a `table` if it has a caption or a label.
 
-    The notes are comments; a `table` also prints those that its reader needs. The caption is plain text. `UserError` for a label that LaTeX can't read.
+    The notes are comments; a `table` also prints those that its reader needs. The caption is plain text. `UserError`
+    for a label that LaTeX can't read.
     """
     if not re.fullmatch(r"[A-Za-z0-9:._/+-]*", label):
         raise UserError(f"--label must consist of letters, digits and :._/+-, such as tab:scan, but is '{label}'")
