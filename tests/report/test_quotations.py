@@ -17,7 +17,7 @@ def condition(folder, **settings):
 
 def differ(monkeypatch, *settings):
     """The settings in which every condition differs from its preset."""
-    monkeypatch.setattr("tfstudy.report.quotations.differing_settings", lambda condition: set(settings))
+    monkeypatch.setattr("tfstudy.analysis.counterparts.differing_settings", lambda condition: set(settings))
 
 
 def test_a_figure_under_other_settings_has_a_sign(tmp_path):

@@ -58,7 +58,7 @@ def same_settings(figure: Figure, known: Iterable[Condition]) -> Condition | Non
     """Return the condition with the settings of a figure; of several, a current one with most seeds."""
     if not has_preset(figure):
         return None
-    found = [c for c in known if _same_examples(figure, c) and c.arch == figure.family and _has_settings(figure, c)]
+    found = [c for c in known if _same_examples(figure, c) and c.arch == figure.family and has_settings(figure, c)]
     return closest(found, lambda condition: preset_distance(condition, {})) if found else None
 
 
@@ -73,7 +73,8 @@ def _same_examples(figure: Figure, condition: Condition) -> bool:
     return ours == (figure.task, figure.split, figure.test, "", ARCHITECTURES.get(figure.family, ""))
 
 
-def _has_settings(figure: Figure, condition: Condition) -> bool:
+def has_settings(figure: Figure, condition: Condition) -> bool:
+    """Whether a condition has the preset that a figure names, with nothing changed."""
     return condition.preset == figure.preset and not differing_settings(condition)
 
 

@@ -97,6 +97,7 @@ class Paper(NamedTuple):
     key: str
     authors: tuple[str, ...]  # family names
     year: str
+    entry: str  # as it stands in the file
 
     @property
     def short(self) -> str:
@@ -125,8 +126,8 @@ def _typed(line: dict[str, str]) -> dict[str, Any]:
 def papers() -> dict[str, Paper]:
     """Return the papers of `configs/papers.bib` by key."""
     text = (configs() / "papers.bib").read_text(encoding="utf-8")
-    entries = re.findall(r"@\w+\{([\w-]+),(.*?)\n\}", text, re.DOTALL)
-    return {key: Paper(key, _family_names(body), _field(body, "year")) for key, body in entries}
+    entries = re.findall(r"(@\w+\{([\w-]+),.*?\n\})", text, re.DOTALL)
+    return {key: Paper(key, _family_names(entry), _field(entry, "year"), entry) for entry, key in entries}
 
 
 def _field(body: str, name: str) -> str:

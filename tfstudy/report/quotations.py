@@ -1,13 +1,11 @@
 """Published figures beside a condition: which one of each paper, whether its settings are the same, and its source."""
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tfstudy.analysis.condition_selection import differing_settings
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.published import Figure, best_known, of_same_kind
-from tfstudy.config.files import configs
+from tfstudy.analysis.counterparts import has_settings
+from tfstudy.analysis.published import Figure, best_known, of_same_kind, papers
 from tfstudy.report.markup import plural
 
 OTHER_SETTINGS = "†"  # the sign of a figure that was measured under other settings than the runs beside it
@@ -33,11 +31,7 @@ def quotations(condition: Condition, metric: str) -> list[Quotation]:
     own = [figure for figure in figures if figure.preset == condition.preset]
     with_own = {figure.paper for figure in own}
     chosen = best_known([*own, *(figure for figure in figures if figure.paper not in with_own)])
-    return [Quotation(figure, _same_settings(figure, condition)) for figure in chosen]
-
-
-def _same_settings(figure: Figure, condition: Condition) -> bool:
-    return figure.preset == condition.preset and not differing_settings(condition)
+    return [Quotation(figure, has_settings(figure, condition)) for figure in chosen]
 
 
 def source_notes(quoted: Iterable[Quotation]) -> list[str]:
@@ -62,6 +56,4 @@ def _place(figure: Figure) -> str:
 
 def bibtex(keys: Sequence[str]) -> str:
     """Return the BibTeX entries of these papers, as they are in `configs/papers.bib`."""
-    text = (configs() / "papers.bib").read_text(encoding="utf-8")
-    entries = {match[1]: match[0] for match in re.finditer(r"@\w+\{([\w-]+),.*?\n\}", text, re.DOTALL)}
-    return "\n\n".join(entries[key] for key in sorted(set(keys))) + "\n" if keys else ""
+    return "\n\n".join(papers()[key].entry for key in sorted(set(keys))) + "\n" if keys else ""
