@@ -68,7 +68,7 @@ def test_an_approximate_figure_has_its_own_sign(tmp_path):
 @pytest.mark.parametrize("same", [True, False])
 def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
     published(monkeypatch, figure())
-    monkeypatch.setattr("tfstudy.report.quotations.differing_settings", lambda _: set() if same else {"model.dim"})
+    monkeypatch.setattr("tfstudy.analysis.counterparts.differing_settings", lambda _: set() if same else {"model.dim"})
     paper = runs("cnn", 0.4, 0.5, split="addprim_jump", preset="dessi-2019", experiment="paper")
     ours = runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")
     study = write(tmp_path, *paper, *ours)
