@@ -19,8 +19,8 @@ def markdown(page: Page) -> str:
     runs = [f"{name}: {_runs(page, line.runs)}" for name, line in zip(page.names, page.lines, strict=True)]
     blocks = [
         f"{MARK}\n\n# {page.name.translate(MARKDOWN)}",
-        f"{page.counts}. Written by tfstudy {page.version}; `index.html`, which `tfstudy report` writes beside this page, "
-        "has the same, examples of errors, and the protocol of each condition.",
+        f"{page.counts}. Written by tfstudy {page.version}; `index.html`, which `tfstudy report` writes beside this "
+        "page, has the same, examples of errors, and the protocol of each condition.",
         f"**{plural(page.unfinished, 'run')} not finished.** Results may change." if page.unfinished else "",
         "## Comparisons",
         *_comparisons(page),
