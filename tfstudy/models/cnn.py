@@ -12,7 +12,7 @@ from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.parametrize import is_parametrized
 
 from tfstudy.models.base import RaggedModel
-from tfstudy.models.config import ModelConfig
+from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
 from tfstudy.models.positions import Embedding, EmbeddingInit
 from tfstudy.models.ragged import flatten_groups, shapes_of, split_groups, token_positions
@@ -43,10 +43,11 @@ class CNN(RaggedModel):
         "bag": {"kernel": 1, "positions": "none"},
         "plain-weights": {"weight_norm": False},
         "sinusoidal": {"positions": "sinusoidal"},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
     bags = ("bag",)
 
-    class Config(ModelConfig):
+    class Config(TiedConfig):
         channels: int = Field(128, ge=1, le=16384, description="width of the convolutions")
         layers: int = Field(4, ge=1, le=512, description="layers of the encoder, and of the decoder")
         kernel: int = Field(3, ge=1, le=63, description="kernel size of the convolutions")
@@ -59,8 +60,13 @@ class CNN(RaggedModel):
         self.config = config
         dim, channels = config.dim, config.channels
         init = EmbeddingInit(std=0.1)
+        config.check_vocabularies(source_vocab, target_vocab)
         self.source_embedding = Embedding(source_vocab, dim, config.positions, config.max_positions, init)
-        self.target_embedding = Embedding(target_vocab, dim, config.positions, config.max_positions, init)
+        self.target_embedding = (
+            self.source_embedding
+            if config.share_embeddings
+            else Embedding(target_vocab, dim, config.positions, config.max_positions, init)
+        )
         self.encoder_in = linear(config, dim, channels, config.dropout)
         self.encoder = nn.ModuleList(convolution(config) for _ in range(config.layers))
         self.encoder_out = linear(config, channels, dim)
@@ -69,7 +75,11 @@ class CNN(RaggedModel):
         self.query = nn.ModuleList(linear(config, channels, dim) for _ in range(config.layers))
         self.attended = nn.ModuleList(linear(config, dim, channels) for _ in range(config.layers))
         self.decoder_out = linear(config, channels, dim)
-        self.output = linear(config, dim, target_vocab, config.dropout)
+        if config.tie_output:
+            self.output: nn.Module = nn.Linear(dim, target_vocab, bias=False)
+            self.output.weight = self.target_embedding.tokens.weight
+        else:
+            self.output = linear(config, dim, target_vocab, config.dropout)
         self.dropout = Dropout(config.dropout)
 
     @property

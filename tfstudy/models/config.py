@@ -15,3 +15,19 @@ class ModelConfig(BaseModel):
     def needs_one_vocabulary(self) -> bool:
         """Whether the source and the target must have the same tokens."""
         return False
+
+
+class TiedConfig(ModelConfig):
+    """The settings of an architecture whose embeddings can be shared (section `model`)."""
+
+    tie_output: bool = Field(False, description="use the target embedding as the output layer, without a bias")
+    share_embeddings: bool = Field(False, description="use one embedding for source and target (needs one vocabulary)")
+
+    @property
+    def needs_one_vocabulary(self) -> bool:
+        return self.share_embeddings
+
+    def check_vocabularies(self, source: int, target: int) -> None:
+        """Raise `ValueError` if one embedding is to serve vocabularies of different sizes."""
+        if self.share_embeddings and source != target:
+            raise ValueError(f"share_embeddings needs one vocabulary, but there are {source} and {target}")

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from tfstudy.models.base import RaggedModel
-from tfstudy.models.config import ModelConfig
+from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
 from tfstudy.models.ragged import flatten_groups, shapes_of, split_groups
 
@@ -23,7 +23,7 @@ class LSTMState(NamedTuple):
     source_mask: Bool[Tensor, "batch source"]
     hidden: Float[Tensor, "batch layers hidden"]
     cell: Float[Tensor, "batch layers hidden"]
-    attended: Float[Tensor, "batch hidden"]  # the last attended vector, for input feeding
+    attended: Float[Tensor, "batch attended"]  # the last attended vector, for input feeding
 
 
 class LSTM(RaggedModel):
@@ -45,9 +45,11 @@ class LSTM(RaggedModel):
         "additive": {"attention": "additive"},
         "none": {"attention": "none"},
         "input_feeding": {"input_feeding": True, "layers": 2},
+        "tie_output": {"tie_output": True, "input_feeding": True},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
 
-    class Config(ModelConfig):
+    class Config(TiedConfig):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
         layers: int = Field(1, ge=1, le=64, description="recurrent layers of the encoder, and of the decoder")
         bidirectional: bool = Field(True, description="the encoder reads in both directions")
@@ -63,25 +65,32 @@ class LSTM(RaggedModel):
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
         hidden, directions = config.hidden, 1 + config.bidirectional
+        config.check_vocabularies(source_vocab, target_vocab)
         self.source_embedding = nn.Embedding(source_vocab, config.dim)
-        self.target_embedding = nn.Embedding(target_vocab, config.dim)
+        self.target_embedding = (
+            self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, config.dim)
+        )
         for embedding in (self.source_embedding, self.target_embedding):
             nn.init.normal_(embedding.weight, std=0.1)
         self.encoder = nn.ModuleList(
             EncoderLayer(hidden * directions if depth else config.dim, hidden, directions)
             for depth in range(config.layers)
         )
-        feeding = hidden if config.input_feeding else 0
+        self.attended_width = config.dim if config.tie_output else hidden
+        feeding = self.attended_width if config.input_feeding else 0
         self.decoder = nn.ModuleList(
             recurrent(hidden if depth else config.dim + feeding, hidden) for depth in range(config.layers)
         )
         self.bridge = nn.ModuleList(nn.Linear(hidden * directions, 2 * hidden) for _ in range(config.layers))
         self.attention = Attention(config.attention, hidden, hidden * directions)
-        self.combine = nn.Linear(hidden + self.attention.width, hidden)
-        self.output = nn.Linear(hidden, target_vocab)
+        self.combine = nn.Linear(hidden + self.attention.width, self.attended_width)
+        self.output = nn.Linear(self.attended_width, target_vocab, bias=not config.tie_output)
         for layer in (*self.bridge, self.combine, self.output):
             nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+            if layer.bias is not None:
+                nn.init.zeros_(layer.bias)
+        if config.tie_output:
+            self.output.weight = self.target_embedding.weight
         self.dropout = Dropout(config.dropout)
 
     def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
@@ -98,7 +107,7 @@ class LSTM(RaggedModel):
         rows = [len(mask) for mask in masks]
         starts = zip(torch.split(torch.cat(hidden, 1), rows), torch.split(torch.cat(cell, 1), rows), strict=True)
         known = zip(split_groups(self.attention.project(x), shapes), split_groups(x, shapes), masks, strict=True)
-        attended = [x.new_zeros(n, self.config.hidden) for n in rows]
+        attended = [x.new_zeros(n, self.attended_width) for n in rows]
         return [LSTMState(*source, *start, zeros) for source, start, zeros in zip(known, starts, attended, strict=True)]
 
     def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tfstudy.models.attention import KeyValue, MultiHeadAttention
 from tfstudy.models.base import RaggedModel
-from tfstudy.models.config import ModelConfig
+from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
 from tfstudy.models.positions import Embedding, RelativePositions, embedding_init
 from tfstudy.models.ragged import Shapes, flatten_groups, shapes_of, token_positions
@@ -45,7 +45,7 @@ class Transformer(RaggedModel):
     }
     bags = ("none",)
 
-    class Config(ModelConfig):
+    class Config(TiedConfig):
         encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
         decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
         heads: int = Field(4, ge=1, description="attention heads; must divide dim")
@@ -67,20 +67,12 @@ class Transformer(RaggedModel):
             )
         )
         share_layers: bool = Field(False, description="use the same layer at every depth")
-        tie_output: bool = Field(False, description="use the target embedding as the output layer, without a bias")
-        share_embeddings: bool = Field(
-            False, description="use one embedding for source and target (needs one vocabulary)"
-        )
 
         @model_validator(mode="after")
         def _heads_divide_dim(self) -> "Transformer.Config":
             if self.dim % self.heads:
                 raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
             return self
-
-        @property
-        def needs_one_vocabulary(self) -> bool:
-            return self.share_embeddings
 
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
@@ -91,8 +83,7 @@ class Transformer(RaggedModel):
             init = embedding_init(config.embedding_init, vocab, config.dim)
             return Embedding(vocab, config.dim, kind, config.max_positions, init)
 
-        if config.share_embeddings and source_vocab != target_vocab:
-            raise ValueError(f"share_embeddings needs one vocabulary, but there are {source_vocab} and {target_vocab}")
+        config.check_vocabularies(source_vocab, target_vocab)
         self.target_embedding = embedding(target_vocab)
         self.source_embedding = self.target_embedding if config.share_embeddings else embedding(source_vocab)
         self.encoder = Stack(config, config.encoder_layers, decoder=False)
