@@ -1,13 +1,29 @@
-"""`UserError`, the error for input that a user can correct, and the check of a name against the allowed names."""
+"""`UserError`, the error for input that a user can correct, and how messages quote values and list allowed names."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 SHOWN = 40  # allowed names that a message lists
+QUOTED = 60  # characters of a value that a message quotes
+# Characters that a terminal obeys rather than shows: C0 and C1 without tab and newline, bidirectional overrides, line
+# and paragraph separators, and surrogates, which can't be encoded.
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class UserError(Exception):
     """Invalid input. The CLI prints its message without a traceback and exits with code 2."""
+
+
+def printable(text: str) -> str:
+    """Return the text with control characters as escapes such as `\\x1b`; tabs and newlines stay."""
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def quoted(value: object, limit: int = QUOTED, marks: str = "'") -> str:
+    """Return a value for a message: in quotation marks, on one line, and cut at `limit` characters."""
+    text = printable(str(value)[: limit + 1]).replace("\n", "\\n").replace("\t", "\\t")
+    return f"{marks}{text[:limit]}...{marks}" if len(text) > limit else f"{marks}{text}{marks}"
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str:
@@ -19,7 +35,7 @@ def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str
     if name in allowed:
         return name
     shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
-    near = difflib.get_close_matches(name, allowed, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:QUOTED], allowed, n=1, cutoff=0.5)
     hint = f"; did you mean '{near[0]}'?" if near else ""
     prefix = f"{where}: " if where else ""
-    raise UserError(f"{prefix}unknown {what} '{name}'; expected one of: {shown}{hint}")
+    raise UserError(f"{prefix}unknown {what} {quoted(name)}; expected one of: {shown}{hint}")

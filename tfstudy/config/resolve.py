@@ -7,13 +7,13 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 import tasks
 from tasks.base import Task
-from tasks.errors import UserError
+from tasks.errors import UserError, quoted
 from tfstudy import models
+from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import Tree, merge, nested
 
@@ -38,7 +38,7 @@ def resolve(tree: Tree) -> RunConfig:
     for name, section in types.items():
         values = tree.get(name, {})
         if not isinstance(values, dict):
-            errors.append(f"'{name}' must be a section of keys, but is '{values}'")
+            errors.append(f"'{name}' must be a section of keys, but is {quoted(values)}")
             values = {}
         try:
             sections[name] = section.model_validate(values)
@@ -61,7 +61,9 @@ def resolve(tree: Tree) -> RunConfig:
 def resolve_data(task: str, tree: Tree) -> Task:
     """Return the task with the section `data` of a tree that has no other section."""
     for key in tree.keys() - {"data"}:
-        raise UserError(f"only keys of section 'data' are allowed here, such as data.split, but '{key}' was given")
+        raise UserError(
+            f"only keys of section 'data' are allowed here, such as data.split, but {quoted(key)} was given"
+        )
     cls = tasks.find(task)
     try:
         return cls(cls.Config.model_validate(tree.get("data", {})))
@@ -75,10 +77,12 @@ def overrides(assignments: Sequence[str]) -> Tree:
     for text in assignments:
         key, equals, value = text.partition("=")
         if not equals or not key:
-            raise UserError(f"--set must be KEY=VALUE such as model.dim=128, but is '{text}'")
+            raise UserError(f"--set must be KEY=VALUE such as model.dim=128, but is {quoted(text)}")
+        if key.count(".") > MAX_DEPTH:
+            raise UserError(f"the key {quoted(key)} of --set has more than {MAX_DEPTH} points")
         try:
-            leaf: Any = yaml.safe_load(value) if value else ""
-        except yaml.YAMLError:
+            leaf: Any = parse_yaml(value, f"the value of {quoted(key)}") if value else ""
+        except SyntaxUserError:
             leaf = value
         tree = merge(tree, nested(key, leaf))
     return tree
@@ -86,14 +90,14 @@ def overrides(assignments: Sequence[str]) -> Tree:
 
 def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> Iterator[str]:
     for problem in error.errors(include_url=False):
-        key = ".".join(map(str, problem["loc"]))
+        key = quoted(".".join(map(str, problem["loc"])), marks="")
         if problem["type"] == "extra_forbidden":
             yield _unknown(key, section, prefix)
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
         else:
             message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
-            yield f"'{prefix}{key}' {message}, but is '{problem['input']}'" if key else f"{prefix}{message}"
+            yield f"'{prefix}{key}' {message}, but is {quoted(problem['input'])}" if key else f"{prefix}{message}"
 
 
 def _unknown(key: str, section: type[BaseModel], prefix: str) -> str:

@@ -113,9 +113,14 @@ class DecodeConfig(Section):
     length_penalty: float = Field(
         0.0, ge=0, description="exponent of the length that divides the scores of beam search"
     )
-    max_length: int = Field(
-        0, ge=0, description="maximum number of generated tokens (0: 16 more than the longest gold target)"
+    limit: Literal["longest", "source"] = Field(
+        "longest",
+        description=(
+            "maximum number of generated tokens: 16 more than the longest gold target; or 16 more than the length of "
+            "the source times a, the 99 % quantile of target length / source length in the train split (at least 1)"
+        ),
     )
+    max_length: int = Field(0, ge=0, description="maximum number of generated tokens of any output (0: see limit)")
 
 
 class EvalConfig(Section):
@@ -125,7 +130,9 @@ class EvalConfig(Section):
         "last", description="weights after the last step, or with the lowest validation loss"
     )
     max_examples: int = Field(0, ge=0, description="maximum number of examples per split, drawn by hash (0: all)")
-    batch_size: int = Field(512, ge=1, description="sources decoded together")
+    batch_size: int = Field(
+        512, ge=1, description="maximum number of sources decoded together; fewer where memory requires it"
+    )
 
 
 class RunConfig(Section):
