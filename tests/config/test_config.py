@@ -285,3 +285,27 @@ def test_every_task_and_architecture_documents_all_its_keys():
     sections = [tasks.find(name).Config for name in tasks.names()] + [models.find(n).Config for n in models.names()]
     for section in [*sections, RunConfig]:
         assert all(field.description for field in section.model_fields.values()), section
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train.steps=yes", "'train.steps' must be a number, but is 'true'"),
+        ("train.learning_rate=on", "'train.learning_rate' must be a number, but is 'true'"),
+        ("model.dim=no", "'model.dim' must be a number, but is 'false'"),
+        ("seed=true", "'seed' must be a number, but is 'true'"),
+        ("train.compile=1", "'train.compile' must be true or false, but is '1'"),
+        ("train.compile='yes'", "'train.compile' must be true or false, but is '\"yes\"'"),
+        ("train.steps=99999999999999999999999", "'train.steps' must be at most 9223372036854775807, but is '9{23}'"),
+    ],
+)
+def test_a_value_of_another_kind_is_not_converted(text, message):
+    with pytest.raises(UserError, match=f"^{message}$"):
+        config(text)
+
+
+def test_whole_numbers_may_be_written_with_a_point_or_as_text():
+    assert config("train.steps=600.0", "train.batch_size='32'").train.model_dump().items() >= {
+        ("steps", 600),
+        ("batch_size", 32),
+    }

@@ -260,3 +260,55 @@ def test_all_errors_of_a_grid_file_are_reported_at_once():
 def test_a_named_grid_takes_the_axes_and_seeds_of_the_command_line():
     grid = load_grid("smoke", axes={"arch": "lstm, cnn", "seed": "3"}, set_=["train.steps=5"])
     assert (grid["axes"]["arch"], grid["axes"]["train.steps"], grid["seeds"]) == (["lstm", "cnn"], [5], ["3"])
+
+
+AXES = [
+    ({"from": 1, "to": float("nan")}, "numbers from"),
+    ({"from": 1, "to": float("inf")}, "numbers from"),
+    ({"from": float("-inf"), "to": 1, "step": 1}, "numbers from"),
+    ({"from": 0.0, "to": 1.0, "step": 1e-320}, "a step of at least 1e-30"),
+    ({"from": 1e-320, "to": 1.0, "count": 3, "scale": "log"}, "from >= 1e-30"),
+    ({"from": 1, "to": 2, "count": float("nan")}, "numbers from"),
+    ({"from": 1, "to": 2, "count": 2.5}, "count of at least 2"),
+    ({"from": 1, "to": 2, "count": 1e30}, "at most 1,000,000 runs, but this one has more than"),
+    ({"from": 1, "to": 10**20}, "at most 1,000,000 runs, but this one has more than"),
+    ({"from": 2, "to": 1}, "from <= to"),
+    ({"from": 1, "to": 2, "count": 2, "step": 1}, "either a step or a count"),
+    ({"from": True, "to": 2}, "range over numbers"),
+]
+
+
+@pytest.mark.parametrize(("axis", "message"), AXES, ids=range(len(AXES)))
+def test_an_axis_of_impossible_numbers_is_refused(axis, message):
+    with pytest.raises(UserError, match=message):
+        axis_values("train.steps", axis)
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        {"data": [{"split": "length"}, {"split": "simple"}], "data.split": ["length"]},
+        {"model": [3], "model.dim": [8, 16]},
+        {"model.dim": [8, 16], "model": [3]},
+    ],
+)
+def test_two_axes_that_set_the_same_key_are_refused(axes):
+    with pytest.raises(UserError, match=r"axes '.*' and '.*' both set '(data.split|model.dim)'"):
+        expand({"base": {"task": "scan"}, "axes": axes})
+
+
+def test_two_axes_within_the_same_section_are_combined():
+    axes = {"model": [{"layers": 1}, {"layers": 2}], "model.dim": [8, 16]}
+    assert len(expand({"base": {"task": "scan", "arch": "lstm"}, "axes": axes})) == 4
+
+
+@pytest.mark.parametrize("words", [("seed=3",), ("arch=cnn",), ("train.steps=1", "train.steps=2")])
+def test_a_key_that_two_options_set_is_refused(words):
+    with pytest.raises(UserError, match=r"contradict|given twice"):
+        load_grid(None, axes={"seed": "1", "arch": "lstm"}, set_=words)
+
+
+@pytest.mark.parametrize("seeds", [10**23, str(2**63), "0-99999999999999999999", "9" * 5000, "٣", "1-0", []])
+def test_a_seed_that_no_run_can_have_is_refused(seeds):
+    with pytest.raises(UserError, match=r"seeds must be numbers below 2\^63"):
+        parse_seeds(seeds)

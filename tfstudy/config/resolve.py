@@ -4,6 +4,7 @@ Imports no torch before the names of the task and the architecture are known to 
 """
 
 import difflib
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import Tree, merge, nested
 
+LARGEST = 2**63 - 1  # of all integers
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},
@@ -40,13 +42,17 @@ def resolve(tree: Tree) -> RunConfig:
         if not isinstance(values, dict):
             errors.append(f"'{name}' must be a section of keys, but is {quoted(values)}")
             values = {}
+        wrong = _wrong_kinds(values, section, f"{name}.")
+        errors += wrong.values()
         try:
-            sections[name] = section.model_validate(values)
+            sections[name] = section.model_validate({key: values[key] for key in values if key not in wrong})
         except ValidationError as error:
             errors += _explain(error, section, f"{name}.")
             sections[name] = section.model_construct()  # so that errors outside of this section are found too
+    wrong = _wrong_kinds(tree, RunConfig, "")
+    errors += wrong.values()
     try:
-        config = RunConfig.model_validate(sections)
+        config = RunConfig.model_validate({key: sections[key] for key in sections if key not in wrong})
         if not errors:
             tasks.find(config.task).check_config(config.data)
     except ValidationError as error:
@@ -61,12 +67,13 @@ def resolve(tree: Tree) -> RunConfig:
 def resolve_data(task: str, tree: Tree) -> Task:
     """Return the task with the section `data` of a tree that has no other section."""
     for key in tree.keys() - {"data"}:
-        raise UserError(
-            f"only keys of section 'data' are allowed here, such as data.split, but {quoted(key)} was given"
-        )
+        raise UserError(f"only keys of section 'data' are allowed here, such as data.split, but not {quoted(key)}")
     cls = tasks.find(task)
+    values = tree.get("data", {})
+    if wrong := _wrong_kinds(values if isinstance(values, dict) else {}, cls.Config, "data."):
+        raise UserError("\n".join(wrong.values()))
     try:
-        return cls(cls.Config.model_validate(tree.get("data", {})))
+        return cls(cls.Config.model_validate(values))
     except ValidationError as error:
         raise UserError("\n".join(_explain(error, cls.Config, "data."))) from None
 
@@ -86,6 +93,24 @@ def overrides(assignments: Sequence[str]) -> Tree:
             leaf = value
         tree = merge(tree, nested(key, leaf))
     return tree
+
+
+def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[str, str]:
+    """Return the messages, by key, for values that pydantic would convert to another kind: `steps: yes` to 1 step.
+
+    Numbers may be text, such as 1e-3, which YAML does not read as a number.
+    """
+    wrong: dict[str, str] = {}
+    for key in values.keys() & section.model_fields.keys():
+        value, kind = values[key], section.model_fields[key].annotation
+        shown = f"'{prefix}{key}' must be {{}}, but is {quoted(json.dumps(value, default=str))}"
+        if kind is bool and not isinstance(value, bool):
+            wrong[key] = shown.format("true or false")
+        elif kind in (int, float) and isinstance(value, bool):
+            wrong[key] = shown.format("a number")
+        elif kind is int and isinstance(value, int) and abs(value) > LARGEST:
+            wrong[key] = shown.format(f"at most {LARGEST}")
+    return wrong
 
 
 def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> Iterator[str]:

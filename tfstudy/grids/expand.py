@@ -3,10 +3,10 @@
 import itertools
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError, one_of
+from tasks.errors import UserError, one_of, quoted
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
@@ -92,10 +92,23 @@ def _points(grid: Tree) -> Iterator[Point]:
 
 
 def _product(axes: Mapping[str, Any]) -> Iterator[Tree]:
-    values = [axis_values(key, axis) for key, axis in axes.items()]
+    values = [[flatten({key: value}) for value in axis_values(key, axis)] for key, axis in axes.items()]
+    _check_disjoint(axes, values)
     check_size(math.prod(map(len, values)))
     for combination in itertools.product(*values):
-        yield {k: v for key, value in zip(axes, combination, strict=True) for k, v in flatten({key: value}).items()}
+        yield {key: value for setting in combination for key, value in setting.items()}
+
+
+def _check_disjoint(axes: Iterable[str], values: Iterable[Sequence[Tree]]) -> None:
+    """`UserError` if two axes set the same key, or one a section and the other a key within it."""
+    owners: dict[str, str] = {}  # key to the axis that sets it
+    for axis, settings in zip(axes, values, strict=True):
+        keys = {key for setting in settings for key in setting}
+        for key in sorted(keys):
+            near = (other for other in owners if f"{other}.".startswith(f"{key}.") or f"{key}.".startswith(f"{other}."))
+            if other := next(near, None):
+                raise UserError(f"axes {quoted(owners[other])} and {quoted(axis)} both set {quoted(max(key, other))}")
+        owners |= dict.fromkeys(keys, axis)
 
 
 def _run(point: Point, smoke: bool) -> GridRun:

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError, one_of
+from tasks.errors import UserError, one_of, quoted
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
 from tfstudy.config.trees import Tree, flatten, merge
@@ -33,6 +33,7 @@ KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
 PER_KEYS = ("when", "base", "axes")
 RANGE_KEYS = ("from", "to", "step", "count", "scale")
 MAX_RUNS = 1_000_000
+SMALLEST, LARGEST = 1e-30, 1e30  # steps and logarithmic ends of an axis; sizes of its numbers
 
 
 def grid_names() -> list[str]:
@@ -54,7 +55,11 @@ def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] =
     `axes` maps a key to its values, separated by commas; `set_` holds `KEY=VALUE,...`. Both replace the grid's axes.
     """
     lists = {key: [word.strip() for word in text.split(",")] for key, text in axes.items() if text is not None}
-    lists |= parse_axes(set_)
+    assigned = parse_axes(set_)
+    for key in lists.keys() & assigned.keys():
+        option = "--" + key.removeprefix("data.")
+        raise UserError(f"{option} and --set {key} contradict each other: give one of them")
+    lists |= assigned
     seeds = lists.pop("seed", None)
     return with_axes(with_tier(read_grid(name) if name else {}, tier), lists, seeds)
 
@@ -89,6 +94,8 @@ def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
     for text in assignments:
         overrides([text])  # rejects text that is not KEY=VALUE
         key, _, value = text.partition("=")
+        if key in axes:
+            raise UserError(f"--set {quoted(key)} is given twice; values are separated by commas")
         listed = flatten(overrides([f"{key}=[{value}]"]))[key]
         axes[key] = listed if isinstance(listed, list) and listed else [value]
     return axes
@@ -97,14 +104,13 @@ def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
 def parse_seeds(seeds: Any) -> list[int]:
     """Return the seeds of `3`, `0-4`, `0,2,5-7` or a list of these, each once."""
     parts = seeds if isinstance(seeds, list) else str(seeds).split(",")
-    matched = [re.fullmatch(r"\s*(\d+)(?:\s*-\s*(\d+))?\s*", str(part)) for part in parts]
+    matched = [re.fullmatch(r"\s*(\d{1,19})(?:\s*-\s*(\d{1,19}))?\s*", str(part), re.ASCII) for part in parts]
     ranges = [(int(match[1]), int(match[2] or match[1])) for match in matched if match]
-    check_size(sum(max(0, last - first) for first, last in ranges))
-    numbers = dict.fromkeys(seed for first, last in ranges for seed in range(first, last + 1))
-    if not all(matched) or not numbers:
-        listed = ",".join(map(str, parts))
-        raise UserError(f"seeds must be numbers and ranges such as 0-4 or 0,1,5, but are '{listed}'")
-    return list(numbers)
+    if not parts or not all(matched) or not all(first <= last < 2**63 for first, last in ranges):
+        listed = quoted(",".join(map(str, parts)))
+        raise UserError(f"seeds must be numbers below 2^63 and ranges such as 0-4 or 0,1,5, but are {listed}")
+    check_size(sum(last - first + 1 for first, last in ranges))
+    return list(dict.fromkeys(seed for first, last in ranges for seed in range(first, last + 1)))
 
 
 def axis_values(key: str, axis: Any) -> list[Any]:
@@ -112,28 +118,39 @@ def axis_values(key: str, axis: Any) -> list[Any]:
     if isinstance(axis, list):
         return axis
     if not isinstance(axis, dict) or not {"from", "to"} <= axis.keys() or axis.keys() - set(RANGE_KEYS):
-        raise UserError(f"axis '{key}' must be a list or {{from, to, step or count, scale}}, but is '{axis}'")
+        raise _wrong_axis(key, "be a list or {from, to, step or count, scale}", axis)
     one_of("scale", str(axis.get("scale", "linear")), ("linear", "log"), f"axis '{key}'")
     low, high, log = axis["from"], axis["to"], axis.get("scale") == "log"
     numbers = [low, high, axis.get("step", 1), axis.get("count", 2)]
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
-        raise UserError(f"axis '{key}' must range over numbers (such as 1.0e-3, with a point), but is '{axis}'")
-    if log and not 0 < low <= high:
-        raise UserError(f"axis '{key}' must have 0 < from <= to on a log scale, but is '{axis}'")
+        raise _wrong_axis(key, "range over numbers (such as 1.0e-3, with a point)", axis)
+    if not all(abs(number) <= LARGEST for number in numbers):
+        raise _wrong_axis(key, f"range over numbers from -{LARGEST:.0e} to {LARGEST:.0e}", axis)
+    if low > high:
+        raise _wrong_axis(key, "have from <= to", axis)
+    if "step" in axis and "count" in axis:
+        raise _wrong_axis(key, "have either a step or a count", axis)
+    if log and not low >= SMALLEST:
+        raise _wrong_axis(key, f"have from >= {SMALLEST:.0e} on a log scale", axis)
     if "count" in axis:
-        if int(axis["count"]) < 2:
-            raise UserError(f"axis '{key}' must have a count of at least 2, but is '{axis}'")
+        if axis["count"] != int(axis["count"]) or axis["count"] < 2:
+            raise _wrong_axis(key, "have a count of at least 2", axis)
         return _spaced(low, high, int(axis["count"]), log)
     step = axis.get("step", 1)
-    if step <= 0 or log:
-        raise UserError(f"axis '{key}' must have a step above 0, or a count on a log scale, but is '{axis}'")
+    if step < SMALLEST or log:
+        raise _wrong_axis(key, f"have a step of at least {SMALLEST:.0e}, or a count on a log scale", axis)
     return _stepped(low, high, step)
+
+
+def _wrong_axis(key: str, rule: str, axis: Any) -> UserError:
+    return UserError(f"axis {quoted(key)} must {rule}, but is {quoted(axis)}")
 
 
 def check_size(count: int) -> None:
     """`UserError` for more runs than a grid may have."""
     if count > MAX_RUNS:
-        raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {count:,}")
+        shown = f"{count:,}" if count < 1e15 else "more than 10^15"
+        raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {shown}")
 
 
 def _spaced(low: float, high: float, count: int, log: bool) -> list[float]:
@@ -158,7 +175,7 @@ def _problems(grid: Tree) -> Iterator[str]:
     for key in ("per", "exclude"):
         parts = grid.get(key) or []
         if not isinstance(parts, list):
-            yield f"'{key}' must be a list, but is '{parts}'"
+            yield f"'{key}' must be a list, but is {quoted(parts)}"
             continue
         for part in parts:
             yield from _not_mapping(key, part)
@@ -180,4 +197,4 @@ def _unknown(section: Tree, allowed: Sequence[str], where: str) -> Iterator[str]
 
 
 def _not_mapping(name: str, value: Any) -> Iterable[str]:
-    return [] if isinstance(value, dict) else [f"'{name}' must be keys with values, but is '{value}'"]
+    return [] if isinstance(value, dict) else [f"{quoted(name)} must be keys with values, but is {quoted(value)}"]
