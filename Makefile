@@ -4,13 +4,14 @@ BIN = .venv/bin
 STAMP = .venv/installed
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow engines bench tasks-first clean
+.PHONY: help scan test check slow chaos engines bench tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
 	@echo "make test        the fast tests"
 	@echo "make check       ruff, mypy and the fast tests, as in CI"
 	@echo "make slow        the slow tests (minutes)"
+	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
 	@echo "make bench       every benchmark, as ratios to a baseline"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
@@ -36,6 +37,9 @@ check: $(STAMP)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow
+
+chaos: $(STAMP)
+	$(BIN)/python -m tests.launchers.chaos --kills 200
 
 engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'

@@ -1,5 +1,6 @@
 """A grid that takes seconds, its jobs, and the results of its runs."""
 
+import hashlib
 import json
 import stat
 from pathlib import Path
@@ -30,14 +31,31 @@ def planned(root: Path, grid: dict = COPYING, devices: int = 1) -> list[Job]:
 
 def numbers(root: Path) -> dict[str, object]:
     """The scores, learning curve and predictions of every run of a grid."""
+    return {path.parent.name: numbers_of(path) for path in root.glob("*/*/*/s*/result.json")}
+
+
+def numbers_of(result: Path) -> tuple[object, ...]:
+    """The scores, learning curve and predictions of the run with this result."""
+    predictions = [(p.name, p.read_bytes()) for p in sorted(result.parent.glob("predictions/*"))]
+    return json.loads(result.read_text())["splits"], result.with_name("metrics.csv").read_bytes(), predictions
+
+
+def digests(root: Path) -> dict[str, str]:
+    """The SHA-256 of the scores, learning curve, predictions and weights of every finished run of a grid."""
     return {
-        path.parent.name: (
-            json.loads(path.read_text())["splits"],
-            path.with_name("metrics.csv").read_bytes(),
-            [(p.name, p.read_bytes()) for p in sorted(path.parent.glob("predictions/*"))],
-        )
+        path.parent.name: hashlib.sha256(
+            repr((numbers_of(path), weights_of(path.with_name("checkpoints") / "last.ckpt"))).encode()
+        ).hexdigest()
         for path in root.glob("*/*/*/s*/result.json")
     }
+
+
+def weights_of(checkpoint: Path) -> list[tuple[str, bytes]]:
+    """The weights in a checkpoint as bytes."""
+    import torch
+
+    state = torch.load(checkpoint, weights_only=True)["state_dict"]
+    return [(name, tensor.numpy().tobytes()) for name, tensor in state.items()]
 
 
 def process_of(path: Path) -> int:
