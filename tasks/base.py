@@ -116,6 +116,10 @@ class Task(ABC):
         """Return the signatures of metrics, such as sacreBLEU's."""
         return {}
 
+    def baselines(self, split: str) -> Mapping[str, Sequence[Tokens]]:
+        """Return the predictions of trivial systems, such as copying, for all examples of a split, by their names."""
+        return {}
+
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
         """Return metrics over all examples, each in [0, 1]; the first one is the main metric."""
         gold = [example.target for example in examples]

@@ -7,6 +7,7 @@ metrics.csv               rows `step,metric,value`
 train.log                 the output of the run's processes
 predictions/*.jsonl.gz    a `Prediction` per line, a file per split
 test_reads.csv            a row `split,reason` each time a test set is evaluated
+scores.json               `Scores` of the splits evaluated so far; removed when the run finishes
 result.json               `Result`, written last: a run with a result is finished
 extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
 failed.json               `Failure`: why a run was given up
@@ -22,6 +23,7 @@ FORMAT = 2  # of result.json
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
+Mebibytes = Annotated[float, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]  # a BLEU of 100 is rounded
 
 
@@ -37,6 +39,8 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
     """What a run measured on a held-out split, as a whole and by tag."""
 
     role: str  # validation or test
+    limit_hits: Count = 0  # outputs that ended because they had the maximum number of tokens, without EOS
+    baselines: dict[str, dict[str, Share]] = {}  # metrics of trivial systems, by their names
     mean_over_lengths: dict[str, Share] = {}
     encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
 
@@ -54,6 +58,8 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
             metrics=summary.get("metrics", {}),
             exact_match_interval=summary.get("exact_match_interval"),
             role=role,
+            limit_hits=summary.get("limit_hits", 0),
+            baselines=summary.get("baselines", {}),
             mean_over_lengths=summary.get("mean_over_lengths", {}),
             encoded_slices=slices,
         )
@@ -71,12 +77,20 @@ class Lengths(msgspec.Struct, frozen=True):
         return bool(self.longest_tested)
 
 
+class GenerationLimit(msgspec.Struct, frozen=True):
+    """The maximum number of generated tokens: `per_source_token` * source length, rounded up, + `constant`."""
+
+    per_source_token: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    constant: Count = 0  # 0: unknown, in records of older code
+
+
 class DecodingSettings(msgspec.Struct, frozen=True):
     """The section `decode` of the config."""
 
     method: str = ""
     beam_size: int = 1
     length_penalty: float = 0.0
+    limit: str = "longest"
     max_length: int = 0
 
 
@@ -114,11 +128,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     train_tokens: float = 0.0
     train_seconds: Seconds = 0.0
     evaluate_seconds: Seconds = 0.0
+    train_peak_mib: Mebibytes = 0.0  # highest memory of the process (CPU) or of its tensors (CUDA); 0: unknown
+    evaluate_peak_mib: Mebibytes = 0.0
     train_flops_estimate: float = 0.0
     reused_from: str | None = None  # the run whose weights were copied, if this one did not train
     former: str = ""  # the folder's name before the names of config keys changed
     decode: DecodingSettings = DecodingSettings()
     eval: EvaluationSettings = EvaluationSettings()
+    generation_limit: GenerationLimit = GenerationLimit()
     overlap: dict[str, int] = {}  # examples of each held-out split that are also in training
     data_notes: dict[str, Any] = {}  # what the task reports of its data
     signatures: dict[str, str] = {}  # of metrics, such as sacrebleu's
@@ -130,6 +147,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def seconds(self) -> float:
         """Seconds of training and evaluation."""
         return self.train_seconds + self.evaluate_seconds
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """`scores.json`: what an unfinished evaluation has measured so far."""
+
+    run: str  # the hash of the run
+    splits: dict[str, SplitScores] = {}
+    seconds: Seconds = 0.0  # of evaluation
+    peak_mib: Mebibytes = 0.0
 
 
 class Environment(msgspec.Struct, frozen=True):

@@ -12,14 +12,16 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import DROPOUT, mix
-from tfstudy.data.encoding import Batch, PaddedRows
+from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.ragged import RaggedGroup
 from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
-from tfstudy.training.micro_batches import MicroBatchExecutor
+from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
+
+LOGIT_COPIES = 4  # of a validation: logits, log-probabilities, and those of the metrics
 
 
 class DivergenceError(ArithmeticError):
@@ -42,7 +44,7 @@ class Seq2Seq(LightningModule):
         self.model = model
         self.config = config or TrainConfig()
         self.executor = MicroBatchExecutor()
-        self._seed = seed
+        self._seed, self._target_vocab = seed, target_vocab
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
         self.validation_loss = SumMetric(nan_strategy="disable")  # a MeanMetric without nan checks ignores weights
         self.validation_tokens = SumMetric(nan_strategy="disable")
@@ -74,20 +76,20 @@ class Seq2Seq(LightningModule):
         torch.manual_seed(seed)
         teacher_forcing = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
 
-        def loss_of(micro_batch: int) -> Tensor:
-            return self._loss(batch.micro_batches[micro_batch], teacher_forcing)
+        def loss_of(micro_batch: MicroBatch) -> Tensor:
+            return self._loss(micro_batch, teacher_forcing)
 
-        if len(batch.micro_batches) == 1:
-            loss = loss_of(0)
+        if len(batch.micro_batches) == 1 and self.config.precision == "16-mixed":
+            loss = loss_of(batch.micro_batches[0])  # the loss is scaled before its gradient is computed
         else:
             parameters = [p for p in self.model.parameters() if p.requires_grad]
-            loss = self.executor.loss(loss_of, len(batch.micro_batches), parameters, seed)
+            loss = self.executor.loss(loss_of, batch.micro_batches, parameters, seed)
         mean = loss / batch.tokens
         self.train_loss.update(mean.detach())
         # devices average their gradients
         return loss * trainer.world_size if self.config.loss_reduction == "sum" else mean
 
-    def _loss(self, micro_batch: Sequence[PaddedRows], teacher_forcing: bool) -> Tensor:
+    def _loss(self, micro_batch: MicroBatch, teacher_forcing: bool) -> Tensor:
         """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
         groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
         if not teacher_forcing:
@@ -101,13 +103,24 @@ class Seq2Seq(LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:
-            logits = self.model.forward_groups([ragged_group(rows) for rows in micro_batch])
-            targets = target_tokens(micro_batch)
-            self.validation_loss.update(summed_loss(logits, targets))
-            self.validation_tokens.update((targets != PAD).sum())
-            self.validation_accuracy.update(logits, targets)
-            self.validation_matches.update(exact_matches(logits, micro_batch))
-            self.validation_rows.update(sum(len(rows.target) for rows in micro_batch))
+            in_memory(self._validate, micro_batch, self._logit_bytes)
+
+    def _logit_bytes(self, micro_batch: MicroBatch) -> int:
+        """Return the memory of a validation's logits and of the copies that the loss and the metrics make of them."""
+        positions = sum(rows.target[:, 1:].numel() for rows in micro_batch)
+        return LOGIT_COPIES * 4 * self._target_vocab * positions
+
+    def _validate(self, micro_batch: MicroBatch) -> None:
+        logits, targets = (
+            self.model.forward_groups([ragged_group(rows) for rows in micro_batch]),
+            target_tokens(micro_batch),
+        )
+        loss, matches = summed_loss(logits, targets), exact_matches(logits, micro_batch)
+        self.validation_accuracy.update(logits, targets)  # the last that can run out of memory
+        self.validation_loss.update(loss)
+        self.validation_tokens.update((targets != PAD).sum())
+        self.validation_matches.update(matches)
+        self.validation_rows.update(sum(len(rows.target) for rows in micro_batch))
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.gradient_clip_norm or math.inf)

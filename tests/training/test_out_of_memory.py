@@ -1,0 +1,142 @@
+"""A batch that does not fit into the memory is computed in halves, with the same loss and gradient."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
+from tfstudy.training import out_of_memory
+from tfstudy.training.fit import fit
+from tfstudy.training.loggers import MetricsFile
+from tfstudy.training.micro_batches import MicroBatchExecutor, halves, in_memory
+from tfstudy.training.out_of_memory import OutOfMemoryError, attempt, is_out_of_memory
+
+CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
+ERRORS = [RuntimeError(CPU_MESSAGE), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()]
+
+
+def rows_of(micro_batch) -> int:
+    return sum(len(group.source) for group in micro_batch)
+
+
+def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
+    """Make training of more than so many rows fail; return the list of the rows of all attempts."""
+    compute, attempts = module._loss, []
+
+    def loss(micro_batch, teacher_forcing):
+        attempts.append(rows_of(micro_batch))
+        if attempts[-1] > rows:
+            raise error
+        return compute(micro_batch, teacher_forcing)
+
+    module._loss = loss
+    return attempts
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_errors_for_lack_of_memory_are_recognised(error):
+    def fail():
+        raise error
+
+    assert is_out_of_memory(error)
+    assert attempt(fail) is None
+
+
+def test_other_errors_are_raised():
+    def fail():
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+
+    with pytest.raises(RuntimeError, match="shapes"):
+        attempt(fail)
+
+
+def test_a_real_allocation_that_is_too_large_is_recognised():
+    assert attempt(lambda: torch.empty(2**60, dtype=torch.uint8)) is None
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_a_batch_that_does_not_fit_is_split_with_the_same_gradient(arch, micro_batches):
+    settings = {"optimizer": "sgd", "learning_rate": 0.05, "batch_size": 24, "micro_batches": micro_batches}
+    module, data = small_training(arch, **settings)
+    attempts = limited(module, 3)
+    fit(module, data, accelerator="cpu")
+    assert module.executor.splits > 0
+    assert {rows for rows in attempts if rows <= 3} <= {1, 2, 3}
+    assert max(attempts) > 3
+    assert same(module.model, trained(arch, **settings).model, atol=1e-6)
+
+
+def test_memory_that_runs_out_in_the_backward_pass_splits_the_batch_too():
+    class Failing(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, loss, rows):
+            ctx.rows = rows
+            return loss.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            if ctx.rows > 2:
+                raise ERRORS[0]
+            return gradient, None
+
+    module, data = small_training()
+    [micro_batch] = data.encoded["train"].batch(torch.arange(9)).micro_batches
+    parameters = list(module.model.parameters())
+
+    def loss_of(part, largest=99):
+        return Failing.apply(module._loss(part, True), min(largest, rows_of(part)))
+
+    executor = MicroBatchExecutor()
+    whole = torch.autograd.grad(executor.loss(lambda p: loss_of(p, 1), [micro_batch], parameters, 0), parameters)
+    assert executor.splits == 0
+    split = torch.autograd.grad(executor.loss(loss_of, [micro_batch], parameters, 0), parameters)
+    assert executor.splits > 0
+    for one, other in zip(whole, split, strict=True):
+        assert_close(one, other, atol=1e-5, rtol=1e-5)
+
+
+def test_halves_have_all_rows_in_order():
+    _, data = small_training()
+    [micro_batch] = data.encoded["train"].batch(torch.arange(11), 1, 3).micro_batches
+    first, second = halves(micro_batch)
+    assert (rows_of(first), rows_of(second)) == (5, 6)
+    for part in (0, 1):
+        joined = [row for half in (first, second) for group in half for row in group[part].tolist()]
+        assert joined == [row for group in micro_batch for row in group[part].tolist()]
+
+
+def test_a_single_example_that_does_not_fit_is_reported_with_its_size():
+    module, data = small_training()
+    limited(module, 0)
+    with pytest.raises(OutOfMemoryError, match=r"source and target of \d+ and \d+ tokens"):
+        fit(module, data, accelerator="cpu")
+
+
+def test_validation_is_split_too_and_measures_the_same(tmp_path, monkeypatch):
+    def measured(name, prepare=lambda module: None):
+        module, data = small_training(steps=2)
+        prepare(module)
+        (tmp_path / name).mkdir()
+        fit(module, data, accelerator="cpu", loggers=[MetricsFile(tmp_path / name / "metrics.csv")])
+        return metrics(tmp_path / name)
+
+    def fail_above_4(module):
+        forward = module.model.forward_groups
+
+        def limited_forward(groups):
+            if not torch.is_grad_enabled() and sum(len(group.source) for group in groups) > 4:
+                raise ERRORS[0]
+            return forward(groups)
+
+        module.model.forward_groups = limited_forward
+
+    whole = measured("whole")
+    assert measured("split", fail_above_4) == pytest.approx(whole, abs=1e-6)
+    sizes = []
+    monkeypatch.setattr("tfstudy.training.micro_batches.BUDGET", 2000)
+    in_memory(lambda part: sizes.append(rows_of(part)), [*small_training()[1].encoded["train"].batch(
+        torch.arange(10)).micro_batches[0]], lambda part: 500 * rows_of(part))  # fmt: skip
+    assert sizes == [2, 3, 2, 3]
+    assert measured("bounded") == pytest.approx(whole, abs=1e-6)
+    assert out_of_memory.BUDGET > 2000

@@ -1,0 +1,73 @@
+"""How far training or an evaluation is: a bar on a terminal, otherwise a line now and then. Imports no Lightning."""
+
+import sys
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+LINE_INTERVAL = 10.0  # seconds between two lines without a terminal
+BAR_INTERVAL = 0.2  # seconds between two updates of the bar
+
+
+class ProgressDisplay:
+    """Shows `TITLE: 1,024 of 3,000 UNIT, TEXT, 16 s left`, at most five times a second on a terminal.
+
+    Elsewhere it prints this as a line at most every ten seconds. A context manager that removes the bar at its end.
+    """
+
+    def __init__(self, title: str, total: int, unit: str, done: int = 0) -> None:
+        self._title, self._total, self._unit, self._first = title, total, unit, done
+        self._bar: Progress | None = None
+        self._terminal = sys.stdout.isatty()
+        self._started = self._shown = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self._started
+
+    def due(self) -> bool:
+        """Whether it is time for an update."""
+        return time.monotonic() - self._shown >= (BAR_INTERVAL if self._terminal else LINE_INTERVAL)
+
+    def update(self, done: int, text: str = "", share: float | None = None) -> None:
+        """Show that `done` of the total are done, if an update is due.
+
+        `share` is the share of the work in this process, if it is not proportional to the number; it gives the time
+        that is left.
+        """
+        if not self.due():
+            return
+        self._shown = time.monotonic()
+        share = share or (done - self._first) / max(1, self._total - self._first)
+        left = f"{self.seconds * (1 - share) / share:,.0f} s left" if share else ""
+        self._show(done, ", ".join(filter(None, [f"{done:,} of {self._total:,} {self._unit}", text, left])))
+
+    def examples(self, done: int, share: float) -> None:
+        """Show how many examples are done, with their number per second."""
+        self.update(done, f"{done / max(self.seconds, 1e-9):,.0f}/s", share)
+
+    def _show(self, done: int, text: str) -> None:
+        if not self._terminal:
+            print(f"{self._title}: {text}", flush=True)
+            return
+        if self._bar is None:
+            self._bar = Progress(BarColumn(), TextColumn(f"{self._title}: {{task.fields[text]}}"), console=Console())
+            self._bar.add_task("", total=self._total, text="")
+            self._bar.start()
+        self._bar.update(self._bar.task_ids[0], completed=done, text=text)
+
+    def stop(self, done: int | None = None) -> None:
+        """Remove the bar; with `done` after a last update."""
+        if self._bar:
+            if done is not None:
+                self._show(done, f"{done:,} of {self._total:,} {self._unit}")
+            self._bar.stop()
+            self._bar = None
+
+    def __enter__(self) -> "ProgressDisplay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
