@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from tests.evaluation import reference
 from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK
-from tfstudy.evaluation.decoding import beam, greedy
+from tfstudy.evaluation.decoding import beam, greedy, greedy_both, greedy_of_lengths
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
 
@@ -54,6 +55,10 @@ def sources(rows):
     return torch.randint(4, 50, (rows, 3)), torch.ones(rows, 3, dtype=torch.bool)
 
 
+def each(limit, rows):
+    return torch.full((len(rows),), limit)
+
+
 def naive(model, source, mask, max_length, banned=(PAD, BOS)):
     """One row's greedy target, from a model that reads the whole prefix again at every step."""
     out = []
@@ -70,7 +75,7 @@ def naive(model, source, mask, max_length, banned=(PAD, BOS)):
 def ended_at_will(model, source, length=8):
     """The model with EOS raised by as much as makes about half of the rows end before `length` tokens."""
     mask = source != PAD
-    path = torch.tensor(greedy(model, source, mask, 0, torch.full((len(source),), length)))
+    path = torch.tensor(greedy_of_lengths(model, source, mask, torch.full((len(source),), length)))
     inputs = torch.cat([torch.full((len(source), 1), BOS), path[:, :-1]], 1)
     with torch.no_grad():
         logits = model(source, mask, inputs)
@@ -89,36 +94,29 @@ def test_greedy_equals_a_loop_without_cache(model, source):
     ended_at_will(model, source)
     with torch.no_grad():
         expected = [naive(model, row, row != PAD, 8) for row in source]
-    assert greedy(model, source, source != PAD, 8) == expected
+    assert greedy(model, source, source != PAD, each(8, source)) == expected
     assert min(map(len, expected)) < 8 == max(map(len, expected))
 
 
 @pytest.mark.parametrize("end", [-1.0, 0.0, 1.0])
 def test_dropping_finished_rows_changes_nothing(end):
     model, (source, mask) = Table(end=end), sources(23)
-    together = greedy(model, source, mask, 12)
+    together = greedy(model, source, mask, each(12, source))
     assert together == [naive(model, s, m, 12) for s, m in zip(source, mask, strict=True)]
-    assert together == [greedy(model, source[i : i + 1], mask[i : i + 1], 12)[0] for i in range(23)]
+    assert together == [greedy(model, source[i, None], mask[i, None], torch.tensor([12]))[0] for i in range(23)]
     assert len({len(row) for row in together}) > 3
 
 
+def watched(model, sizes):
+    """The model, which appends the number of rows of each step to `sizes`."""
+    decode = model.decode
+    model.decode = lambda tokens, state: (sizes.append(len(tokens)), decode(tokens, state))[1]
+    return model
+
+
 def test_finished_rows_are_no_longer_computed():
-    sizes = []
-
-    class Watched(Table.__base__):
-        def __init__(self):
-            super().__init__(ModelConfig(), 7, 7)
-            self.table = Table(end=1.0)
-
-        def encode(self, source, source_mask):
-            return self.table.encode(source, source_mask)
-
-        def decode(self, tokens, state):
-            sizes.append(len(tokens))
-            return self.table.decode(tokens, state)
-
-    source, mask = sources(23)
-    longest = max(map(len, greedy(Watched(), source, mask, 40)))
+    sizes, (source, mask) = [], sources(23)
+    longest = max(map(len, greedy(watched(Table(end=1.0), sizes), source, mask, each(40, source))))
     assert sizes[0] == 23
     assert sizes[-1] < 5
     assert sizes == sorted(sizes, reverse=True)
@@ -129,16 +127,16 @@ def test_finished_rows_are_no_longer_computed():
 @settings(max_examples=10)
 def test_no_target_is_longer_than_max_length(max_length):
     source, mask = sources(5)
-    lengths = [len(row) for row in greedy(Table(end=-9.0), source, mask, max_length)]
+    lengths = [len(row) for row in greedy(Table(end=-9.0), source, mask, each(max_length, source))]
     assert lengths == [max_length] * 5
-    assert max(map(len, greedy(Table(end=1.0), source, mask, max_length))) <= max_length
+    assert max(map(len, greedy(Table(end=1.0), source, mask, each(max_length, source)))) <= max_length
 
 
 @given(lengths=st.lists(st.integers(0, 9), min_size=6, max_size=6))
 @settings(max_examples=30)
 def test_oracle_lengths_are_met_exactly_and_eos_is_never_chosen(lengths):
     model, (source, mask) = Table(end=4.0), sources(6)
-    out = greedy(model, source, mask, 0, lengths=torch.tensor(lengths))
+    out = greedy_of_lengths(model, source, mask, torch.tensor(lengths))
     assert [len(row) for row in out] == lengths
     wanted = [naive(model, s, m, n, (PAD, BOS, EOS)) for s, m, n in zip(source, mask, lengths, strict=True)]
     assert out == wanted
@@ -146,31 +144,98 @@ def test_oracle_lengths_are_met_exactly_and_eos_is_never_chosen(lengths):
 
 def test_the_lengths_that_are_given_stay_as_they_are():
     (source, mask), lengths = sources(6), torch.tensor([1, 2, 9, 9, 9, 9])
-    greedy(Table(), source, mask, 0, lengths=lengths)
+    greedy_both(Table(), source, mask, lengths, lengths)
     assert lengths.tolist() == [1, 2, 9, 9, 9, 9]
 
 
 @pytest.mark.parametrize("width", [0, 1, 3])
 def test_pad_and_bos_are_never_chosen(width):
     model, (source, mask) = Table(end=-2.0), sources(9)
-    out = beam(model, source, mask, 8, width) if width else greedy(model, source, mask, 8)
+    out = beam(model, source, mask, each(8, source), width) if width else greedy(model, source, mask, each(8, source))
     chosen = {token for row in out for token in row}
     assert not chosen & {PAD, BOS, EOS}
     assert UNK in chosen  # a word like any other
 
 
+def decoding_inputs(model, source):
+    """The model with outputs of unequal length, six sources and their mask."""
+    source = torch.cat([source, source.roll(2, 1).clamp(min=4)])
+    return ended_at_will(model, source), source, source != PAD
+
+
+def test_one_pass_gives_what_two_greedy_decodings_give(model, source):
+    inputs = decoding_inputs(model, source)
+    limits, lengths = torch.tensor([8, 8, 3, 0, 8, 5]), torch.tensor([2, 7, 3, 4, 0, 6])
+    free, gold = greedy_both(*inputs, limits, lengths)
+    assert free == greedy(*inputs, limits)
+    assert gold == greedy_of_lengths(*inputs, lengths)
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12), end=st.floats(-1, 4))
+@settings(max_examples=40)
+def test_one_pass_gives_what_the_first_implementation_gives(rows, end):
+    model, (source, mask) = Table(end=end), sources(len(rows))
+    limits, lengths = torch.tensor(rows).unbind(1)
+    free, gold = greedy_both(model, source, mask, limits, lengths)
+    assert gold == reference.greedy(model, source, mask, 0, lengths)
+    for row, (limit, _) in enumerate(rows):
+        assert free[row] == reference.greedy(model, source[row, None], mask[row, None], limit)[0]
+
+
+def test_no_rows_have_no_outputs():
+    (source, mask), none = sources(0), torch.zeros(0, dtype=torch.long)
+    assert greedy_both(Table(), source, mask, none, none) == ([], [])
+    assert beam(Table(), source, mask, none, 2) == []
+
+
+def test_a_row_ends_where_logits_are_not_numbers():
+    source, mask = sources(3)
+    assert greedy(Table(sharpness=math.nan), source, mask, each(50, source)) == [[], [], []]
+
+
 # Beam search
+
+
+@given(
+    limits=st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    end=st.floats(-2, 2),
+    width=st.integers(1, 5),
+    length_penalty=st.floats(0, 2),
+)
+@settings(max_examples=60)
+def test_a_beam_gives_what_the_first_implementation_gives(limits, end, width, length_penalty):
+    model, (source, mask) = Table(end=end), sources(len(limits))
+    expected = [
+        reference.beam(model, source[i, None], mask[i, None], limit, width, length_penalty)[0]
+        for i, limit in enumerate(limits)
+    ]
+    assert beam(model, source, mask, torch.tensor(limits), width, length_penalty) == expected
+
+
+def test_a_beam_gives_what_the_first_implementation_gives_for_every_model(model, source):
+    inputs = decoding_inputs(model, source)
+    expected = reference.beam(*inputs, 8, 3, length_penalty=1.0)
+    assert beam(*inputs, each(8, inputs[1]), 3, length_penalty=1.0) == expected
+    assert any(expected)
+
+
+def test_rows_whose_beam_is_finished_are_no_longer_computed():
+    sizes, (source, mask) = [], sources(23)
+    beam(watched(Table(end=1.0), sizes), source, mask, each(40, source), 2)
+    assert sizes[0] == 46
+    assert sizes[-1] < 10
+    assert sizes == sorted(sizes, reverse=True)
 
 
 @pytest.mark.parametrize("end", [-9.0, 0.0, 1.0])
 def test_a_beam_of_one_is_greedy(end):
     model, (source, mask) = Table(end=end), sources(17)
-    assert beam(model, source, mask, 7, 1) == greedy(model, source, mask, 7)
+    assert beam(model, source, mask, each(7, source), 1) == greedy(model, source, mask, each(7, source))
 
 
 def test_a_beam_of_one_is_greedy_for_every_model(model, source):
-    ended_at_will(model, source)
-    assert beam(model, source, source != PAD, 8, 1) == greedy(model, source, source != PAD, 8)
+    inputs = ended_at_will(model, source), source, source != PAD, each(8, source)
+    assert beam(*inputs, 1) == greedy(*inputs)
 
 
 def outcomes(model, source, mask, max_length, vocab):
@@ -190,7 +255,7 @@ def outcomes(model, source, mask, max_length, vocab):
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
 def test_a_beam_as_wide_as_the_space_finds_the_best_target(length_penalty):
     model, (source, mask) = Table(vocab=6, end=1.0), sources(12)
-    out = beam(model, source, mask, 4, 150, length_penalty)
+    out = beam(model, source, mask, each(4, source), 150, length_penalty)
     lengths = set()
     for row in range(12):
         _, best = max((p / n**length_penalty, t) for t, p, n in outcomes(model, source[row], mask[row], 4, 6))
@@ -203,7 +268,7 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_target(length_penalty):
 @pytest.mark.parametrize(("length_penalty", "end"), [(0.0, -2.0), (1.0, 0.5)])
 def test_what_is_unfinished_at_max_length_counts_as_it_stands(length_penalty, end):
     model, (source, mask) = Table(vocab=6, end=end), sources(20)
-    out = beam(model, source, mask, 3, 60, length_penalty)
+    out = beam(model, source, mask, each(3, source), 60, length_penalty)
     best = [
         max((p / n**length_penalty, t) for t, p, n in outcomes(model, s, m, 3, 6))[1]
         for s, m in zip(source, mask, strict=True)
@@ -222,7 +287,7 @@ def probability(model, source, mask, target, max_length):
 
 def test_a_beam_that_misses_nothing_is_never_less_probable_than_greedy():
     model, (source, mask) = Table(vocab=6, end=0.5), sources(12)
-    wide, first = beam(model, source, mask, 3, 60), greedy(model, source, mask, 3)
+    wide, first = beam(model, source, mask, each(3, source), 60), greedy(model, source, mask, each(3, source))
     gains = [
         probability(model, s, m, w, 3) - probability(model, s, m, g, 3)
         for s, m, w, g in zip(source, mask, wide, first, strict=True)
@@ -235,7 +300,7 @@ def test_a_wider_beam_is_more_probable_on_average():
     model, (source, mask) = Table(end=-1.0), sources(20)
 
     def total(width):
-        out = beam(model, source, mask, 6, width)
+        out = beam(model, source, mask, each(6, source), width)
         return sum(probability(model, s, m, t, 6) for s, m, t in zip(source, mask, out, strict=True))
 
     assert total(1) + 1 < total(4)
@@ -243,18 +308,19 @@ def test_a_wider_beam_is_more_probable_on_average():
 
 def test_a_length_penalty_lengthens_targets():
     model, (source, mask) = Table(end=0.5), sources(20)
-    lengths = [sum(map(len, beam(model, source, mask, 6, 20, penalty))) for penalty in (0.0, 1.0, 3.0)]
+    lengths = [sum(map(len, beam(model, source, mask, each(6, source), 20, penalty))) for penalty in (0.0, 1.0, 3.0)]
     assert lengths[0] < lengths[1] < lengths[2]
 
 
 def test_the_rows_of_a_beam_do_not_depend_on_each_other():
     model, (source, mask) = Table(end=0.5), sources(9)
-    together = beam(model, source, mask, 7, 3, 0.6)
-    assert together == [beam(model, source[i : i + 1], mask[i : i + 1], 7, 3, 0.6)[0] for i in range(9)]
+    together = beam(model, source, mask, each(7, source), 3, 0.6)
+    alone = [beam(model, source[i, None], mask[i, None], torch.tensor([7]), 3, 0.6)[0] for i in range(9)]
+    assert together == alone
 
 
 def test_a_beam_wider_than_the_vocabulary_works(model, source, tokens):
-    out = beam(model, source, source != PAD, 4, 12)
+    out = beam(model, source, source != PAD, each(4, source), 12)
     assert [len(row) <= 4 for row in out] == [True] * 3
     assert not {token for row in out for token in row} & {PAD, BOS, EOS}
 
@@ -263,6 +329,6 @@ def test_a_beam_finds_the_most_probable_target_of_every_model(model, source):
     """With more hypotheses than there are targets, the best is the one that counting finds."""
     ended_at_will(model, source, length=1)
     for row in source:
-        best = beam(model, row[None], (row != PAD)[None], 2, 50)[0]
+        best = beam(model, row[None], (row != PAD)[None], each(2, row[None]), 50)[0]
         scores = {tuple(target): score for target, score, _ in outcomes(model, row, row != PAD, 2, 9)}
         assert math.isclose(scores[tuple(best)], max(scores.values()), abs_tol=1e-4)

@@ -80,7 +80,7 @@ def test_the_encoder_is_reached_by_a_gradient_scaled_by_the_decoder_layers(sourc
         torch.manual_seed(0)
         model = CNN(CNN.Config(dim=6, channels=4, layers=layers, dropout=0.0), SOURCE_VOCAB, TARGET_VOCAB)
         state = model.encode(source, source != PAD)
-        grads[layers], exact = torch.autograd.grad(state.keys.sum(), [model.encoder_out.bias, state.keys])
+        grads[layers], exact = torch.autograd.grad(state.source.keys.sum(), [model.encoder_out.bias, state.source.keys])
         assert_close(grads[layers], exact.sum((0, 1)) / (2 * layers))
 
 

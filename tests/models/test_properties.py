@@ -11,7 +11,8 @@ from tests.models.reference import CLOSE
 from tfstudy import models
 from tfstudy.data.vocabulary import PAD
 from tfstudy.evaluation.decoding import greedy
-from tfstudy.models.base import RaggedModel, select_rows
+from tfstudy.models.base import RaggedModel, select_hypotheses, select_rows
+from tfstudy.models.cache import Cache
 from tfstudy.models.ragged import RaggedGroup
 
 
@@ -25,6 +26,8 @@ def decoded(model, tokens, state, sizes):
 
 
 def leaves(state):
+    if isinstance(state, Cache):
+        return leaves(state.seen)
     return [state] if isinstance(state, torch.Tensor) else [leaf for part in state for leaf in leaves(part)]
 
 
@@ -90,6 +93,17 @@ def test_select_rows_reorders_repeats_and_drops_rows(model, source, tokens):
     assert_close(logits, model(source, mask, tokens)[rows, 3:], **CLOSE)
 
 
+def test_hypotheses_of_one_source_share_its_state(model, source, tokens):
+    mask, sources, first = source != PAD, torch.tensor([2, 0]), torch.tensor([2, 2, 2, 0, 0, 0])
+    prefixes = torch.stack([tokens.roll(k, 0) for k in range(3)], 1)[sources]  # (sources, hypotheses, tokens)
+    state = select_hypotheses(model.encode(source, mask), first, sources)
+    _, state = model.decode(prefixes[..., :2].flatten(0, 1), state)
+    order = torch.tensor([1, 0, 0, 5, 4, 5])
+    logits, _ = model.decode(prefixes[..., 2:].flatten(0, 1)[order], select_hypotheses(state, order))
+    expected = model(source[first], mask[first], prefixes.flatten(0, 1)[order])[:, 2:]
+    assert_close(logits, expected, **CLOSE)
+
+
 def test_select_rows_refuses_what_is_no_tensor():
     with pytest.raises(TypeError, match="list"):
         select_rows((torch.zeros(2), [1]), torch.tensor([0]))
@@ -131,7 +145,7 @@ def test_one_batch_can_be_memorised(variant, build, source):
         loss.backward()
         optimizer.step()
     assert loss < 0.01
-    assert greedy(model.eval(), source, mask, 9) == [[4, 5, 6, 7], [8], [6, 7, 4]]
+    assert greedy(model.eval(), source, mask, torch.full((3,), 9)) == [[4, 5, 6, 7], [8], [6, 7, 4]]
 
 
 def test_dropout_acts_in_training_only(variant, build, source, tokens):

@@ -13,7 +13,7 @@ from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
 from tfstudy.data.encoding import PaddedRows
 from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK
-from tfstudy.evaluation.decoding import greedy
+from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
 from tfstudy.models.ragged import RaggedGroup
@@ -101,7 +101,7 @@ def test_the_inputs_of_scheduled_sampling_are_what_greedy_decoding_predicts(arch
     inputs = predicted_inputs(model, source, source != PAD, length)
     assert inputs.shape == (20, length)
     assert (inputs[:, 0] == BOS).all()
-    greedy_ids = greedy(model, source, source != PAD, 0, lengths=torch.full((20,), length - 1))
+    greedy_ids = greedy_of_lengths(model, source, source != PAD, torch.full((20,), length - 1))
     for sampled, greedy_row in zip(inputs[:, 1:].tolist(), greedy_ids, strict=True):
         end = sampled.index(EOS) if EOS in sampled else len(sampled)  # oracle-length decoding never chooses EOS
         assert sampled[:end] == greedy_row[:end]
@@ -177,9 +177,9 @@ def test_a_model_trained_without_eos_does_not_learn_to_stop():
     arguments = module.model.eval(), rows.source, rows.source != PAD
     lengths = (rows.target > UNK).sum(1)
     gold = [target[target > UNK].tolist() for target in rows.target]
-    at_gold_length = greedy(*arguments, 0, lengths=lengths)
+    at_gold_length = greedy_of_lengths(*arguments, lengths)
     assert sum(map(list.__eq__, at_gold_length, gold)) > 20
-    assert all(len(ids) == 12 for ids in greedy(*arguments, 12))
+    assert all(len(ids) == 12 for ids in greedy(*arguments, torch.full((37,), 12)))
 
 
 def test_the_validation_loss_is_that_of_all_target_tokens():
@@ -212,6 +212,6 @@ def test_validation_exact_match_is_that_of_greedy_decoding(arch):
     rows = encoded.rows(torch.arange(len(encoded)))
     gold = [[token for token in target if token not in (PAD, BOS, EOS)] for target in rows.target.tolist()]
     with torch.no_grad():
-        decoded = greedy(module.model.eval(), rows.source, rows.source != PAD, 20)
+        decoded = greedy(module.model.eval(), rows.source, rows.source != PAD, torch.full((len(encoded),), 20))
     assert recorded == pytest.approx(sum(map(list.__eq__, decoded, gold)) / len(gold))
     assert recorded > 0

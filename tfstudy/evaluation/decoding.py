@@ -1,97 +1,168 @@
-"""Greedy and beam search with any model's `decode`, one token at a time."""
-
-from collections.abc import Sequence
+"""Greedy and beam search with any model's `decode`, one token at a time, with a limit for each row."""
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.utils.parametrize import cached
 
 from tfstudy.data.vocabulary import BOS, EOS, PAD
-from tfstudy.models.base import Model, select_rows
+from tfstudy.models.base import Model, State, select_hypotheses, select_rows
 
 COMPACT = 0.8  # finished rows are dropped when at most this fraction of the rows is unfinished
 INFINITY = float("inf")
 
-Hypotheses = list[tuple[float, list[int]]]  # (score, token ids)
 
-
-@torch.no_grad()
 def greedy(
     model: Model,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"],
-    max_length: int,
-    lengths: Int[Tensor, " batch"] | None = None,
+    limits: Int[Tensor, " batch"],
 ) -> list[list[int]]:
-    """Return the ids chosen greedily for each row, up to EOS (which is left out) or `max_length` tokens.
+    """Return the ids chosen greedily for each row, up to EOS (which is left out) or the row's limit of tokens.
 
-    With `lengths` each row gets that many tokens instead, and EOS is never chosen (the oracle length of Lake & Baroni
-    2018 and Newman et al. 2020). PAD and BOS are never chosen.
+    PAD and BOS are never chosen.
     """
-    state = model.encode(source, source_mask)
-    limit = torch.full((len(source),), max_length, device=source.device) if lengths is None else lengths.clone()
-    banned = torch.tensor([PAD, BOS] if lengths is None else [PAD, BOS, EOS], device=source.device)
-    out = torch.full((len(source), int(limit.max())), EOS, device=source.device)
+    return greedy_both(model, source, source_mask, limits, torch.zeros_like(limits))[0]
+
+
+def greedy_of_lengths(
+    model: Model,
+    source: Int[Tensor, "batch source"],
+    source_mask: Bool[Tensor, "batch source"],
+    lengths: Int[Tensor, " batch"],
+) -> list[list[int]]:
+    """Return the ids chosen greedily for each row, as many as in `lengths`; EOS is never chosen.
+
+    With gold lengths this is the oracle length of Lake & Baroni 2018 and Newman et al. 2020.
+    """
+    return greedy_both(model, source, source_mask, torch.zeros_like(lengths), lengths)[1]
+
+
+@torch.no_grad()
+@cached()  # weight normalisation is computed once, and not at every token
+def greedy_both(
+    model: Model,
+    source: Int[Tensor, "batch source"],
+    source_mask: Bool[Tensor, "batch source"],
+    limits: Int[Tensor, " batch"],
+    lengths: Int[Tensor, " batch"],
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the outputs of `greedy` and of `greedy_of_lengths`, from one pass.
+
+    Both are the beginning of one sequence, in which EOS is never chosen: the first output ends where EOS was more
+    probable than any word.
+    """
+    ends = limits.clone()  # the length of the first output, as far as is known
+    out = torch.full((len(source), _largest(limits, lengths)), PAD, device=source.device)
     rows = torch.arange(len(source), device=source.device)
     tokens = torch.full_like(rows, BOS)
+    state = model.encode(source, source_mask)
     for step in range(out.shape[1]):
         logits, state = model.decode(tokens[:, None], state)
-        tokens = logits[:, -1].index_fill(1, banned, -INFINITY).argmax(-1)
-        out[rows, step] = torch.where(limit[rows] > step, tokens, EOS)
-        unfinished = (tokens != EOS) & (limit[rows] > step + 1)
+        tokens, ended = _best_words(logits[:, -1])
+        out[rows, step] = tokens
+        ends[rows] = torch.where(ended, ends[rows].clamp(max=step), ends[rows])
+        unfinished = torch.maximum(ends, lengths)[rows] > step + 1
         count = int(unfinished.sum())
         if not count:
             break
         if count <= COMPACT * len(rows):
             keep = unfinished.nonzero()[:, 0]
             rows, tokens, state = rows[keep], tokens[keep], select_rows(state, keep)
-        else:
-            limit[rows] = torch.where(unfinished, limit[rows], 0)
-    return [ids[: ids.index(EOS)] if EOS in ids else ids for ids in out.tolist()]
+    return _first_tokens(out, ends), _first_tokens(out, lengths)
+
+
+def _largest(*limits: Tensor) -> int:
+    return max([0, *(int(limit.max()) for limit in limits if len(limit))])
+
+
+def _best_words(logits: Float[Tensor, "rows vocab"]) -> tuple[Int[Tensor, " rows"], Bool[Tensor, " rows"]]:
+    """Return the most probable words, and where EOS is at least as probable."""
+    special = torch.tensor([PAD, BOS, EOS], device=logits.device)
+    best, words = logits.index_fill(1, special, -INFINITY).max(-1)
+    return words, ~(logits[:, EOS] < best)  # a logit that is not a number ends the row
+
+
+def _first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> list[list[int]]:
+    return [ids[:length] for ids, length in zip(out.tolist(), lengths.tolist(), strict=True)]
+
+
+class _Results:
+    """Each row's best hypothesis so far, and the number of its finished ones."""
+
+    def __init__(self, limits: Tensor, beam_size: int) -> None:
+        self.limits, self.beam_size = limits, beam_size
+        self.finished = torch.zeros_like(limits)
+        self.scores = torch.full(limits.shape, -INFINITY, dtype=torch.float64, device=limits.device)
+        self.tokens = limits.new_full((len(limits), _largest(limits)), PAD)
+        self.lengths = torch.zeros_like(limits)
+
+    def offer(self, rows: Tensor, scores: Tensor, prefixes: Tensor) -> None:
+        """Keep the hypotheses, one for each of these rows, whose scores are better than the row's best so far."""
+        better = scores > self.scores[rows]
+        rows, length = rows[better], prefixes.shape[1]
+        self.scores[rows], self.lengths[rows] = scores[better], length
+        self.tokens[rows, :length] = prefixes[better]
+
+    def add_ended(
+        self, rows: Tensor, best: Tensor, origin: Tensor, token: Tensor, prefixes: Tensor, divisor: float
+    ) -> None:
+        """Count the candidates that end within the beam, until a row has as many as the beam, and keep the best."""
+        ends = (token == EOS)[:, : self.beam_size] & best[:, : self.beam_size].isfinite()
+        ends &= self.finished[rows, None] + ends.cumsum(1) <= self.beam_size
+        self.finished[rows] += ends.sum(1)
+        first = ends.int().argmax(1, keepdim=True)  # candidates are sorted
+        some = ends.any(1).nonzero()[:, 0]
+        scores = best.double().gather(1, first)[some, 0] / divisor
+        self.offer(rows[some], scores, prefixes[some, origin.gather(1, first)[some, 0]])
+
+    def add_at_limit(self, rows: Tensor, scores: Tensor, prefixes: Tensor, divisor: float) -> None:
+        """End the search of the rows whose limit is the prefixes' length; the best of `scores` counts as it stands."""
+        last = ((self.limits[rows] == prefixes.shape[2]) & (self.finished[rows] < self.beam_size)).nonzero()[:, 0]
+        best, which = scores[last].double().max(1)
+        self.offer(rows[last], best / divisor, prefixes[last, which])
+        self.finished[rows[last]] = self.beam_size
 
 
 @torch.no_grad()
+@cached()
 def beam(
     model: Model,
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"],
-    max_length: int,
+    limits: Int[Tensor, " batch"],
     beam_size: int,
     length_penalty: float = 0.0,
 ) -> list[list[int]]:
     """Return, for each row, the finished hypothesis of beam search with the best score / length^length_penalty.
 
     The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `beam_size`
-    finished hypotheses or at `max_length` tokens, where the best unfinished one counts as it is.
+    finished hypotheses or at the row's limit of tokens, where the best unfinished one counts as it is. PAD and BOS are
+    never chosen.
     """
-    batch, device = len(source), source.device
-    first_rows = torch.arange(batch, device=device) * beam_size
-    state = select_rows(
-        model.encode(source, source_mask), torch.arange(batch, device=device).repeat_interleave(beam_size)
-    )
-    tokens = torch.full((batch * beam_size,), BOS, device=device)
-    scores = torch.full((batch, beam_size), -INFINITY, device=device)
+    results = _Results(limits, beam_size)
+    rows = limits.nonzero()[:, 0]
+    state = select_hypotheses(model.encode(source, source_mask), rows.repeat_interleave(beam_size), rows)
+    tokens = rows.new_full((len(rows) * beam_size,), BOS)
+    prefixes = rows.new_zeros(len(rows), beam_size, 0)
+    scores = torch.full((len(rows), beam_size), -INFINITY, device=source.device)
     scores[:, 0] = 0.0  # at first, all hypotheses of a row are equal
-    prefixes = tokens.new_zeros(batch, beam_size, 0)
-    finished: list[Hypotheses] = [[] for _ in range(batch)]
-    for step in range(1, max_length + 1):
+    for step in range(1, _largest(limits) + 1):
         logits, state = model.decode(tokens[:, None], state)
         best, origin, token = _candidates(logits[:, -1], scores)
-        _collect_finished(finished, best, origin, token, prefixes, step**length_penalty)
+        results.add_ended(rows, best, origin, token, prefixes, step**length_penalty)
         scores, chosen = best.masked_fill(token == EOS, -INFINITY).topk(beam_size)
         origin, token = origin.gather(1, chosen), token.gather(1, chosen)
         prefixes = torch.cat([prefixes.gather(1, origin[..., None].expand(-1, -1, step - 1)), token[..., None]], -1)
-        if all(len(hypotheses) >= beam_size for hypotheses in finished):
+        results.add_at_limit(rows, scores, prefixes, step**length_penalty)
+        keep = (results.finished[rows] < beam_size).nonzero()[:, 0]
+        if not len(keep):
             break
-        state = select_rows(state, (origin + first_rows[:, None]).flatten())
-        tokens = token.flatten()
-    for row, hypotheses in enumerate(finished):
-        if len(hypotheses) < beam_size:
-            last = int(scores[row].argmax())
-            hypotheses.append(
-                (float(scores[row, last]) / max(1, max_length) ** length_penalty, prefixes[row, last].tolist())
-            )
-    return [max(hypotheses)[1] for hypotheses in finished]
+        if len(keep) > COMPACT * len(rows):
+            keep = torch.arange(len(rows), device=rows.device)
+        state = _continue(state, origin, keep)
+        rows, tokens, scores, prefixes = rows[keep], token[keep].flatten(), scores[keep], prefixes[keep]
+    return _first_tokens(results.tokens, results.lengths)
 
 
 def _candidates(
@@ -108,13 +179,11 @@ def _candidates(
     return best, flat // vocab, flat % vocab
 
 
-def _collect_finished(
-    finished: Sequence[Hypotheses], best: Tensor, origin: Tensor, token: Tensor, prefixes: Tensor, divisor: float
-) -> None:
-    """Append to each row's list the hypotheses that end within the beam, until the list is as long as the beam."""
-    beam_size = prefixes.shape[1]
-    for row, ends in enumerate((token == EOS).tolist()):
-        for rank, end in enumerate(ends[:beam_size]):
-            if end and best[row, rank].isfinite() and len(finished[row]) < beam_size:
-                prefix = prefixes[row, origin[row, rank]].tolist()
-                finished[row].append((float(best[row, rank]) / divisor, prefix))
+def _continue(state: State, origin: Int[Tensor, "batch beam"], keep: Int[Tensor, " kept"]) -> State:
+    """Return the state of the rows to keep, after which each hypothesis continues the one at its `origin`."""
+    batch, beam_size = origin.shape
+    hypotheses = torch.arange(batch * beam_size, device=origin.device).view_as(origin)
+    chosen = hypotheses[:, :1] + origin
+    if len(keep) < batch:
+        return select_hypotheses(state, chosen[keep].flatten(), keep)
+    return state if torch.equal(chosen, hypotheses) else select_hypotheses(state, chosen.flatten())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["declared", "find", "names"]
 
 # Modules that the architectures share. All other modules of this folder are architectures.
-SHARED = {"attention", "base", "config", "layers", "positions", "ragged"}
+SHARED = {"attention", "base", "cache", "chunks", "config", "layers", "positions", "ragged", "source_attention"}
 
 
 def names() -> list[str]:

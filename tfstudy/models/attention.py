@@ -2,29 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from tfstudy.models.cache import KeyValue
+from tfstudy.models.chunks import in_chunks
 from tfstudy.models.layers import Dropout
 from tfstudy.models.positions import RelativePositions
 from tfstudy.models.ragged import Shapes, flatten_groups, split_groups
-
-
-class KeyValue(NamedTuple):
-    """Projected keys and values of the tokens seen so far."""
-
-    keys: Float[Tensor, "batch heads length head_dim"]
-    values: Float[Tensor, "batch heads length head_dim"]
-
-    def append(self, other: "KeyValue") -> "KeyValue":
-        """Return the keys and values of both, concatenated in time."""
-        if self.keys.shape[2] == 0:
-            return other
-        return KeyValue(torch.cat([self.keys, other.keys], 2), torch.cat([self.values, other.values], 2))
 
 
 class MultiHeadAttention(nn.Module):
@@ -76,26 +64,48 @@ class MultiHeadAttention(nn.Module):
 
     def _attend(self, query: Tensor, seen: KeyValue, mask: Tensor | None, causal: bool) -> Tensor:
         """Return one group's attended values (batch, heads, query, head_dim)."""
-        length, keys = query.shape[2], seen.keys.shape[2]
-        bias: Tensor | None = None
-        dropped = self.training and self.dropout.probability > 0
-        if causal and length > 1 and (keys > length or self.relative or dropped):
-            mask = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril(keys - length)
-        if self.relative:
-            query, bias = self.relative(query, keys, keys - length if causal else 0)
-            bias = bias / math.sqrt(query.shape[-1])
-            if mask is not None:
-                bias = bias.masked_fill(~mask, float("-inf"))
-        mask = mask if bias is None else bias
-        if dropped:  # the fused kernel would draw from the global generator
-            return self._explicit(query, seen, mask)
-        is_causal = causal and length > 1 and mask is None
-        return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=mask, is_causal=is_causal)
+        batch, _, length, _ = query.shape
+        keys = seen.keys.shape[2]
+        positions = range(keys - length, keys) if causal else range(length)
+        causal = causal and length > 1  # a single query sees all keys
+        if self.relative is None and not self._drops:
+            if causal and keys > length:
+                mask, causal = visible(positions, keys, query.device), False
+            return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=mask, is_causal=causal)
 
-    def _explicit(self, query: Tensor, seen: KeyValue, mask: Tensor | None) -> Tensor:
-        """Attend with dropout on the weights. A mask that is not boolean is added to the scores."""
+        def compute(rows: slice, queries: slice) -> Tensor:
+            part = visible(positions[queries], keys, query.device) if causal else mask_part(mask, rows, queries)
+            key_value = KeyValue(seen.keys[rows], seen.values[rows])
+            return self._explicit(query[rows, :, queries], key_value, part, positions[queries].start)
+
+        return in_chunks(compute, batch, length, self.heads * keys * (1 if self.relative is None else 2))
+
+    @property
+    def _drops(self) -> bool:
+        return self.training and self.dropout.probability > 0
+
+    def _explicit(self, query: Tensor, seen: KeyValue, mask: Tensor | None, start: int) -> Tensor:
+        """Attend with relative positions, the first query's being `start`, or with dropout on the weights, or both."""
+        if self.relative is not None:
+            query, bias = self.relative(query, seen.keys.shape[2], start)
+            bias = bias / math.sqrt(query.shape[-1])
+            mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+        if not self._drops:  # with dropout, the fused kernel would draw from the global generator
+            return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=mask)
         scores = query @ seen.keys.transpose(-1, -2) / math.sqrt(query.shape[-1])
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
         weights: Tensor = self.dropout(scores.softmax(-1))
         return weights @ seen.values
+
+
+def visible(positions: range, keys: int, device: torch.device) -> Bool[Tensor, "queries keys"]:
+    """Return which keys, at positions 0 to `keys` - 1, are not after the queries at `positions`."""
+    return torch.ones(len(positions), keys, dtype=torch.bool, device=device).tril(positions.start)
+
+
+def mask_part(mask: Tensor | None, rows: slice, queries: slice) -> Tensor | None:
+    """Return a mask (batch, 1 or heads, 1 or query, keys) for some rows and queries."""
+    if mask is None:
+        return None
+    return mask[rows] if mask.shape[2] == 1 else mask[rows, :, queries]

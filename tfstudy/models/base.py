@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.ragged import RaggedGroup, flatten_groups
 
-State = Any  # a NamedTuple of tensors with the batch first, or of tuples of them
+State = Any  # a NamedTuple of tensors with the batch first, of tuples of them, or of objects with `select_rows`
 
 
 class Model(nn.Module, ABC):
@@ -108,10 +108,25 @@ def select_rows(state: State, rows: Int[Tensor, " rows"]) -> State:
     """Return the state of these rows of the batch, in this order. Rows may repeat (beams) or be left out (finished)."""
     if isinstance(state, Tensor):
         return state.index_select(0, rows)
+    if hasattr(state, "select_rows"):
+        return state.select_rows(rows)
     if isinstance(state, tuple):
         parts = [select_rows(part, rows) for part in state]
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
     raise TypeError(f"a state must consist of tensors and tuples, got {type(state).__name__}")
+
+
+def select_hypotheses(
+    state: State, hypotheses: Int[Tensor, " hypotheses"], sources: Int[Tensor, " sources"] | None = None
+) -> State:
+    """Return the state of these rows, as `select_rows` does, except that of `source` the rows `sources` (None: all).
+
+    A state without a field `source` is selected as a whole.
+    """
+    if "source" not in getattr(state, "_fields", ()):
+        return select_rows(state, hypotheses)
+    parts = {name: select_rows(part, hypotheses) for name, part in state._asdict().items() if name != "source"}
+    return state._replace(**parts | ({} if sources is None else {"source": select_rows(state.source, sources)}))
 
 
 def parameter_count(model: nn.Module) -> int:

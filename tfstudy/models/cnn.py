@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
@@ -15,7 +15,8 @@ from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
 from tfstudy.models.positions import Embedding, EmbeddingInit
-from tfstudy.models.ragged import flatten_groups, shapes_of, split_groups, token_positions
+from tfstudy.models.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
+from tfstudy.models.source_attention import Source, attend, dot_product
 
 SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 3.4)
 
@@ -23,9 +24,7 @@ SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 
 class CNNState(NamedTuple):
     """The encoded source, the last `kernel - 1` inputs of each decoder layer, and the position of the next token."""
 
-    keys: Float[Tensor, "batch source dim"]
-    values: Float[Tensor, "batch source dim"]
-    source_mask: Bool[Tensor, "batch source"]
+    source: Source
     past: tuple[Float[Tensor, "batch window channels"], ...]
     position: Int[Tensor, " batch"]
 
@@ -108,10 +107,12 @@ class CNN(RaggedModel):
     def _start(self, keys: Tensor, values: Tensor, mask: Tensor) -> CNNState:
         window = keys.new_zeros(len(keys), self.config.kernel - 1, self.config.channels)
         position = mask.new_zeros(len(keys), dtype=torch.long)
-        return CNNState(keys, values, mask, (window,) * self.config.layers, position)
+        return CNNState(Source(keys, values, mask), (window,) * self.config.layers, position)
 
     def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[CNNState]) -> tuple[Tensor, list[CNNState]]:
         shapes, window = shapes_of(tokens), self.config.kernel - 1
+        sources = [state.source for state in states]
+        by_source = shapes_by_source(tokens, [source.mask for source in sources])
         positions = token_positions(tokens, [state.position for state in states])
         embedded = self.dropout(self.target_embedding(flatten_groups(tokens), positions))
         x = self.decoder_in(embedded)
@@ -121,8 +122,8 @@ class CNN(RaggedModel):
             inputs = [torch.cat([state.past[depth], group], 1) for group, state in zip(new, states, strict=True)]
             pasts.append([group[:, group.shape[1] - window :] for group in inputs])
             inner = layer(inputs)
-            queries = split_groups((query(inner) + embedded) * SQRT_HALF, shapes)
-            contexts = flatten_groups([attend(group, state) for group, state in zip(queries, states, strict=True)])
+            queries = split_groups((query(inner) + embedded) * SQRT_HALF, by_source)
+            contexts = flatten_groups([scaled_attention(*group) for group in zip(queries, sources, strict=True)])
             x = ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF
         logits = self.output(self.dropout(self.decoder_out(x)))
         after = [
@@ -153,11 +154,9 @@ class GatedConvolution(nn.Conv1d):
         return flatten_groups([x.transpose(1, 2) for x in convolved])
 
 
-def attend(query: Float[Tensor, "batch length dim"], state: CNNState) -> Float[Tensor, "batch length dim"]:
+def scaled_attention(query: Float[Tensor, "sources length dim"], source: Source) -> Float[Tensor, "sources length dim"]:
     """Dot-product attention (eqs. 1 and 2), scaled by m sqrt(1/m) for m source tokens (section 3.4)."""
-    scores = query @ state.keys.transpose(1, 2)
-    weights = scores.masked_fill(~state.source_mask[:, None], float("-inf")).softmax(-1)
-    return weights @ state.values * state.source_mask.sum(1).sqrt()[:, None, None]
+    return attend(query, source, dot_product) * source.mask.sum(1).sqrt()[:, None, None]
 
 
 def scale_gradient(x: Tensor, scale: float) -> Tensor:

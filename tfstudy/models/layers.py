@@ -1,12 +1,15 @@
 """Layers that several architectures use: dropout."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float
 from torch import nn
+
+Out = TypeVar("Out")
 
 
 class _DropoutGenerator(threading.local):
@@ -26,6 +29,17 @@ def dropout_seed(seed: int) -> Iterator[None]:
         yield
     finally:
         _DROPOUT.generator = previous
+
+
+def same_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
+    """Return the function, with the same dropout on a CPU at each call."""
+    seed = int(torch.empty((), dtype=torch.int64).random_(generator=_DROPOUT.generator))
+
+    def call(*arguments: object) -> Out:
+        with dropout_seed(seed):
+            return function(*arguments)
+
+    return call
 
 
 class Dropout(nn.Module):

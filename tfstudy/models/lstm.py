@@ -1,28 +1,26 @@
 """An LSTM encoder-decoder with attention (Bahdanau et al. 2015, arXiv 1409.0473; Luong et al. 2015, 1508.04025)."""
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from pydantic import Field
 from torch import Tensor, nn
 
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
-from tfstudy.models.ragged import flatten_groups, shapes_of, split_groups
+from tfstudy.models.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups
+from tfstudy.models.source_attention import Attention, Source
 
 
 class LSTMState(NamedTuple):
-    """The encoded source with its projected keys, and the decoder's recurrent state (per layer)."""
+    """The encoded source, and the decoder's recurrent state (per layer)."""
 
-    keys: Float[Tensor, "batch source hidden"]
-    values: Float[Tensor, "batch source encoded"]
-    source_mask: Bool[Tensor, "batch source"]
-    hidden: Float[Tensor, "batch layers hidden"]
-    cell: Float[Tensor, "batch layers hidden"]
+    source: Source
+    hidden: tuple[Float[Tensor, "batch hidden"], ...]
+    cell: tuple[Float[Tensor, "batch hidden"], ...]
     attended: Float[Tensor, "batch attended"]  # the last attended vector, for input feeding
 
 
@@ -95,20 +93,20 @@ class LSTM(RaggedModel):
 
     def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
         shapes, lengths = shapes_of(sources), [mask.sum(1) for mask in masks]
+        rows = [len(mask) for mask in masks]
         x = self.source_embedding(flatten_groups(sources))
         hidden, cell = [], []
         for layer, bridge in zip(self.encoder, self.bridge, strict=True):
             encoded = [layer(*group) for group in zip(split_groups(self.dropout(x), shapes), lengths, strict=True)]
             x = flatten_groups([outputs for outputs, _ in encoded])
             start_hidden, start_cell = bridge(torch.cat([last for _, last in encoded])).chunk(2, -1)
-            hidden.append(start_hidden.tanh())
-            cell.append(start_cell)
+            hidden.append(start_hidden.tanh().split(rows))
+            cell.append(start_cell.contiguous().split(rows))
         x = self.dropout(x)
-        rows = [len(mask) for mask in masks]
-        starts = zip(torch.split(torch.cat(hidden, 1), rows), torch.split(torch.cat(cell, 1), rows), strict=True)
-        known = zip(split_groups(self.attention.project(x), shapes), split_groups(x, shapes), masks, strict=True)
+        keys, values = split_groups(self.attention.project(x), shapes), split_groups(x, shapes)
+        encoded_sources = map(Source, keys, values, masks)
         attended = [x.new_zeros(n, self.attended_width) for n in rows]
-        return [LSTMState(*source, *start, zeros) for source, start, zeros in zip(known, starts, attended, strict=True)]
+        return list(map(LSTMState, encoded_sources, zip(*hidden, strict=True), zip(*cell, strict=True), attended))
 
     def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
         inputs = split_groups(self.dropout(self.target_embedding(flatten_groups(tokens))), shapes_of(tokens))
@@ -123,31 +121,33 @@ class LSTM(RaggedModel):
         """Return a group's attended vectors (batch, length, hidden), each fed into the next step, and its new state."""
         steps = []
         for step in inputs.unbind(1):
-            out, [state] = self._advance([torch.cat([step, state.attended], -1)[:, None]], [state])
+            out, [state] = self._advance([torch.cat([step, state.attended], -1)[:, None]], [state], inputs.shape[1])
             state = state._replace(attended=out)
             steps.append(out)
         return torch.stack(steps, 1), state
 
-    def _advance(self, inputs: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
-        """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new states."""
+    def _advance(
+        self, inputs: Sequence[Tensor], states: Sequence[LSTMState], steps: int = 1
+    ) -> tuple[Tensor, list[LSTMState]]:
+        """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new states.
+
+        `steps` is the number of such calls for one target.
+        """
         shapes, outputs, hidden, cell = shapes_of(inputs), list(inputs), [], []
         for depth, layer in enumerate(self.decoder):
             if depth:
                 outputs = split_groups(self.dropout(flatten_groups(outputs)), shapes)
-            starts = [
-                (state.hidden[None, :, depth].contiguous(), state.cell[None, :, depth].contiguous()) for state in states
-            ]
-            steps = [layer(*group) for group in zip(outputs, starts, strict=True)]
-            outputs = [x for x, _ in steps]
-            hidden.append([last[0] for _, (last, _) in steps])
-            cell.append([last[0] for _, (_, last) in steps])
-        contexts = [self.attention(x, *state[:3]) for x, state in zip(outputs, states, strict=True)]
-        attended = torch.tanh(self.combine(torch.cat([flatten_groups(outputs), flatten_groups(contexts)], -1)))
-        after = [
-            state._replace(hidden=torch.stack(h, 1), cell=torch.stack(c, 1))
-            for state, h, c in zip(states, zip(*hidden, strict=True), zip(*cell, strict=True), strict=True)
-        ]
-        return attended, after
+            starts = [(state.hidden[depth][None], state.cell[depth][None]) for state in states]
+            advanced = [layer(*group) for group in zip(outputs, starts, strict=True)]
+            outputs = [x for x, _ in advanced]
+            hidden.append([last[0] for _, (last, _) in advanced])
+            cell.append([last[0] for _, (_, last) in advanced])
+        flat, sources = flatten_groups(outputs), [state.source for state in states]
+        queries = split_groups(flat, shapes_by_source(inputs, [source.mask for source in sources]))
+        contexts = [self.attention(query, source, steps) for query, source in zip(queries, sources, strict=True)]
+        attended = torch.tanh(self.combine(torch.cat([flat, flatten_groups(contexts)], -1)))
+        recurrent_states = zip(states, zip(*hidden, strict=True), zip(*cell, strict=True), strict=True)
+        return attended, [state._replace(hidden=h, cell=c) for state, h, c in recurrent_states]
 
 
 class EncoderLayer(nn.Module):
@@ -160,54 +160,14 @@ class EncoderLayer(nn.Module):
 
     def forward(
         self, x: Float[Tensor, "batch source inputs"], lengths: Int[Tensor, " batch"]
-    ) -> tuple[Float[Tensor, "batch source encoded"], Float[Tensor, "batch 1 encoded"]]:
+    ) -> tuple[Float[Tensor, "batch source encoded"], Float[Tensor, "batch encoded"]]:
         """Return the outputs at every token, and each direction's output at the last token that it reads."""
         outputs: Tensor = self.forwards(x)[0]
-        last = outputs.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, outputs.shape[2]))
+        last = outputs.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, outputs.shape[2]))[:, 0]
         if self.backwards is not None:
             reverse = reverse_tokens(self.backwards(reverse_tokens(x, lengths))[0], lengths)
-            outputs, last = torch.cat([outputs, reverse], -1), torch.cat([last, reverse[:, :1]], -1)
+            outputs, last = torch.cat([outputs, reverse], -1), torch.cat([last, reverse[:, 0]], -1)
         return outputs, last
-
-
-class Attention(nn.Module):
-    """Attention over the source: values averaged with the softmax of a score. With kind `none`, contexts are empty."""
-
-    def __init__(self, kind: str, hidden: int, encoded: int) -> None:
-        super().__init__()
-        self.kind, self.hidden = kind, hidden
-        self.width = 0 if kind == "none" else encoded
-        if kind != "none":
-            self.key = nn.Linear(encoded, hidden, bias=False)
-            nn.init.xavier_uniform_(self.key.weight)
-        if kind == "additive":
-            self.query = nn.Linear(hidden, hidden)
-            self.score = nn.Linear(hidden, 1, bias=False)
-            for layer in (self.query, self.score):
-                nn.init.xavier_uniform_(layer.weight)
-
-    def project(self, encoded: Float[Tensor, "positions encoded"]) -> Float[Tensor, "positions keys"]:
-        """Compute the keys: the part of the score that does not depend on the query."""
-        projected: Tensor = encoded.new_zeros(len(encoded), 0) if self.kind == "none" else self.key(encoded)
-        return projected
-
-    def forward(
-        self,
-        query: Float[Tensor, "batch length hidden"],
-        keys: Float[Tensor, "batch source _"],
-        values: Float[Tensor, "batch source encoded"],
-        mask: Bool[Tensor, "batch source"],
-    ) -> Float[Tensor, "batch length {self.width}"]:
-        if self.kind == "none":
-            return query[..., :0]
-        if self.kind == "additive":
-            scores = self.score(torch.tanh(self.query(query)[:, :, None] + keys[:, None]))[..., 0]
-        else:
-            scores = query @ keys.transpose(1, 2)
-            if self.kind == "multiplicative":
-                scores = scores / math.sqrt(self.hidden)
-        weights: Tensor = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
-        return weights @ values
 
 
 def recurrent(inputs: int, hidden: int) -> nn.LSTM:

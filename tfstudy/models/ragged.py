@@ -26,6 +26,15 @@ def shapes_of(groups: Sequence[Tensor]) -> Shapes:
     return [(group.shape[0], group.shape[1]) for group in groups]
 
 
+def shapes_by_source(groups: Sequence[Tensor], masks: Sequence[Tensor]) -> Shapes:
+    """Return (sources, k * length) of each group (k * sources, length), for what attends to sources (sources, source).
+
+    The k hypotheses of a source are next to each other, so their positions are like one longer target of it.
+    """
+    pairs = zip(groups, masks, strict=True)
+    return [(len(mask), len(group) // max(1, len(mask)) * group.shape[1]) for group, mask in pairs]
+
+
 def flatten_groups(groups: Sequence[Tensor]) -> Tensor:
     """Concatenate groups (batch, length, ...) to (positions, ...); a single group is not copied."""
     flat = [group.flatten(0, 1) for group in groups]

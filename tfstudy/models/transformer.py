@@ -7,20 +7,27 @@ from jaxtyping import Bool, Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from tfstudy.models.attention import KeyValue, MultiHeadAttention
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import RaggedModel
+from tfstudy.models.cache import Cache, KeyValue
 from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
 from tfstudy.models.positions import Embedding, RelativePositions, embedding_init
-from tfstudy.models.ragged import Shapes, flatten_groups, shapes_of, token_positions
+from tfstudy.models.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of, token_positions
+
+
+class TransformerSource(NamedTuple):
+    """Keys and values of the source for each decoder layer."""
+
+    memory: tuple[KeyValue, ...]
+    mask: Bool[Tensor, "sources source"]
 
 
 class TransformerState(NamedTuple):
-    """Per decoder layer, keys and values of the source (`memory`) and of the target tokens decoded so far (`past`)."""
+    """The source, and keys and values of the target tokens decoded so far for each decoder layer."""
 
-    memory: tuple[KeyValue, ...]
-    past: tuple[KeyValue, ...]
-    source_mask: Bool[Tensor, "batch source"]
+    source: TransformerSource
+    past: tuple[Cache, ...]
 
 
 class Transformer(RaggedModel):
@@ -114,19 +121,21 @@ class Transformer(RaggedModel):
         x = self.encoder.norm(x)
         memories = zip(*(layer.cross.project(x, shapes) for layer in self.decoder), strict=True)
         return [
-            TransformerState(memory, (self._empty(x, len(mask)),) * len(memory), mask)
+            TransformerState(TransformerSource(memory, mask), (self._empty(x, len(mask)),) * len(memory))
             for memory, mask in zip(memories, masks, strict=True)
         ]
 
     def decode_groups(
         self, tokens: Sequence[Tensor], states: Sequence[TransformerState]
     ) -> tuple[Tensor, list[TransformerState]]:
-        shapes, seen = shapes_of(tokens), [state.source_mask[:, None, None] for state in states]
-        x = self._embed(self.target_embedding, tokens, [state.past[0].keys.shape[2] for state in states])
+        sources, shapes = [state.source for state in states], shapes_of(tokens)
+        masks = [source.mask for source in sources]
+        by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]
+        x = self._embed(self.target_embedding, tokens, [state.past[0].length for state in states])
         pasts = []
         for depth, layer in enumerate(self.decoder):
-            past, memory = [state.past[depth] for state in states], [state.memory[depth] for state in states]
-            x, past = layer.decode(x, shapes, past, memory, seen)
+            x, past = layer.decode_self(x, shapes, [state.past[depth] for state in states])
+            x = layer.decode_cross(x, by_source, [source.memory[depth] for source in sources], seen)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
         return self.output(self.decoder.norm(x)), after
@@ -139,9 +148,9 @@ class Transformer(RaggedModel):
         embedded: Tensor = self.dropout(embedding(flatten_groups(tokens), token_positions(tokens, rows), end))
         return embedded
 
-    def _empty(self, x: Tensor, batch: int) -> KeyValue:
+    def _empty(self, x: Tensor, batch: int) -> Cache:
         empty = x.new_zeros(batch, self.config.heads, 0, self.config.dim // self.config.heads)
-        return KeyValue(empty, empty)
+        return Cache(KeyValue(empty, empty))
 
 
 class Stack(nn.Module):
@@ -192,20 +201,22 @@ class Layer(nn.Module):
         update = self.attention(normed, shapes, self.attention.project(normed, shapes), masks)
         return self._feed(self._add(self.attention_norm, x, update))
 
-    def decode(
-        self,
-        x: Float[Tensor, "positions dim"],
-        shapes: Shapes,
-        past: Sequence[KeyValue],
-        memory: Sequence[KeyValue],
-        masks: Sequence[Tensor],
-    ) -> tuple[Float[Tensor, "positions dim"], list[KeyValue]]:
+    def decode_self(
+        self, x: Float[Tensor, "positions dim"], shapes: Shapes, past: Sequence[Cache]
+    ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
+        """Attend to the target so far."""
         normed = self._before(self.attention_norm, x)
         new = self.attention.project(normed, shapes)
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        x = self._add(self.attention_norm, x, self.attention(normed, shapes, past, causal=True))
+        update = self.attention(normed, shapes, [cache.seen for cache in past], causal=True)
+        return self._add(self.attention_norm, x, update), past
+
+    def decode_cross(
+        self, x: Float[Tensor, "positions dim"], shapes: Shapes, memory: Sequence[KeyValue], masks: Sequence[Tensor]
+    ) -> Float[Tensor, "positions dim"]:
+        """Attend to the source, and apply the feed-forward network."""
         update = self.cross(self._before(self.cross_norm, x), shapes, memory, masks)
-        return self._feed(self._add(self.cross_norm, x, update)), past
+        return self._feed(self._add(self.cross_norm, x, update))
 
     def _feed(self, x: Tensor) -> Tensor:
         return self._add(self.feedforward_norm, x, self.feedforward(self._before(self.feedforward_norm, x)))

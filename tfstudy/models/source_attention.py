@@ -1,0 +1,83 @@
+"""Attention with one head over the encoded source, for architectures whose layers are not attention."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from tfstudy.models.chunks import in_chunks
+
+
+class Source(NamedTuple):
+    """The encoded source as attention reads it. The mask is True where there is a token."""
+
+    keys: Float[Tensor, "sources source _"]
+    values: Float[Tensor, "sources source encoded"]
+    mask: Bool[Tensor, "sources source"]
+
+
+def attend(
+    query: Float[Tensor, "sources length _"],
+    source: Source,
+    score: Callable[[Tensor, Tensor], Tensor],
+    size: int = 1,
+    calls: int = 1,
+) -> Float[Tensor, "sources length encoded"]:
+    """Return the source's values averaged with softmax(score(query, keys)), in chunks if there are very many scores.
+
+    `score` returns (sources, length, source) and needs `size` elements for each score; for `calls`, see `in_chunks`.
+    """
+
+    def compute(rows: slice, queries: slice) -> Tensor:
+        scores = score(query[rows, queries], source.keys[rows])
+        weights = scores.masked_fill(~source.mask[rows, None], float("-inf")).softmax(-1)
+        return weights @ source.values[rows]
+
+    return in_chunks(compute, *query.shape[:2], source.keys.shape[1] * size, calls)
+
+
+def dot_product(query: Float[Tensor, "sources length _"], keys: Float[Tensor, "sources source _"]) -> Tensor:
+    """Return the dot products of all queries and keys of each source: (sources, length, source)."""
+    return query @ keys.transpose(1, 2)
+
+
+class Attention(nn.Module):
+    """Attention over the source: values averaged with the softmax of a score. With kind `none`, contexts are empty."""
+
+    def __init__(self, kind: str, hidden: int, encoded: int) -> None:
+        super().__init__()
+        self.kind, self.hidden = kind, hidden
+        self.width = 0 if kind == "none" else encoded
+        if kind != "none":
+            self.key = nn.Linear(encoded, hidden, bias=False)
+            nn.init.xavier_uniform_(self.key.weight)
+        if kind == "additive":
+            self.query = nn.Linear(hidden, hidden)
+            self.score = nn.Linear(hidden, 1, bias=False)
+            for layer in (self.query, self.score):
+                nn.init.xavier_uniform_(layer.weight)
+
+    def project(self, encoded: Float[Tensor, "positions encoded"]) -> Float[Tensor, "positions keys"]:
+        """Compute the keys: the part of the score that does not depend on the query."""
+        projected: Tensor = encoded.new_zeros(len(encoded), 0) if self.kind == "none" else self.key(encoded)
+        return projected
+
+    def forward(
+        self, query: Float[Tensor, "sources length hidden"], source: Source, calls: int = 1
+    ) -> Float[Tensor, "sources length {self.width}"]:
+        """Return the contexts. `calls` is the number of such calls for one target."""
+        if self.kind == "none":
+            return query[..., :0]
+        if self.kind == "additive":
+            return attend(self.query(query), source, self._additive, self.hidden, calls)
+        return attend(query, source, self._product, 1, calls)
+
+    def _additive(self, query: Tensor, keys: Tensor) -> Tensor:
+        scores: Tensor = self.score((query[:, :, None] + keys[:, None]).tanh_())[..., 0]
+        return scores
+
+    def _product(self, query: Tensor, keys: Tensor) -> Tensor:
+        scores = dot_product(query, keys)
+        return scores / math.sqrt(self.hidden) if self.kind == "multiplicative" else scores
