@@ -1,0 +1,189 @@
+"""Translation by tfstudy and by JoeyNMT (Kreutzer et al. 2019, D19-3019): quality and speed side by side.
+
+    python -m benchmarks.peers.joeynmt --root CORPUS --target-language de --train-pairs 2000 --minutes 10
+
+Both are trained on the same subwords of the same pairs with the same size, batches and learning rate, one after the
+other on the same number of threads, for as many updates as the preset has or for the same time. Both translate the
+test set with the same beam size, and the same sacreBLEU scores the outputs. Without `--root` the pair of synthetic
+languages is used. JoeyNMT has no convolutional network.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import yaml
+
+import tfstudy
+from benchmarks.peers.comparison import System, record, score, table
+from benchmarks.peers.joeynmt_data import TEST, read_outputs, sentences_per_batch, write_data
+from benchmarks.peers.joeynmt_environment import (
+    Training,
+    environment,
+    joeynmt,
+    own_versions,
+    read_decoding_seconds,
+    read_training,
+    versions,
+)
+from benchmarks.peers.joeynmt_settings import DECODING_BATCH, check, differences, settings
+from tasks.base import Tokens
+from tasks.errors import UserError
+from tasks.translation import Translation
+from tfstudy.config.resolve import overrides
+from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import Tree, flatten, merge
+from tfstudy.data.vocabulary import PAD
+from tfstudy.evaluation.decoding import beam, greedy
+from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.experiment.api import compose_config
+from tfstudy.experiment.finished import FinishedRun, load
+
+CALIBRATION = 60  # updates that are timed to find how many fit in the given time
+
+
+def arguments() -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--root", default="", help="folder of a corpus (data.root); default: the synthetic languages")
+    parser.add_argument("--source-language", default="", help="code of the source language (data.source_language)")
+    parser.add_argument("--target-language", default="", help="code of the target language (data.target_language)")
+    parser.add_argument("--train-pairs", type=int, default=0, help="number of train pairs (0: all)")
+    parser.add_argument("--arch", choices=("transformer", "lstm"), default="transformer", help="architecture")
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, help="training time of each system (0: the preset's number of updates)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of both systems")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="CPU threads of both systems")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of tfstudy, carried over to JoeyNMT"
+    )
+    parser.add_argument("--joeynmt", action="append", default=[], metavar="KEY=VALUE", help="a setting of JoeyNMT")
+    parser.add_argument("--out", type=Path, default=Path("results-peers"), help="folder of all files")
+    return parser.parse_args()
+
+
+def config_of(chosen: argparse.Namespace) -> RunConfig:
+    """Return the config of our run: the preset, with the settings of the command line."""
+    names = {"root", "source_language", "target_language", "train_pairs"}
+    data = {name: value for name, value in vars(chosen).items() if name in names and value}
+    interval = {"log_interval": 50, "validation_interval": 1_000_000}  # as in JoeyNMT: no validation in between
+    given = merge({"data": data, "train": interval}, overrides(chosen.set))
+    split = "corpus" if chosen.root else "embedded"
+    return compose_config("translation", chosen.arch, "default", given, split, chosen.seed)
+
+
+def train_tfstudy(config: RunConfig, folder: Path, **changes: object) -> FinishedRun:
+    """Train and evaluate our model in `folder`, unless it has been, and return the run."""
+    values = flatten(config.model_dump(exclude={"task", "arch", "smoke"})) | changes
+    outcome = tfstudy.run(config.task, arch=config.arch, results=folder, **values)
+    if outcome.result.status != "finished":
+        raise RuntimeError(f"tfstudy {outcome.result.status}: {outcome.result.reason}")
+    return load(outcome.path)
+
+
+def translate(run: FinishedRun) -> tuple[list[Tokens], float]:
+    """Return our outputs for the test set and the seconds of decoding them, in batches of similar length."""
+    task, data, decode = run.prepared.task, run.prepared.data, run.prepared.config.decode
+    encoded = data.encode(task.examples(TEST))
+    limit, outputs, start = generation_limit(task, decode), {}, time.perf_counter()
+    for index in encoded.source_lengths.sort(stable=True).indices.split(DECODING_BATCH):
+        source = encoded.rows(index).source
+        inputs = run.model, source, source != PAD, limits_of(limit, encoded.source_lengths[index] - 1)
+        ids = beam(*inputs, decode.beam_size, decode.length_penalty) if decode.method == "beam" else greedy(*inputs)
+        outputs |= zip(index.tolist(), map(data.target_vocab.decode, ids), strict=True)
+    return [outputs[row] for row in range(len(encoded))], time.perf_counter() - start
+
+
+def train_joeynmt(python: Path, tree: Tree, folder: Path, threads: int) -> Training:
+    """Train JoeyNMT with a config, and return what it reports."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "train.yaml"
+    file.write_text(yaml.safe_dump(tree, allow_unicode=True), encoding="utf-8")
+    joeynmt(python, "train", file, "--skip-test", threads=threads)
+    return read_training(Path(tree["model_dir"]))
+
+
+def translate_joeynmt(python: Path, tree: Tree, folder: Path, threads: int, number: int) -> tuple[list[Tokens], float]:
+    """Return JoeyNMT's outputs for the test set and the seconds of decoding them."""
+    file = folder / "test.yaml"
+    data = {key: value for key, value in tree["data"].items() if key != "dev"}
+    file.write_text(yaml.safe_dump(tree | {"data": data}, allow_unicode=True), encoding="utf-8")
+    joeynmt(python, "test", file, "--output-path", str(folder / "outputs"), threads=threads)
+    return read_outputs(folder / "outputs.test", number), read_decoding_seconds(Path(tree["model_dir"]))
+
+
+def updates_within(seconds: float, measured: float) -> int:
+    """Return how many updates take `seconds`, if `CALIBRATION` updates took `measured` seconds."""
+    return max(1, round(CALIBRATION * seconds / max(measured, 1e-3)))
+
+
+def run_tfstudy(config: RunConfig, chosen: argparse.Namespace) -> System:
+    """Train our model, and translate the test set."""
+    steps = config.train.steps
+    if chosen.minutes:
+        with tempfile.TemporaryDirectory() as folder:
+            short = train_tfstudy(config, Path(folder), **{"train.steps": CALIBRATION, "eval.max_examples": 1})
+        steps = updates_within(60 * chosen.minutes, short.result.train_seconds)
+    run = train_tfstudy(config, chosen.out / "tfstudy", **{"train.steps": steps})
+    outputs, seconds = translate(run)
+    result, numbers = run.result, {"tfstudy": tfstudy.__version__, **own_versions("torch", "sacrebleu")}
+    return System(
+        *("tfstudy", result.parameters, result.step, int(result.train_tokens), result.train_seconds),
+        *(seconds, outputs, numbers),
+    )
+
+
+def run_joeynmt(config: RunConfig, task: Translation, batch: int, python: Path, chosen: argparse.Namespace) -> System:
+    """Train JoeyNMT on the same data, and translate the test set."""
+    folder, threads = (chosen.out / "joeynmt").resolve(), chosen.threads
+    write_data(task, folder / "data", config.model.share_embeddings)
+
+    def train(updates: int) -> tuple[Tree, Training]:
+        tree = merge(settings(config, folder, updates, batch), overrides(chosen.joeynmt))
+        return tree, train_joeynmt(python, tree, folder, threads)
+
+    updates = config.train.steps
+    if chosen.minutes:
+        updates = updates_within(60 * chosen.minutes, train(CALIBRATION)[1].seconds)
+    tree, training = train(updates)
+    outputs, seconds = translate_joeynmt(python, tree, folder, threads, len(task.examples(TEST)))
+    cost = (training.parameters, training.updates, training.tokens, training.seconds, seconds)
+    return System("JoeyNMT", *cost, outputs, versions(python, "joeynmt", "torch"))
+
+
+def compare(chosen: argparse.Namespace) -> str:
+    """Train both systems and return the table, which is also written to the output folder."""
+    config = config_of(chosen)
+    check(config)
+    task = Translation(config.data)
+    batch = sentences_per_batch(config, task.examples("train"))
+    python = environment()
+    torch.set_num_threads(chosen.threads)
+    systems = [run_tfstudy(config, chosen), run_joeynmt(config, task, batch, python, chosen)]
+    scores, notes = score(task, TEST, systems), [f"{chosen.threads} threads", *differences(config, batch)]
+    if chosen.joeynmt:
+        notes.append(f"JoeyNMT with {', '.join(chosen.joeynmt)}")
+    text = table(systems, scores, len(task.examples(TEST)), notes)
+    (chosen.out / "comparison.md").write_text(text, encoding="utf-8")
+    content = json.dumps(record(systems, scores, notes), indent=1, ensure_ascii=False)
+    (chosen.out / "comparison.json").write_text(f"{content}\n", encoding="utf-8")
+    return text
+
+
+def main() -> None:
+    try:
+        print(compare(arguments()))
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except RuntimeError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    main()
