@@ -44,25 +44,35 @@ def interrupted(step: int = 15) -> Path:
     ],
     ids=["truncated", "empty", "garbage", "overwritten"],
 )
-def test_a_damaged_checkpoint_is_refused_and_kept(damage, capsys):
-    path = interrupted()
+def test_a_run_with_a_damaged_checkpoint_goes_back_to_the_one_before(damage, capsys, undisturbed):
+    path = interrupted(25)
     checkpoint = path / "checkpoints/last.ckpt"
-    checkpoint.write_bytes(damage(checkpoint.read_bytes()))
-    before = files(path)
-    assert tfstudy(*command()) == 2
-    err = capsys.readouterr().err
-    assert f"{checkpoint} is not a readable checkpoint" in err
-    assert "--restart" in err
-    assert "Traceback" not in err
-    after = files(path)
-    assert all(after[file] == content for file, content in before.items() if file.name not in ATTEMPT)
+    damaged = damage(checkpoint.read_bytes())
+    checkpoint.write_bytes(damaged)
+    assert tfstudy(*command()) == 0
+    out = capsys.readouterr().out
+    assert f"{checkpoint} is damaged and is not used (kept as last.ckpt.damaged)" in out
+    assert "resuming after step 10" in out
+    assert checkpoint.with_name("last.ckpt.damaged").read_bytes() == damaged
+    assert not checkpoint.with_name("previous.ckpt").exists(), "once the run is finished"
+    assert_same(path, undisturbed(command()))
+
+
+def test_a_run_whose_only_checkpoint_is_damaged_starts_again(capsys, undisturbed):
+    path = interrupted(15)
+    (path / "checkpoints/last.ckpt").write_bytes(b"garbage")
+    assert tfstudy(*command()) == 0
+    out = capsys.readouterr().out
+    assert "last.ckpt is damaged" in out
+    assert "resuming" not in out
+    assert_same(path, undisturbed(command()))
 
 
 def test_a_checkpoint_of_other_software_is_refused(capsys):
     path = interrupted()
     torch.save({"state_dict": {}}, path / "checkpoints/last.ckpt")
     assert tfstudy(*command()) == 2
-    assert "is not a readable checkpoint" in capsys.readouterr().err
+    assert "last.ckpt is not a checkpoint of a run" in capsys.readouterr().err
 
 
 def test_another_runs_checkpoint_is_refused_and_kept(capsys):
@@ -81,13 +91,12 @@ def test_another_runs_checkpoint_is_refused_and_kept(capsys):
     assert tfstudy(*command("lstm", "--restart")) == 0
 
 
-def test_a_run_without_its_checkpoint_is_trained_from_the_start(capsys):
+def test_a_run_without_its_checkpoint_is_trained_from_the_start(capsys, undisturbed):
     path = interrupted()
     shutil.rmtree(path / "checkpoints")
     assert tfstudy(*command()) == 0
     assert "resuming" not in capsys.readouterr().out
-    assert tfstudy(*command(), "--results", "others") == 0
-    assert_same(folder(), folder(Path("others")))
+    assert_same(folder(), undisturbed(command()))
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,19 @@
 """Reuse trained weights: runs that differ only in decoding and evaluation are trained once."""
 
-import io
 import shutil
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-
-import torch
 
 from tasks.errors import UserError
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree
-from tfstudy.runs.files import write_atomically
 from tfstudy.runs.identity import Identity, identify, settings_of
 from tfstudy.runs.reader import read_config, read_result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training.checkpoints import Checkpoints
-from tfstudy.training.saved_weights import load_checkpoint
+from tfstudy.training.recovery import BEST, LAST
+from tfstudy.training.saved_weights import STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 
 
 def training_settings(config: RunConfig) -> Tree:
@@ -26,8 +24,9 @@ def training_settings(config: RunConfig) -> Tree:
 def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, device: str, devices: int) -> Path | None:
     """Return the folder of a finished run with the same training settings, data, code versions and devices, or None.
 
-    Only runs of the same study, test split and architecture are considered. They must still have their weights.
+    Only runs of the same study, test split and architecture are considered. They need undamaged weights.
     """
+    needed = {LAST, f"{config.eval.checkpoint}.ckpt"}
     for path in sorted(record.path.parent.glob(f"s{config.seed}-????????")):
         try:
             other, result = resolve(read_config(path)), read_result(path)
@@ -35,11 +34,23 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
             continue
         same_code_and_data = identify(other, identity.data, identity.versions).hash == result.run
         same_devices = (result.device, result.devices) == (device, devices)
-        has_weights = result.status == "finished" and (path / "checkpoints" / "last.ckpt").exists()
+        has_weights = result.status == "finished" and all((path / "checkpoints" / name).exists() for name in needed)
         same_training = training_settings(other) == training_settings(config)
-        if path != record.path and has_weights and same_code_and_data and same_devices and same_training:
+        same_run = same_code_and_data and same_devices and same_training
+        if path != record.path and has_weights and same_run and _sound(path, result.run, needed):
             return path
     return None
+
+
+def _sound(path: Path, run: str, names: Iterable[str]) -> bool:
+    """Whether these checkpoints of a finished run can be loaded; a damaged one is reported."""
+    try:
+        for name in names:
+            load_checkpoint(path / "checkpoints" / name, run)
+    except UserError as error:
+        print(f"the weights of {path.name} can't be reused: {error}")
+        return False
+    return True
 
 
 def reuse(record: RunFolder, source: Path) -> None:
@@ -49,10 +60,10 @@ def reuse(record: RunFolder, source: Path) -> None:
     """
     owner = read_result(source).run
     shutil.copyfile(source / "metrics.csv", record.metrics)
-    for path in sorted((source / "checkpoints").glob("*.ckpt")):  # best, last
-        checkpoint = load_checkpoint(path, owner)
-        checkpoint["callbacks"][Checkpoints.state_key]["run"] = record.run
-        buffer = io.BytesIO()
-        torch.save(checkpoint, buffer)
-        write_atomically(record.checkpoints / path.name, buffer.getvalue())
+    for path in (source / "checkpoints" / name for name in (BEST, LAST)):
+        with suppress(DamagedError):  # of a best checkpoint that this run does not need
+            if path.exists():
+                checkpoint = load_checkpoint(path, owner)
+                checkpoint["callbacks"][STATE_KEY]["run"] = record.run
+                save_checkpoint(checkpoint, record.checkpoints / path.name)
     record.log(f"weights reused from {source.name}")

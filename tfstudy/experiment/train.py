@@ -18,6 +18,7 @@ from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.module import DivergenceError, Seq2Seq
 from tfstudy.training.progress_report import ProgressReport
+from tfstudy.training.recovery import LAST, resumable_checkpoint
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 
 Report = Callable[[str], None]  # prints a line
@@ -31,6 +32,7 @@ class Trained(NamedTuple):
     step: int = 0  # of the weights to evaluate
     tokens: float = 0.0  # target tokens trained on
     seconds: float = 0.0
+    peak_mib: float = 0.0  # highest memory in training
 
 
 def training_data(prepared: Prepared) -> TaskData:
@@ -45,9 +47,9 @@ def train(
     prepared: Prepared, folder: RunFolder, options: RunOptions, rank: int, progress: Progress, report: Report = print
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
-    config, last = prepared.config, folder.checkpoints / "last.ckpt"
+    config, last = prepared.config, folder.checkpoints / LAST
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
-    checkpoint = load_checkpoint(last, folder.run) if last.exists() else None
+    checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
 
     def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
@@ -63,6 +65,7 @@ def train(
 
     try:
         if step < config.train.steps:
+            folder.drop_scores()
             fit(
                 module,
                 training_data(prepared),
@@ -82,4 +85,5 @@ def train(
     totals = load_checkpoint(last, folder.run)["callbacks"][ProgressBar.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
-    return Trained(step=weights["global_step"], tokens=totals["tokens"], seconds=totals["seconds"])
+    peak = totals.get("peak_mib", 0.0)
+    return Trained(step=weights["global_step"], tokens=totals["tokens"], seconds=totals["seconds"], peak_mib=peak)

@@ -12,7 +12,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, version_changes
-from tfstudy.runs.environment import code_digest
+from tfstudy.runs.environment import belongs_to_project, code_digest
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status
 from tfstudy.runs.reader import read_config, read_environments
@@ -87,7 +87,7 @@ def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
     unused = {f"tfstudy.models.{name}" for name in models.names() if name != config.arch}
     unused |= {f"tasks.{name}" for name in tasks.names() if name != config.task}
     recorded = set(chain.from_iterable(entry.syntax_trees.items() for entry in environments))
-    current = {name: code_digest(name) for name, _ in recorded if name not in unused}
+    current = {name: code_digest(name) for name, _ in recorded if name not in unused and belongs_to_project(name)}
     changed = sorted({name for name, digest in recorded if name in current and current[name] != digest})
     if not changed:
         return []

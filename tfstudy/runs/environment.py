@@ -6,15 +6,19 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
+from importlib.machinery import PathFinder
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
+PROJECT = ("tasks", "tfstudy")
+MAX_DEPTH = 8  # of packages within each other
 # Modules whose code can change a result, if only by rounding or the order of random draws.
 NUMERIC = ("tasks.", "tfstudy.models.", "tfstudy.data.", "tfstudy.training.", "tfstudy.evaluation.")
 
@@ -48,13 +52,28 @@ def code_digests() -> dict[str, str]:
 def code_digest(module: str) -> str:
     """Return the start of the sha256 of a module's syntax tree, which ignores comments and layout.
 
-    Empty if there is no such module. The module itself is not imported.
+    Empty if there is no such module, or if it does not belong to `PROJECT`. Nothing is imported, since the name may
+    come from the record of somebody else.
     """
-    try:
-        spec = find_spec(module)
-    except (ImportError, ValueError):  # ValueError: the module has no spec
-        return ""
-    return _digest(Path(spec.origin)) if spec and spec.origin else ""
+    file = _source(module) if belongs_to_project(module) else None
+    return _digest(file) if file else ""
+
+
+def belongs_to_project(module: str) -> bool:
+    """Whether this is the name of a module in one of the packages `PROJECT`."""
+    package, *names = module.split(".")
+    return package in PROJECT and bool(names) and len(names) <= MAX_DEPTH and all(name.isidentifier() for name in names)
+
+
+def _source(module: str) -> Path | None:
+    """The file of a module of the project; None if there is none. `find_spec` would import the packages around it."""
+    parts = module.split(".")
+    folders: Sequence[str] | None = import_module(parts[0]).__path__
+    spec = None
+    for depth in range(2, len(parts) + 1):
+        spec = PathFinder.find_spec(".".join(parts[:depth]), folders) if folders is not None else None
+        folders = spec.submodule_search_locations if spec else None
+    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
 @cache

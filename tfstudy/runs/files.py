@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import time
 from itertools import count
 from pathlib import Path
@@ -70,7 +71,21 @@ def tail(path: Path, size: int) -> str:
         return ""
 
 
-def write_atomically(path: Path, content: bytes, durable: bool = True) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
+    """Give a file a second name, which may exist already; copy it where the file system has no links."""
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        try:
+            os.link(source, part)
+        except OSError:
+            shutil.copyfile(source, part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_atomically(path: Path, content: bytes | memoryview, durable: bool = True) -> None:
     """Write a file such that it appears complete or not at all; `durable` waits until it is on the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")

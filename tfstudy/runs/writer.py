@@ -19,8 +19,17 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.runs.files import archive_name, lock_run, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
-from tfstudy.runs.reader import has_result, read_config, read_environments, read_progress, read_result, read_test_reads
-from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result
+from tfstudy.runs.reader import (
+    has_result,
+    read_config,
+    read_environments,
+    read_predictions,
+    read_progress,
+    read_result,
+    read_scores,
+    read_test_reads,
+)
+from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores
 from tfstudy.runs.train_log import last_lines
 
 HEADER = "step,metric,value"  # of metrics.csv
@@ -64,6 +73,8 @@ class RunFolder:
             SLICES.decode(scores.encoded_slices)
         write_atomically(self.path / "result.json", msgspec.json.format(content, indent=1))
         (self.path / "failed.json").unlink(missing_ok=True)
+        self.drop_scores()
+        (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
 
     def add_environment(self, environment: Environment) -> None:
         """Add this process to `env.json`."""
@@ -78,6 +89,28 @@ class RunFolder:
         lines = (json.dumps(msgspec.to_builtins(row), ensure_ascii=False) + "\n" for row in predictions)
         content = gzip.compress("".join(lines).encode(), mtime=0)
         write_atomically(self.path / "predictions" / f"{split}.jsonl.gz", content)
+
+    def scores(self) -> Scores:
+        """What an unfinished evaluation of this run has measured on splits whose predictions are complete."""
+        scores = read_scores(self.path)
+        if scores is None or scores.run != self.run:
+            return Scores(self.run)
+        complete = {name: split for name, split in scores.splits.items() if self._has_predictions(name, split.n)}
+        return msgspec.structs.replace(scores, splits=complete)
+
+    def _has_predictions(self, split: str, count: int) -> bool:
+        try:
+            return len(read_predictions(self.path, split)) == count
+        except UserError:
+            return False
+
+    def write_scores(self, scores: Scores) -> None:
+        """Write `scores.json`, from which the evaluation continues if it is interrupted."""
+        _write_json(self.path / "scores.json", scores)
+
+    def drop_scores(self) -> None:
+        """Remove `scores.json`: the run is finished, or its weights may change."""
+        (self.path / "scores.json").unlink(missing_ok=True)
 
     def write_extended(self, lengths: Lengths) -> None:
         """Write `extended.json`."""

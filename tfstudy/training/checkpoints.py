@@ -1,40 +1,44 @@
 """Checkpoints: when they are written, and how training continues from one."""
 
-import io
 import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
 from lightning.pytorch.plugins.io import TorchCheckpointIO
 
-from tfstudy.runs.files import write_atomically
-from tfstudy.training.saved_weights import STATE_KEY
+from tfstudy.runs.files import link_or_copy
+from tfstudy.training.recovery import BEST, LAST, PREVIOUS
+from tfstudy.training.saved_weights import STATE_KEY, save_checkpoint
 
 
 class Checkpoints(Callback):
-    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far."""
+    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far.
+
+    The last checkpoint but one is kept as `previous.ckpt` until the run is finished.
+    """
 
     state_key = STATE_KEY
 
     def __init__(self, folder: Path, run: str) -> None:
         self.folder, self.run = folder, run
-        self.best = math.inf
+        self.best, self.best_step = math.inf, 0
 
     def state_dict(self) -> dict[str, Any]:
-        return {"run": self.run, "best": self.best}
+        return {"run": self.run, "best": self.best, "best_step": self.best_step}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best = state_dict["best"]
+        self.best, self.best_step = state_dict["best"], state_dict.get("best_step", 0)
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
         if loss < self.best:
-            self.best = loss
-            trainer.save_checkpoint(self.folder / "best.ckpt")
-        trainer.save_checkpoint(self.folder / "last.ckpt")
+            self.best, self.best_step = loss, trainer.global_step
+            trainer.save_checkpoint(self.folder / BEST)
+        if trainer.is_global_zero and (self.folder / LAST).exists():
+            link_or_copy(self.folder / LAST, self.folder / PREVIOUS)
+        trainer.save_checkpoint(self.folder / LAST)
 
 
 class Resume(Callback):
@@ -68,9 +72,7 @@ class Resume(Callback):
 
 
 class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes checkpoints atomically. Lightning's own writer goes through the temporary folder."""
+    """Writes checkpoints atomically and with a digest. Lightning's own writer goes through the temporary folder."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        buffer = io.BytesIO()
-        torch.save(checkpoint, buffer)
-        write_atomically(Path(path), buffer.getvalue())
+        save_checkpoint(checkpoint, Path(path))
