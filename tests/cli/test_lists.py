@@ -59,7 +59,7 @@ def test_list_runs_shows_the_state_of_each_run(lines):
     assert names(found)[:3] == ["finished", "interrupted", "diverged"]
     assert all(job.path in line for job, line in zip(jobs, found, strict=True))
     assert "exact match 50.0 %" in found[0]
-    assert lines("list", "runs", "--results", "nowhere") == []
+    assert tfstudy("list", "runs", "--results", "nowhere") == 2
 
 
 def test_config_shows_a_config_that_can_be_read_again(lines, tmp_path):

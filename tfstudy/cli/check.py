@@ -5,18 +5,24 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, StudyName, app, file_error, study_folder
+from tfstudy.cli.options import RESULTS, ExistingResults, StudyName, app, file_error, some_path, study_folder
 
 
 @app.command()
 def check(
-    against: Annotated[Path, typer.Option(help="Baseline: tfstudy table STUDY --format json > FILE.")],
+    against: Annotated[
+        Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")
+    ],
     study: StudyName = "",
     tolerance: Annotated[float, typer.Option(min=0, help="Allowed drop in percentage points.")] = 1.0,
-    junit: Annotated[Path | None, typer.Option(help="Also write JUnit XML to this file.")] = None,
-    summary: Annotated[Path | None, typer.Option(help="Also append the Markdown to this file.")] = None,
+    junit: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also write JUnit XML to this file.")
+    ] = None,
+    summary: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also append the Markdown to this file.")
+    ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions.")] = False,
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, app
+from tfstudy.cli.options import RESULTS, Results, app, existing_results
 
 Format = Annotated[str, typer.Option("--format", help="md or json.")]
 
@@ -58,4 +58,5 @@ def reproduce(
 
         if code := run_paper_grid(paper, tier, results):
             raise typer.Exit(code)
+    existing_results(results)
     print(reproduction.reproduction_text(results, paper, within, format_), end="")

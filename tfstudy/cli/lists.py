@@ -1,24 +1,31 @@
 """The commands that list what is available, and export data."""
 
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, Set, Split, TaskName, app
+from tfstudy.cli.options import RESULTS, Results, Set, Split, TaskName, app, existing_results, some_path
 
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="tasks, splits, architectures, presets, grids or runs.")] = "tasks",
-    task: Annotated[str, typer.Argument(metavar="[TASK]", help="Task, for splits and presets.")] = "scan",
+    what: Annotated[
+        str, typer.Argument(help="tasks, splits, architectures, presets, grids, runs or corpora.")
+    ] = "tasks",
+    of: Annotated[str, typer.Argument(metavar="[TASK|FOLDER]", help="Task (splits, presets); folder (corpora).")] = "",
     results: Results = RESULTS,
 ) -> None:
-    """List tasks, splits, presets, architectures, grids or runs."""
+    """List tasks, splits, presets, architectures, grids, runs, or the corpora of a folder.
+
+    A corpus is a folder with train, dev and test pairs for --task translation; its sizes, licence, the overlap of
+    its splits and the faults of its pairs are listed.
+    """
     from tasks.errors import one_of
 
     lines = LISTS[one_of("kind of list", what, LISTS)]
-    for line in lines(task, results):
+    for line in lines(of or ("." if what == "corpora" else "scan"), results):
         print(line)
 
 
@@ -76,23 +83,30 @@ def _runs(_: str, results: Path) -> list[str]:
     from tfstudy.runs.describe import describe_run
     from tfstudy.runs.find import find_runs
 
-    return [describe_run(path) for path in find_runs(results)]
+    return [describe_run(path) for path in find_runs(existing_results(results))]
 
 
-LISTS = {
+def _corpora(folder: str, _: Path) -> Iterator[str]:
+    from tasks.translation.listing import list_corpora
+
+    return list_corpora(Path(folder).expanduser())
+
+
+LISTS: dict[str, Callable[[str, Path], Iterable[str]]] = {
     "tasks": _tasks,
     "splits": _splits,
     "architectures": _architectures,
     "presets": _presets,
     "grids": _grids,
     "runs": _runs,
+    "corpora": _corpora,
 }
 
 
 @app.command()
 def export(
     task: TaskName,
-    out: Annotated[Path, typer.Option(help="New folder for the files.")],
+    out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="New folder for the files.")],
     split: Split = None,
     set_: Set = None,
     format_: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",

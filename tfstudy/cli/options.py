@@ -1,37 +1,100 @@
 """What the commands share: the app, its exit codes, and the options that several commands have."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from typer.core import TyperGroup
+
+from tfstudy.cli.printable_stream import PrintableStream
 
 if TYPE_CHECKING:
     from tfstudy.config.schema import RunConfig
 
 RESUMABLE = ("run", "grid", "retry", "tune", "reproduce")  # commands that continue an interrupted one
 RESULTS = Path("results")
+MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
 
 
 class Commands(TyperGroup):
     """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
 
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with quoted_usage_errors():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: Any) -> Any:
-        from tasks.errors import UserError
+        from tasks.errors import UserError, printable
 
         try:
-            return super().invoke(ctx)
+            with quoted_usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
+                return super().invoke(ctx)
         except UserError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {printable(str(error))}", file=sys.stderr)
             raise typer.Exit(2) from None
         except OSError as error:
-            code, text = 1, f"error: {file_error(error)}"
+            code, text = 1, f"error: {printable(file_error(error))}"
         except KeyboardInterrupt:
+            code, text = 130, "interrupted"
+        except Exception as error:
+            if not was_interrupted(error):
+                raise
             code, text = 130, "interrupted"
         resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
         print(f"{text}{resume}", file=sys.stderr)
         raise typer.Exit(code) from None
+
+
+@contextmanager
+def quoted_usage_errors() -> Iterator[None]:
+    """Cut and escape what a message of Click on wrong words quotes."""
+    from tasks.errors import quoted
+
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # Click's, of which Typer may have a copy
+            error.message = quoted(error.message, limit=300, marks="")  # type: ignore[attr-defined]
+        raise
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what caused an error, such as one of an import."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return bool(error)
+
+
+def some_path(text: str | Path) -> Path:
+    """Return a path; `UserError` for an empty one, which would be the current folder."""
+    from tasks.errors import UserError
+
+    if not str(text):
+        raise UserError("the path of an option must not be empty")
+    return Path(text)
+
+
+def results_path(text: str | Path) -> Path:
+    """Return a folder of results, which may not exist yet."""
+    from tasks.errors import UserError, quoted
+
+    path = some_path(text)
+    if path.exists() and not path.is_dir():
+        raise UserError(f"--results must be a folder, but {quoted(path)} is a file")
+    return path
+
+
+def existing_results(text: str | Path) -> Path:
+    """Return a folder of results that exists."""
+    from tasks.errors import UserError, quoted
+
+    path = results_path(text)
+    if not path.is_dir():
+        raise UserError(f"no folder of results {quoted(path, marks='')}; choose one with --results")
+    return path
 
 
 app = typer.Typer(
@@ -48,7 +111,10 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as sca
 Arch = Annotated[str | None, typer.Option(help="Architecture: transformer (default), lstm, cnn, ...")]
 Split = Annotated[str | None, typer.Option(help="Split scheme of the task (data.split).")]
 Preset = Annotated[str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="YAML file with sections of the config.")]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", parser=some_path, metavar="PATH", help="YAML file with sections of the config."),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128.")]
 Seed = Annotated[int | None, typer.Option(help="Seed of weights, dropout and order of examples.")]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, kept out of the results.")]
@@ -64,7 +130,8 @@ LoggerNames = Annotated[
 ]
 
 # Results
-Results = Annotated[Path, typer.Option(help="Folder of all results.")]
+Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]
+ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
 StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="Study: a folder within the results.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Run: a folder, hash prefix or STUDY/ARCH/SEED.")]
 Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
@@ -93,11 +160,20 @@ def config_of(
 
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder."""
-    from tasks.errors import UserError
+    from tasks.errors import UserError, printable, quoted
     from tfstudy.runs.find import TUNING
 
-    if not study or study.startswith(".") or "/" in study or "\\" in study:
-        raise UserError(f"--study must be the name of a folder within the results, such as scan, but is '{study}'")
+    if (
+        not study
+        or study.startswith((".", "-"))
+        or "/" in study
+        or "\\" in study
+        or "\n" in study
+        or (printable(study) != study or len(study.encode()) > MAX_NAME)
+    ):
+        raise UserError(
+            f"--study must be the name of a folder within the results, such as scan, but is {quoted(study)}"
+        )
     if study == TUNING:
         raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy tune`; choose another name")
     return study

@@ -5,14 +5,14 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, app, study_folder
+from tfstudy.cli.options import RESULTS, ExistingResults, app, some_path, study_folder
 
 KINDS = "split, length, learning, operands, data, scaling, differences, errors, slices"
 
 
 @app.command()
 def plot(
-    out: Annotated[Path, typer.Option(help="Image file: .png, .svg or .pdf.")],
+    out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="Image file: .png, .svg or .pdf.")],
     studies: Annotated[
         list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies: folders within the results.")
     ] = None,
@@ -21,7 +21,7 @@ def plot(
     split: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
     tag: Annotated[str, typer.Option(help="With --kind slices: a tag, such as length.")] = "",
     width: Annotated[str, typer.Option(help="column (3.35 in) or page (6.9 in), for print.")] = "",
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Plot the finished runs of one or more studies.
 

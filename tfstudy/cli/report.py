@@ -5,16 +5,18 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Baseline, Metric, Results, StudyName, app, study_folder
+from tfstudy.cli.options import RESULTS, Baseline, ExistingResults, Metric, StudyName, app, some_path, study_folder
 
 
 @app.command()
 def report(
-    out: Annotated[Path, typer.Option(help="Folder for index.html, report.md and figures/*.svg.")],
+    out: Annotated[
+        Path, typer.Option(parser=some_path, metavar="PATH", help="Folder for index.html, report.md and figures/*.svg.")
+    ],
     study: StudyName = "",
     metric: Metric = "",
     baseline: Baseline = "",
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Write the report of a study as HTML and Markdown.
 

@@ -10,6 +10,7 @@ from tfstudy.cli.options import (
     Arch,
     ConfigFile,
     Devices,
+    ExistingResults,
     LoggerNames,
     Preset,
     Results,
@@ -89,7 +90,7 @@ def config_(
 def result(
     run: Run,
     by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Show the results of a finished run.
 
@@ -106,7 +107,7 @@ def result(
 def predict(
     run: Run,
     source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Print the output of a finished run for one source."""
     from tfstudy.runs.find import find_run
@@ -124,7 +125,7 @@ def evaluate(
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
     extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Decode and score a finished run again.
 

@@ -9,9 +9,9 @@ from tfstudy.cli.options import (
     RESULTS,
     Accelerator,
     Devices,
+    ExistingResults,
     FailFast,
     PerDevice,
-    Results,
     Run,
     StudyName,
     Timeout,
@@ -24,7 +24,7 @@ from tfstudy.cli.options import (
 def status(
     study: StudyName = "",
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds until Ctrl-C.")] = False,
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
@@ -41,7 +41,7 @@ def logs(
     run: Run,
     lines: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", help="Continue until the process of the run ends.")] = False,
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Print the end of the log of a run."""
     from tfstudy.runs.find import find_run
@@ -63,7 +63,7 @@ def retry(
     timeout: Timeout = 0.0,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Retry the failed and interrupted runs of a study.
 
@@ -82,7 +82,7 @@ def retry(
 
 
 @app.command()
-def why(run: Run, results: Results = RESULTS) -> None:
+def why(run: Run, results: ExistingResults = RESULTS) -> None:
     """Show whether a run is up to date, and what changed.
 
     Config, data and code are compared with the record of the run.
@@ -100,7 +100,7 @@ def why(run: Run, results: Results = RESULTS) -> None:
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="Run: a folder or hash prefix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Show the differences between two runs.
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Baseline, Metric, Results, StudyName, app, study_folder
+from tfstudy.cli.options import RESULTS, Baseline, ExistingResults, Metric, StudyName, app, study_folder
 
 
 @app.command()
@@ -21,19 +21,18 @@ def table(
     ] = "",
     caption: Annotated[str, typer.Option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
     label: Annotated[str, typer.Option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Print the results of a study as a table.
 
     One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
     """
-    from rich.console import Console
-
     from tasks.errors import UserError, one_of
     from tfstudy.report import tables
     from tfstudy.report.table_formats import FORMATS
     from tfstudy.report.table_latex import latex
     from tfstudy.report.table_terminal import print_table
+    from tfstudy.report.terminal import Terminal
 
     name = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), FORMATS)
     if (caption or label) and name != "tex":
@@ -42,7 +41,7 @@ def table(
         raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
     found = tables.table(study_folder(results, study), by, metric, baseline, columns, seeds)
     if name == "text" and sys.stdout.isatty():
-        print_table(found, Console())
+        print_table(found, Terminal())
     else:
         print(latex(found, caption, label) if name == "tex" else FORMATS[name](found), end="")
 
@@ -52,7 +51,7 @@ def errors(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs: folders or hash prefixes.")],
     test_set: Annotated[str, typer.Option(help="Test set whose predictions are read.")] = "test",
     examples: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 2,
-    results: Results = RESULTS,
+    results: ExistingResults = RESULTS,
 ) -> None:
     """Count the wrong predictions of runs by kind.
 

@@ -15,6 +15,7 @@ from tfstudy.cli.options import (
     TaskName,
     announce,
     app,
+    some_path,
     study_name,
 )
 
@@ -40,7 +41,10 @@ def tune(
     match_params: Annotated[int, typer.Option(min=0, help="Parameters of each model, ±5 % (0: any).")] = 0,
     method: Annotated[str, typer.Option(help="random or optuna.")] = "random",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of every run.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Preset file (default: in the study, and print).")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: in the study, and print)."),
+    ] = None,
     per_device: PerDevice = "auto",
     accelerator: Accelerator = "auto",
     study: Annotated[str, typer.Option(help="Folder of the trials (default: TASK-SPLIT).")] = "",
@@ -55,7 +59,7 @@ def tune(
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
 
-    archs = list(dict.fromkeys(name.strip() for name in arch.split(",") if name.strip()))
+    archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True)
     announce(f"{task}: preparing the search ...")

@@ -4,7 +4,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tasks.errors import one_of
+from tasks.errors import one_of, printable
 from tfstudy.config.trees import Tree
 from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.launchers import ExecutorSettings
@@ -59,7 +59,7 @@ def run_batch(batch: Batch, fail_fast: bool = False) -> int:
     with Progress(batch) as progress:
         summary = supervise(pending, batch.executor, progress, fail_fast)
     for path, reason in summary.failed.items():
-        print(f"failed: {path}: {reason}", file=sys.stderr)
+        print(printable(f"failed: {path}: {reason}"), file=sys.stderr)
     if summary.unfinished:
         print(f"stopped after a failure; unfinished runs: {len(summary.unfinished)}", file=sys.stderr)
     return 1 if summary.failed else 0

@@ -18,6 +18,7 @@ from tfstudy.launchers.job_batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, FINISHED, GIVEN_UP, PENDING, RETRYING, RUNNING, Event
 from tfstudy.report.remaining_time import RemainingTime
 from tfstudy.report.status import HOUR, duration
+from tfstudy.report.terminal import Terminal
 from tfstudy.runs.describe import headline
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress as ProgressRecord
@@ -35,7 +36,7 @@ class Progress:
 
     def __init__(self, batch: Batch, write: Callable[[str], None] = print, console: Console | None = None) -> None:
         jobs = batch.pending
-        self._write, self._console, self._load = write, console or Console(), DeviceLoad()
+        self._write, self._console, self._load = write, console or Terminal(), DeviceLoad()
         self._time = RemainingTime(jobs, batch.seconds, lambda: batch.executor.max_parallel)
         self._open = {job.path: job for job in jobs}
         self._running: dict[str, float] = {}  # path to start time

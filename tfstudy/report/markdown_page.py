@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tfstudy.report.claims import ClaimText, protocol
-from tfstudy.report.markup import MARKDOWN, escape_markdown, markdown_list, markdown_table, plural
+from tfstudy.report.markup import escape_markdown, markdown_list, markdown_table, plural
 from tfstudy.report.study_page import Page, RunLink
 from tfstudy.report.table_formats import markdown as table_markdown
 
@@ -15,10 +15,12 @@ COMPARISON_HEADS = (
 
 def markdown(page: Page) -> str:
     """Return the comparisons, the claims, the table and its notes, the figures, the runs, and what is left out."""
-    notes = [note.translate(MARKDOWN) for note in page.notes]
-    runs = [f"{name}: {_runs(page, line.runs)}" for name, line in zip(page.names, page.lines, strict=True)]
+    notes = [escape_markdown(note) for note in page.notes]
+    runs = [
+        f"{escape_markdown(name)}: {_runs(page, line.runs)}" for name, line in zip(page.names, page.lines, strict=True)
+    ]
     blocks = [
-        f"{MARK}\n\n# {page.name.translate(MARKDOWN)}",
+        f"{MARK}\n\n# {escape_markdown(page.name)}",
         f"{page.counts}. Written by tfstudy {page.version}; `index.html`, which `tfstudy report` writes beside this "
         "page, has the same, examples of errors, and the protocol of each condition.",
         f"**{plural(page.unfinished, 'run')} not finished.** Results may change." if page.unfinished else "",
@@ -71,7 +73,10 @@ def _figures(page: Page) -> list[str]:
 
 def _left_out(page: Page) -> list[str]:
     lines = [_escaped(line) for line in page.left_out]
-    lines += [f"[{run.path.name}]({page.link(run.path)}) diverged: {_escaped(why)}" for run, why in page.diverged]
+    lines += [
+        f"[{escape_markdown(run.path.name)}]({page.link(run.path)}) diverged: {_escaped(why)}"
+        for run, why in page.diverged
+    ]
     return ["## Left out", markdown_list(lines)] if lines else []
 
 

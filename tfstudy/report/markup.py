@@ -3,8 +3,11 @@
 import html
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
+
+from tasks.errors import CONTROLS, printable
 
 MINUS = "\N{MINUS SIGN}"
 LATEX = str.maketrans(
@@ -19,6 +22,8 @@ LATEX = str.maketrans(
     | {"±": r"$\pm$", "≥": r"$\geq$", MINUS: "$-$", "<": "$<$", ">": "$>$"}
 )
 MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", "*": r"\*", "`": r"\`"})
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+FORMULA = re.compile(r"[=+\-@\t\r]")  # how the text of a cell begins that a spreadsheet would compute
 
 
 # Numbers
@@ -78,19 +83,29 @@ def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table, without a line break at its end; pipes within cells are escaped."""
 
     def line(cells: Iterable[str]) -> str:
-        return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+        return f"| {' | '.join(_without_html(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
     return "\n".join([line(heads), "|---" * len(heads) + "|", *map(line, rows)])
 
 
 def markdown_list(lines: Iterable[str]) -> str:
     """Return a list with a bullet for each line."""
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {_without_html(line)}" for line in lines)
 
 
 def escape_markdown(text: str) -> str:
     """Return text in one line that Markdown shows as it is; pipes are escaped by `markdown_table`."""
-    return " ".join(text.split()).translate(MARKDOWN)
+    return without_links(" ".join(printable(text).split()).translate(MARKDOWN))
+
+
+def without_links(text: str) -> str:
+    """Return text of which Markdown makes no link or image, such as one that names another site."""
+    return text.replace("](", r"]\(")
+
+
+def _without_html(text: str) -> str:
+    """Return text in one line, of which Markdown makes no HTML element: `<.001` stays, `<script>` does not."""
+    return TAG.sub("&lt;", " ".join(printable(text).splitlines()))
 
 
 # LaTeX and HTML
@@ -108,12 +123,20 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>\n"
 
 
-# JSON
+# CSV and JSON
+
+
+def csv_cell(value: Any) -> Any:
+    """Return a value for a cell: empty for nan; text that a spreadsheet would compute gets an apostrophe before it."""
+    if isinstance(value, str):
+        return f"'{value}" if FORMULA.match(value) else value
+    return None if value != value else value
 
 
 def json_text(tree: Any) -> str:
-    """Return indented JSON, with null for nan, and a line break at its end."""
-    return json.dumps(_with_null(tree), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Return indented JSON, with null for nan and escapes for control characters, and a line break at its end."""
+    text = json.dumps(_with_null(tree), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _with_null(tree: Any) -> Any:

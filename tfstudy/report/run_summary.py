@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from rich.console import Console
 from rich.table import Table
 
 from tasks.errors import one_of
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Figure, best_known, published
+from tfstudy.report.terminal import Terminal
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
@@ -26,9 +26,9 @@ def show(result: Result, by: str = "") -> None:
     """Print a result, with `by` also for each value of this tag; `UserError` for an unknown tag."""
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
-    console = Console()
+    console = Terminal()
     if not console.is_terminal:
-        console = Console(width=WIDTH)
+        console = Terminal(width=WIDTH)
     for part in summary(result, by):
         console.print(part, markup=False, highlight=False)
 

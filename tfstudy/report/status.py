@@ -48,8 +48,10 @@ def watch(lines: Callable[[], Sequence[str]]) -> None:
     from rich.live import Live
     from rich.text import Text
 
+    from tfstudy.report.terminal import Terminal
+
     try:
-        with Live(auto_refresh=False) as live:
+        with Live(console=Terminal(), auto_refresh=False) as live:
             live.console.show_cursor(True)  # if the process is killed, nothing else would
             while True:
                 live.update(Text("\n".join(lines()), no_wrap=True, overflow="crop"), refresh=True)

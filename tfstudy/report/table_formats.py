@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tfstudy.report.markup import html_table, json_text, markdown_list, markdown_table
+from tfstudy.report.markup import csv_cell, html_table, json_text, markdown_list, markdown_table, without_links
 from tfstudy.report.quotations import Quotation, bibtex
 from tfstudy.report.table_columns import columns, is_bold, quoted_figures, shown_columns
 from tfstudy.report.table_latex import latex
@@ -33,7 +33,8 @@ def _rows(table: Table, bold: str, escape: Callable[[str], str] = str) -> list[l
 def markdown(table: Table) -> str:
     """Return the table for a README or a report."""
     heads = list(columns(table)[0])
-    return f"{markdown_table(heads, _rows(table, '**{}**'))}\n\n{markdown_list(table.notes)}\n"
+    rows, notes = _rows(table, "**{}**", without_links), map(without_links, table.notes)
+    return f"{markdown_table(heads, rows)}\n\n{markdown_list(notes)}\n"
 
 
 def hypertext(table: Table) -> str:
@@ -91,7 +92,7 @@ def as_csv(table: Table) -> str:
     writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
     for row in rows:
-        writer.writerow({key: None if value != value else value for key, value in row.items()})  # nan is empty
+        writer.writerow({key: csv_cell(value) for key, value in row.items()})
     return out.getvalue()
 
 

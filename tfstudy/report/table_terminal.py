@@ -19,6 +19,7 @@ from rich.text import Text
 from tfstudy.report.quotations import SIGN_NOTE
 from tfstudy.report.table_columns import Column, is_bold, quoted_figures, shown_columns
 from tfstudy.report.table_lines import Line, Table
+from tfstudy.report.terminal import Terminal
 
 LEFT_OUT = (
     "parameters", "L50", "published_over_lengths", "over_lengths", "chrf", "published_oracle_length", "oracle_length",
@@ -62,7 +63,7 @@ class PrintedColumn(NamedTuple):
 def terminal_text(table: Table) -> str:
     """Return the table as plain text of the terminal's width."""
     out = StringIO()
-    print_table(table, Console(file=out, force_terminal=False, color_system=None))
+    print_table(table, Terminal(file=out, force_terminal=False, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError, one_of
+from tasks.errors import UserError, one_of, quoted
 from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
 from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
@@ -26,7 +26,7 @@ def table(
     `UserError` if there is no finished run, or for unknown names.
     """
     finished = read_finished_runs(study)
-    keys = _names(by)
+    keys, shown = _names(by, "--by"), _names(columns, "--columns")
     if not set(keys) <= set(ORDER_KEYS):
         tags = _tags(finished.runs)
         for key in keys:
@@ -35,11 +35,15 @@ def table(
     if len(tags) > 1:
         raise UserError(f"--by takes at most one tag, got {' and '.join(tags)}")
     ordered = sort_conditions(conditions(finished.runs, "".join(tags)), keys)
-    return build_table(finished, ordered, metric, baseline, _names(columns), seeds)
+    return build_table(finished, ordered, metric, baseline, shown, seeds)
 
 
-def _names(text: str) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def _names(text: str, option: str) -> list[str]:
+    """Return the names in the text of an option; `UserError` for an empty one between commas."""
+    names = [name.strip() for name in text.split(",")] if text else []
+    if not all(names):
+        raise UserError(f"{option} must be names separated by commas, but is {quoted(text)}")
+    return list(dict.fromkeys(names))
 
 
 def build_table(

@@ -5,15 +5,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
+from tasks.errors import printable
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job_batch import running
 from tfstudy.launchers.job_list import jobs_of
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
 from tfstudy.report.markup import plural
+from tfstudy.report.terminal import Terminal
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
@@ -48,7 +49,7 @@ def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> boo
         print(f"{trials} to start, {finished} already finished; {executor.describe()}", flush=True)
         summary = supervise(pending, executor, TrialLines(len(pending)))
     for path, reason in summary.failed.items():
-        print(f"failed: {path}: {reason}", file=sys.stderr)
+        print(printable(f"failed: {path}: {reason}"), file=sys.stderr)
     return not summary.failed
 
 
@@ -78,9 +79,9 @@ def outcome(path: Path) -> str:
 def show_trials(search: Search, scores: Sequence[TrialScore], out: Path, print_presets: bool) -> int:
     """Print all trials and save the best as presets; return 1 if an architecture has none."""
     best = best_trials(scores)
-    console = Console()
+    console = Terminal()
     if not console.is_terminal:
-        console = Console(width=WIDTH)
+        console = Terminal(width=WIDTH)
     console.print(trial_table(scores, best), markup=False, highlight=False)
     if best:
         text = preset_text(search, best)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import tasks
-from tasks.errors import UserError
+from tasks.errors import UserError, quoted
 from tfstudy import models
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import overrides, resolve
@@ -27,6 +27,7 @@ from tfstudy.runs.reader import read_result
 from tfstudy.tuning.samplers import Sampler, Values, sampler
 from tfstudy.tuning.space import WIDTH, Space, for_architecture, parse_space, scaled
 
+MAX_TRIALS = 10_000  # of each architecture
 T = TypeVar("T")
 
 
@@ -101,8 +102,8 @@ class IncompleteSearchError(Exception):
 
 def plan_search(request: SearchRequest) -> Search:
     """Return the validated search; `UserError` with all errors of the request."""
-    if request.trials < 1:
-        raise UserError(f"--trials must be at least 1, but is {request.trials}")
+    if not 1 <= request.trials <= MAX_TRIALS:
+        raise UserError(f"--trials must be from 1 to {MAX_TRIALS:,}, but is {quoted(request.trials)}")
     if not request.archs:
         raise UserError("--arch must name at least one architecture")
     archs = request.archs

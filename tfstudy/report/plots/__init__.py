@@ -72,9 +72,13 @@ def select(every: Sequence[Condition], selection: Selection) -> list[Condition]:
     shown = list(every)
     for name in ("task", "split"):
         known = sorted({getattr(condition, name) for condition in shown})
-        if wanted := [one_of(name, text, known) for text in getattr(selection, name).split(",") if text]:
+        if wanted := [one_of(name, text, known) for text in _names(getattr(selection, name))]:
             shown = [condition for condition in shown if getattr(condition, name) in wanted]
     return shown
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",") if text else []
 
 
 def all_plots(study: Study) -> Iterator["Plot"]:

@@ -88,6 +88,7 @@ class Plot(NamedTuple):
 def theme(sheet: Sheet = SCREEN) -> Iterator[None]:
     """Draw and save in our style, whatever the user's own matplotlib settings are."""
     ours = {"font.family": "DejaVu Sans", "svg.hashsalt": "tfstudy", "axes.titlesize": 9, "figure.titlesize": 10}
+    ours |= {"text.parse_math": False}  # a dollar in a name is a dollar
     ours |= {"legend.frameon": False, "grid.color": "0.88", "grid.linewidth": 0.7, "axes.edgecolor": "0.75"}
     if sheet.width:
         texts = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")

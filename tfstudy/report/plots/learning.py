@@ -17,6 +17,7 @@ from tfstudy.report.plots.grouping import group_by_split
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
 
+SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic
 TRAINING = "train_loss"
 VALIDATION = ("validation_exact_match", "validation_loss")  # the first that was recorded is shown
@@ -120,10 +121,17 @@ def read_curves(runs: Sequence[RunRecord]) -> Curves:
     return curves
 
 
+def _power_of_ten(value: float, _: int | None = None) -> str:
+    """Return `10⁻³`. Matplotlib's own label is mathematical text, which the theme turns off."""
+    return "10" + f"{round(math.log10(value))}".translate(SUPERSCRIPTS)
+
+
 def _set_log_ticks(axes: Axes) -> None:
     """Label each power of ten; on a short axis also 2 and 5 times each."""
     low, high = axes.get_ylim()
     if high / low < 50:
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    else:
+        axes.yaxis.set_major_formatter(FuncFormatter(_power_of_ten))
     axes.yaxis.set_minor_formatter(NullFormatter())
