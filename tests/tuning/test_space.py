@@ -47,8 +47,11 @@ def test_a_key_has_a_range_or_a_list():
         ("model.dim=1..two", "must range over numbers"),
         ("model.dim=1..inf", "must range over numbers"),
         ("model.dim=4..2", "'4..2'"),
-        ("train.learning_rate=0..1:log", "above 0"),
-        ("width=0..1", "above 0"),
+        ("train.learning_rate=0..1:log", "at least 1e-30"),
+        ("width=0..1", "at least 1e-30"),
+        ("train.learning_rate=1e-320..1:log", "at least 1e-30"),
+        ("train.learning_rate=0..1e400", "at most 1e+30"),
+        ("train.learning_rate=0..nan", "at most 1e+30"),
     ],
 )
 def test_an_invalid_range_is_refused(text, message):

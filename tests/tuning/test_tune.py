@@ -43,6 +43,12 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     ("given", "message"),
     [
         ("--trials 0", "--trials"),
+        ("--trials 99999999999", "--trials must be from 1 to 10,000"),
+        ("--study ../x", "--study must be the name of a folder"),
+        ("--study -x", "--study must be the name of a folder"),
+        ("--out .", "--out must be a file, but '.' is none"),
+        ("--out /dev/null/x/preset.yaml", "--out: can't write '/dev/null/x/preset.yaml': Not a directory"),
+        ("--arch lstm,,", "--arch must name at least one architecture"),
         ("--arch lstm,cnnn", "did you mean 'cnn'?"),
         ("--arch ,", "--arch must name at least one architecture"),
         ("--method optna", "did you mean 'optuna'?"),

@@ -16,7 +16,7 @@ from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, su
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import Terminal
 from tfstudy.runs.reader import read_result
-from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets
+from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
 
 WIDTH = 200  # characters, where the output is not a terminal
@@ -30,6 +30,8 @@ def tune_architectures(
     Return 1 if a trial failed, or if all trials of an architecture diverged. The presets go to `out`; by default they
     are printed and saved with the trials.
     """
+    if out:
+        check_out(out)
     search = plan_search(request)
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
     try:

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import yaml
 
+from tasks.errors import UserError, quoted
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.trees import Tree, merge
 from tfstudy.runs.files import archive_name, write_atomically
@@ -55,10 +57,22 @@ def sections(search: Search, trial: Trial) -> Tree:
     return {section: {key: full[section][key] for key in keys} for section, keys in tree.items() if keys}
 
 
+def check_out(path: Path) -> None:
+    """`UserError` if no preset file can be written to this path; this writes nothing."""
+    try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"--out must be a file, but {quoted(path)} is none")
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(f"--out: can't write {quoted(path)}: {error.strerror}") from None
+
+
 def save_presets(path: Path, text: str) -> Path | None:
     """Write the preset file. A different file of this name is archived as `NAME.old-1.yaml`, whose path is returned."""
     archived = None
-    if path.exists() and path.read_text(encoding="utf-8") != text:
+    if path.exists() and path.read_bytes() != text.encode():
         archived = path.rename(archive_name(path))
     write_atomically(path, text.encode())
     return archived

@@ -104,8 +104,8 @@ def plan_search(request: SearchRequest) -> Search:
     """Return the validated search; `UserError` with all errors of the request."""
     if not 1 <= request.trials <= MAX_TRIALS:
         raise UserError(f"--trials must be from 1 to {MAX_TRIALS:,}, but is {quoted(request.trials)}")
-    if not request.archs:
-        raise UserError("--arch must name at least one architecture")
+    if not all(request.archs) or not request.archs:
+        raise UserError("--arch must name at least one architecture, and several with commas between them")
     archs = request.archs
     for arch in archs:
         models.find(arch)

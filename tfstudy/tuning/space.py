@@ -12,12 +12,13 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError, one_of
+from tasks.errors import UserError, one_of, quoted
 from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, nested
 from tfstudy.experiment.parameter_matching import width_divisors
+from tfstudy.grids.spec import LARGEST, SMALLEST
 
 WIDTH = "width"
 DEFAULT = ("train.learning_rate=1e-4..1e-2:log", "model.dropout=0.0..0.4", "width=0.5..2:log")
@@ -85,13 +86,13 @@ def parse(text: str) -> tuple[str, Range | Choice]:
     ends, _, scale = value.partition(":")
     low_text, dots, high_text = ends.partition("..")
     if not key or not dots or scale not in ("", "log"):
-        raise UserError(f"--search must be KEY=LOW..HIGH, KEY=LOW..HIGH:log or KEY=[A,B,...], but is '{text}'")
+        raise UserError(f"--search must be KEY=LOW..HIGH, KEY=LOW..HIGH:log or KEY=[A,B,...], but is {quoted(text)}")
     low, high = _number(low_text, text), _number(high_text, text)
     is_width = key.rpartition(".")[2] == WIDTH
     if low > high:
-        raise UserError(f"--search {key}: the lower end must not exceed the upper end, but is '{value}'")
-    if (scale or is_width) and low <= 0:
-        raise UserError(f"--search {key}: the lower end must be above 0, but is '{value}'")
+        raise UserError(f"--search {key}: the lower end must not exceed the upper end, but is {quoted(value)}")
+    if (scale or is_width) and low < SMALLEST:
+        raise UserError(f"--search {key}: the lower end must be at least {SMALLEST:.0e}, but is {quoted(value)}")
     whole = isinstance(low, int) and isinstance(high, int) and not is_width
     return key, Range(low, high, bool(scale), whole)
 
@@ -101,7 +102,7 @@ def for_architecture(texts: Sequence[str], arch: str, archs: Sequence[str]) -> l
     prefixes = {text: text.partition(".")[0] for text in texts}
     for text, prefix in prefixes.items():
         if prefix in models.names() and prefix not in archs:
-            raise UserError(f"'{text}' is for an architecture that is not in --arch {','.join(archs)}")
+            raise UserError(f"{quoted(text)} is for an architecture that is not in --arch {','.join(archs)}")
     own = [text.partition(".")[2] for text in texts if prefixes[text] == arch]
     return [text for text in texts if prefixes[text] not in archs] + own
 
@@ -146,8 +147,10 @@ def _number(text: str, where: str) -> int | float:
         number = int(text) if text.strip().lstrip("+-").isdigit() else float(text)
     except ValueError:
         number = math.nan
-    if not math.isfinite(number):
-        raise UserError(f"--search must range over numbers such as 1e-4..1e-2, but is '{where}'")
+    if not abs(number) <= LARGEST:  # not a number is not either
+        raise UserError(
+            f"--search must range over numbers such as 1e-4..1e-2, at most {LARGEST:.0e}, but is {quoted(where)}"
+        )
     return number
 
 
