@@ -14,13 +14,12 @@ from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import EOS, PAD
 from tfstudy.evaluation.evaluate import (
-    EXTRA_TOKENS,
     Output,
     evaluate,
-    generation_limit,
     sample_examples,
     summarise_outputs,
 )
+from tfstudy.evaluation.limits import EXTRA_TOKENS, generation_limit
 from tfstudy.models.base import Model
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
@@ -85,6 +84,7 @@ def test_a_model_that_knows_the_answers_has_all_of_them(data, split, decode):
     assert shares(summary) == (1, 1, 1, 1)
     assert all(row.prediction == row.oracle_length == row.target for row in rows)
     assert summary["exact_match_interval"][1] == 1
+    assert summary["limit_hits"] == 0
     assert summary["exact_match_interval"][0] < 1
 
 
@@ -107,10 +107,11 @@ def test_a_model_that_gets_one_token_wrong_is_never_exact_yet_mostly_right_when_
 
 
 def test_a_model_that_never_ends_is_stopped_beyond_the_longest_target(data):
-    assert generation_limit(data.task, DecodeConfig()) == 5 + EXTRA_TOKENS
+    assert generation_limit(data.task, DecodeConfig()).constant == 5 + EXTRA_TOKENS
     summary, rows = evaluated(Known(data, late=60), data)
     assert {len(row.prediction.split()) for row in rows} == {5 + EXTRA_TOKENS}
     assert summary["metrics"]["exact_match"] == 0
+    assert summary["limit_hits"] == summary["n"]
     _, rows = evaluated(Known(data, late=60), data, decode={"max_length": 7})
     assert {len(row.prediction.split()) for row in rows} == {7}
 

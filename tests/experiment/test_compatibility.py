@@ -9,7 +9,9 @@ import tasks
 from tasks.errors import UserError
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
-from tfstudy.experiment.compatibility import check
+from tfstudy.evaluation.limits import needed_positions
+from tfstudy.experiment.compatibility import check, sized_model
+from tfstudy.experiment.prepare import prepare
 
 SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
 
@@ -26,7 +28,11 @@ def refusal(task: str, *assignments: str) -> str:
     [
         ("scan", ["model.share_embeddings=true"], ["model.share_embeddings", "scan"]),
         ("copying", [*SMALL, "decode.max_length=3"], ["decode.max_length", "20", "3"]),
-        ("copying", [*SMALL, "model.max_positions=9", "model.positions=learned"], ["model.max_positions", "37", "9"]),
+        (
+            "copying",
+            [*SMALL, "decode.max_length=600", "model.positions=learned"],
+            ["model.max_positions", "601", "decode.max_length=600", "512"],
+        ),
         ("copying", [*SMALL, "eval.checkpoint=best"], ["eval.checkpoint", "validation_interval"]),
     ],
 )
@@ -38,3 +44,37 @@ def test_settings_that_do_not_fit_are_refused_with_both_values(task, assignments
 def test_the_check_needs_no_lightning():
     code = "import sys, tfstudy.experiment.compatibility; sys.exit('lightning' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def prepared(*assignments: str, task: str = "copying", arch: str = "cnn"):
+    tree = merge({"task": task, "arch": arch, "model": {"dim": 16, "channels": 16}}, overrides([*SMALL, *assignments]))
+    return prepare(resolve(tree))
+
+
+def test_a_table_of_positions_is_as_large_as_the_data_need():
+    assert prepared().model.max_positions == 512
+    assert prepared("model.max_positions=9").model.max_positions == 37
+    long = prepared("model.max_positions=9", "data.test_length=600-600")
+    assert long.model.max_positions == 617
+
+
+def test_the_size_of_the_table_depends_on_the_data_only():
+    sizes = {
+        prepared("model.max_positions=9", *decode).model.max_positions
+        for decode in ([], ["decode.limit=source"], ["decode.method=beam"], ["decode.max_length=30"])
+    }
+    assert sizes == {37}
+
+
+def test_the_config_of_a_run_keeps_the_least_size():
+    run = prepared("model.max_positions=9")
+    assert run.config.model.max_positions == 9
+    assert run.identity.settings["model"]["max_positions"] == 9
+
+
+def test_the_cnn_takes_the_lengths_of_chomsky():
+    config = resolve({"task": "chomsky", "arch": "cnn", "data": {"split": "reverse_string", "test_length": "41-500",
+                      "train_examples": 50, "eval_examples": 60}})  # fmt: skip
+    task = tasks.find("chomsky")(config.data)
+    check(config, task)
+    assert sized_model(config, task).max_positions == needed_positions(task) > 512

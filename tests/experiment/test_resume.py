@@ -59,6 +59,8 @@ PLACES = {
     "just after a checkpoint": (at_file("last.ckpt", 3, "after"), 30),
     "between training and evaluation": (at_file("last.ckpt", 4, "after"), 40),
     "during evaluation": (at_file("validation.jsonl.gz", 1, "after"), 40),
+    "between two splits": (at_file("scores.json", 1, "after"), 40),
+    "while the second split is written": (at_file("test.jsonl.gz", 1, "before"), 40),
     "before the result": (at_file("result.json", 1, "before"), 40),
 }
 
@@ -175,7 +177,62 @@ def _to_file(path: Path, then: Callable[[], None]) -> None:
     then()
 
 
-def test_a_test_set_that_a_resumed_run_reads_again_is_counted(capsys):
-    killed(command(), at_file("result.json", 1, "before"))
+def decoded_after(kill: Callable[[], None], monkeypatch) -> list[str]:
+    """The splits that are decoded when the killed run is started again."""
+    from tfstudy.evaluation import evaluate
+
+    killed(command(), kill)
+    decode, splits = evaluate.evaluate, []
+    monkeypatch.setattr(evaluate, "evaluate", lambda *args: splits.append(args[2]) or decode(*args))
     assert tfstudy(*command()) == 0
+    return splits
+
+
+def test_a_test_set_that_a_resumed_run_reads_again_is_counted(monkeypatch, undisturbed):
+    assert decoded_after(at_file("scores.json", 2, "before"), monkeypatch) == ["test"]
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}
+    assert_same(folder(), undisturbed(command()))
+
+
+def test_splits_that_were_evaluated_are_not_decoded_again(monkeypatch, undisturbed, capsys):
+    assert decoded_after(at_file("result.json", 1, "before"), monkeypatch) == []
+    assert "already evaluated: validation, test" in capsys.readouterr().out
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
+    assert not (folder() / "scores.json").exists()
+    assert_same(folder(), undisturbed(command()))
+
+
+@pytest.mark.parametrize("damage", ["scores", "predictions", "run"])
+def test_scores_that_can_not_be_trusted_are_measured_again(damage, undisturbed):
+    killed(command(), at_file("result.json", 1, "before"))
+    if damage == "scores":
+        (folder() / "scores.json").write_text('{"run": ')
+    if damage == "predictions":
+        for path in folder().glob("predictions/*"):
+            path.write_bytes(path.read_bytes()[:-9])
+    if damage == "run":
+        content = json.loads((folder() / "scores.json").read_text())
+        (folder() / "scores.json").write_text(json.dumps(content | {"run": "0" * 64}))
+    assert tfstudy(*command()) == 0
+    assert_same(folder(), undisturbed(command()))
+    assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}
+
+
+def test_an_evaluation_that_fails_leaves_the_training_and_says_so(monkeypatch, undisturbed, capsys):
+    from tfstudy.evaluation import evaluate
+
+    decode = evaluate.evaluate
+
+    def fail(*args):
+        if args[2] == "test":
+            raise RuntimeError("broken")
+        return decode(*args)
+
+    monkeypatch.setattr(evaluate, "evaluate", fail)
+    with pytest.raises(RuntimeError, match="broken"):
+        tfstudy(*command())
+    assert "the training is complete and kept: the same command only evaluates" in capsys.readouterr().out
+    monkeypatch.setattr(evaluate, "evaluate", decode)
+    assert tfstudy(*command()) == 0
+    assert_same(folder(), undisturbed(command()))
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 2}

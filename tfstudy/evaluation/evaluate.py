@@ -1,6 +1,6 @@
 """Evaluate a model on a split: decode every example, compute metrics overall and per slice, keep the predictions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -11,18 +11,21 @@ from tasks.scoring import mean, wilson
 from tfstudy.config.schema import DecodeConfig, EvalConfig
 from tfstudy.data.encoding import PaddedRows, TaskEncoder
 from tfstudy.data.vocabulary import PAD
-from tfstudy.evaluation.decoding import beam, greedy
+from tfstudy.evaluation.batches import MemoryUse, in_batches
+from tfstudy.evaluation.decoding import beam, greedy, greedy_both, greedy_of_lengths
 from tfstudy.evaluation.lengths import mean_over_lengths
+from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Prediction
 
-EXTRA_TOKENS = 16  # generated at most beyond the longest gold target, so that predictions can be too long
+Shown = Callable[[int, float], None]  # gets the number of examples evaluated so far, and the share of the work done
 
 
 class Evaluation(NamedTuple):
     """The metrics of a split, and the prediction for each example in the order of the split."""
 
-    summary: dict[str, Any]  # n, metrics, exact_match_interval, slices, mean_over_lengths
+    # n, metrics, exact_match_interval, slices, mean_over_lengths, limit_hits, and maybe baselines
+    summary: dict[str, Any]
     rows: list[Prediction]
 
 
@@ -32,32 +35,48 @@ class Output(NamedTuple):
     free: Tokens  # until EOS
     oracle: Tokens  # of the target's length
     teacher_forced: float  # in [0, 1], over the target tokens and EOS
+    cut: bool = False  # whether `free` ended at the generation limit
 
 
-def generation_limit(task: Task, decode: DecodeConfig, examples: Sequence[Example] = ()) -> int:
-    """Return the maximum number of generated tokens; by default more than in any target of the task or the examples."""
-    return decode.max_length or EXTRA_TOKENS + max(longest_target_length(task), *(len(e.target) for e in examples), 0)
-
-
-def longest_target_length(task: Task) -> int:
-    """Return the number of tokens in the longest target of any split."""
-    return max(len(e.target) for split in task.splits().all for e in task.examples(split))
+def sample(examples: Sequence[Example], limit: int) -> Sequence[int]:
+    """Return the numbers of `limit` examples, chosen by a hash of their source; of all examples if `limit` is 0."""
+    if not limit or len(examples) <= limit:
+        return range(len(examples))
+    return sorted(sorted(range(len(examples)), key=lambda i: stable_hash("limit", 0, examples[i].source))[:limit])
 
 
 def sample_examples(examples: Sequence[Example], limit: int) -> Sequence[Example]:
     """Return `limit` examples in their order, chosen by a hash of their source; all examples if `limit` is 0."""
-    if not limit or len(examples) <= limit:
-        return examples
-    chosen = sorted(range(len(examples)), key=lambda i: stable_hash("limit", 0, examples[i].source))[:limit]
-    return [examples[i] for i in sorted(chosen)]
+    chosen = sample(examples, limit)
+    return examples if len(chosen) == len(examples) else [examples[i] for i in chosen]
 
 
 def evaluate(
-    model: Model, data: TaskEncoder, split: str, decode: DecodeConfig, config: EvalConfig, device: torch.device
+    model: Model,
+    data: TaskEncoder,
+    split: str,
+    decode: DecodeConfig,
+    config: EvalConfig,
+    device: torch.device,
+    shown: Shown | None = None,
 ) -> Evaluation:
-    """Evaluate a split with free-running decoding, oracle length and teacher forcing. The model stays in eval mode."""
+    """Evaluate a split with free-running decoding, oracle length and teacher forcing. The model stays in eval mode.
+
+    The predictions of the task's trivial systems are scored on the same examples.
+    """
     examples = sample_examples(data.task.examples(split), config.max_examples)
-    return evaluate_examples(model, data, examples, decode, config, device)
+    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown)
+    if examples and (baselines := baseline_metrics(data.task, split, config.max_examples)):
+        evaluation.summary["baselines"] = baselines
+    return evaluation
+
+
+def baseline_metrics(task: Task, split: str, max_examples: int) -> dict[str, dict[str, float]]:
+    """Return the metrics of each trivial system of the task on the examples that a model is evaluated on."""
+    examples = task.examples(split)
+    chosen = sample(examples, max_examples)
+    gold = [examples[i] for i in chosen]
+    return {name: task.score([rows[i] for i in chosen], gold) for name, rows in task.baselines(split).items()}
 
 
 def evaluate_examples(
@@ -67,18 +86,20 @@ def evaluate_examples(
     decode: DecodeConfig,
     config: EvalConfig,
     device: torch.device,
+    shown: Shown | None = None,
 ) -> Evaluation:
     """Evaluate any examples of the task, as `evaluate` does those of a split."""
     model.eval().to(device)
     if not examples:
         return Evaluation({"n": 0}, [])
-    outputs = _outputs(model, data, examples, decode, config.batch_size, device)
+    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown)
     text = data.task.text
     rows = [
         Prediction(text(e.source), text(e.target), text(o.free), text(o.oracle), round(o.teacher_forced, 6), {**e.tags})
         for e, o in zip(examples, outputs, strict=True)
     ]
-    return Evaluation(summarise_outputs(data.task, examples, outputs), rows)
+    summary = summarise_outputs(data.task, examples, outputs)
+    return Evaluation(summary | {"limit_hits": sum(output.cut for output in outputs)}, rows)
 
 
 def _outputs(
@@ -88,27 +109,51 @@ def _outputs(
     decode: DecodeConfig,
     batch_size: int,
     device: torch.device,
+    shown: Shown | None,
 ) -> list[Output]:
     """Return the outputs of a model for all examples, computed in batches of similar source length."""
     encoded = data.encode(examples).to(device)
-    limit, tokens = generation_limit(data.task, decode, examples), data.target_vocab.decode
-    out: dict[int, Output] = {}
-    for index in torch.split(encoded.source_lengths.sort(stable=True).indices, batch_size):
+    source, target = encoded.source_lengths, encoded.target_lengths
+    limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
+    memory = MemoryUse.of(model, len(data.target_vocab), decode.beam_size if decode.method == "beam" else 1)
+    tokens = data.target_vocab.decode
+
+    def forced(index: Tensor) -> list[float]:
+        return teacher_forced_accuracy(model, encoded.rows(index))
+
+    def compute(index: Tensor) -> list[Output]:
         rows = encoded.rows(index)
-        mask = rows.source != PAD
-        free = generate(model, rows.source, mask, limit, decode)
-        oracle = greedy(model, rows.source, mask, 0, lengths=(encoded.target_lengths[index] - 2).to(device))
-        forced = teacher_forced_accuracy(model, rows)
-        outputs = map(Output, map(tokens, free), map(tokens, oracle), forced)
+        searched = limits[index].to(device), (target[index] - 2).to(device)
+        free, oracle = generate_both(model, rows.source, rows.source != PAD, *searched, decode)
+        parts = in_batches(forced, index, source, target, memory.teacher_forcing, len(index))
+        accuracies = [accuracy for _, part in parts for accuracy in part]
+        cut = [len(ids) >= limit for ids, limit in zip(free, limits[index].tolist(), strict=True)]
+        return list(map(Output, map(tokens, free), map(tokens, oracle), accuracies, cut))
+
+    out: dict[int, Output] = {}
+    order, longest = source.sort(stable=True).indices, torch.maximum(limits, target)
+    work = (source + longest)[order].cumsum(0)
+    for index, outputs in in_batches(compute, order, source, longest, memory.decoding, batch_size):
         out |= zip(index.tolist(), outputs, strict=True)
+        if shown:
+            shown(len(out), float(work[len(out) - 1] / work[-1]))
     return [out[row] for row in range(len(examples))]
 
 
-def generate(model: Model, source: Tensor, mask: Tensor, limit: int, decode: DecodeConfig) -> list[list[int]]:
-    """Generate the token ids of each row's target, without EOS, by greedy or beam search."""
+def generate_both(
+    model: Model, source: Tensor, mask: Tensor, limits: Tensor, lengths: Tensor, decode: DecodeConfig
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Generate the token ids of each row's target, without EOS, freely and greedily at the given lengths."""
+    if decode.method == "greedy":
+        return greedy_both(model, source, mask, limits, lengths)
+    return generate(model, source, mask, limits, decode), greedy_of_lengths(model, source, mask, lengths)
+
+
+def generate(model: Model, source: Tensor, mask: Tensor, limits: Tensor, decode: DecodeConfig) -> list[list[int]]:
+    """Generate the token ids of each row's target, at most as many as its limit, by greedy or beam search."""
     if decode.method == "beam":
-        return beam(model, source, mask, limit, decode.beam_size, decode.length_penalty)
-    return greedy(model, source, mask, limit)
+        return beam(model, source, mask, limits, decode.beam_size, decode.length_penalty)
+    return greedy(model, source, mask, limits)
 
 
 @torch.no_grad()

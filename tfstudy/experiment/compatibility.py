@@ -7,7 +7,8 @@ from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.vocabulary import Vocab
-from tfstudy.evaluation.evaluate import generation_limit, longest_target_length
+from tfstudy.evaluation.limits import longest_target, needed_positions
+from tfstudy.models.config import ModelConfig
 
 
 def check(config: RunConfig, task: Task) -> None:
@@ -15,10 +16,10 @@ def check(config: RunConfig, task: Task) -> None:
     source, target = task.vocabulary()
     if config.model.needs_one_vocabulary and source != target:
         raise UserError(f"model.share_embeddings needs one vocabulary, but {config.task} has two")
-    longest_target = longest_target_length(task)
-    if 0 < config.decode.max_length < longest_target:
+    longest = longest_target(task)
+    if 0 < config.decode.max_length < longest:
         raise UserError(
-            f"decode.max_length must be 0 or at least {longest_target}, the length of the longest target, "
+            f"decode.max_length must be 0 or at least {longest}, the length of the longest target, "
             f"but is {config.decode.max_length}"
         )
     _check_positions(config, task, len(Vocab(source)), len(Vocab(target)))
@@ -29,10 +30,22 @@ def check(config: RunConfig, task: Task) -> None:
         )
 
 
+def sized_model(config: RunConfig, task: Task) -> ModelConfig:
+    """Return the section `model` with `max_positions`, where an architecture has this key, at least as the data need.
+
+    This depends on the data only, so that runs that differ in decoding can have the same weights.
+    """
+    size, needed = config.model.model_dump().get("max_positions"), needed_positions(task)
+    return config.model if size is None or size >= needed else config.model.model_copy(update={"max_positions": needed})
+
+
 def _check_positions(config: RunConfig, task: Task, source_vocab: int, target_vocab: int) -> None:
+    """Raise `UserError` if outputs may be longer than the table of learned positions."""
     with torch.device("meta"):  # without memory for the weights
-        available = models.find(config.arch)(config.model, source_vocab, target_vocab).max_positions
-    longest_source = max(len(example.source) for split in task.splits().all for example in task.examples(split))
-    needed = 1 + max(longest_source, generation_limit(task, config.decode))
+        available = models.find(config.arch)(sized_model(config, task), source_vocab, target_vocab).max_positions
+    needed = 1 + config.decode.max_length
     if available is not None and needed > available:
-        raise UserError(f"model.max_positions must be at least {needed} for these data, but is {available}")
+        raise UserError(
+            f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
+            f"but is {available}"
+        )

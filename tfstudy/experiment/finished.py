@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import torch
 
 from tasks.base import Example
 from tasks.errors import UserError, one_of
@@ -11,14 +12,16 @@ from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
+from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare
-from tfstudy.experiment.score import score_splits, scored_splits
+from tfstudy.experiment.score import score_split, scored_splits
 from tfstudy.models.base import Model
 from tfstudy.runs.find import find_run
 from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, SplitScores
 from tfstudy.runs.writer import open_run
+from tfstudy.training.progress_display import ProgressDisplay
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 
 MAX_GAP = 5  # consecutive lengths of which a task may have no examples
@@ -48,8 +51,10 @@ class FinishedRun:
         if limit is not None and len(tokens) >= limit:
             raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
         ids = data.encode([Example(tuple(tokens), (), {})]).source
-        max_length = evaluate.generation_limit(task, config.decode)
-        generated = evaluate.generate(self.model, ids, ids != PAD, max_length, config.decode)
+        limits = limits_of(generation_limit(task, config.decode), torch.tensor([len(tokens)]))
+        if limit is not None:
+            limits = limits.clamp(max=limit - 1)
+        generated = evaluate.generate(self.model, ids, ids != PAD, limits, config.decode)
         return str(task.text(data.target_vocab.decode(generated[0])))
 
     def predictions(self, split: str = "test") -> list[Prediction]:
@@ -62,8 +67,10 @@ class FinishedRun:
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            scores = score_splits(self.prepared, folder, device_of(DEFAULTS), names, "evaluate")
-        return msgspec.structs.replace(self.result, splits=scores)
+            device = device_of(DEFAULTS)
+            scores = {name: score_split(self.prepared, folder, device, name, "evaluate") for name in names}
+        limit = generation_limit(self.prepared.task, self.prepared.config.decode)
+        return msgspec.structs.replace(self.result, splits=scores, generation_limit=limit)
 
     def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
         """Evaluate on new examples of increasing length; return exact match by length and save it in `extended.json`.
@@ -99,7 +106,10 @@ class FinishedRun:
                 report(f"length {length} {obstacle}")
                 return
             device = device_of(DEFAULTS)
-            evaluation = evaluate.evaluate_examples(self.model, data, examples, config.decode, config.eval, device)
+            with ProgressDisplay(f"evaluate length {length}", len(examples), "examples") as display:
+                evaluation = evaluate.evaluate_examples(
+                    self.model, data, examples, config.decode, config.eval, device, display.examples
+                )
             scores = SplitScores.create("test", evaluation.summary)
             report(f"length {length:4}: {100 * scores.metrics['exact_match']:5.1f} % of {scores.n}")
             yield scores
@@ -110,7 +120,10 @@ class FinishedRun:
         limit, available = self.prepared.config.decode.max_length, self.model.max_positions
         if 0 < limit < max(len(e.target) for e in examples):
             return f"has targets of more than decode.max_length={limit} tokens"
-        needed = max(max(len(e.source), len(e.target) + evaluate.EXTRA_TOKENS) for e in examples) + 1
+        task, decode = self.prepared.task, self.prepared.config.decode
+        lengths = torch.tensor([len(e.source) for e in examples])
+        longest_output = int(limits_of(generation_limit(task, decode, examples), lengths).max())
+        needed = 1 + max(int(lengths.max()), longest_output, *(len(e.target) for e in examples))
         if available is not None and needed > available:
             return f"needs {needed} positions, but the model has {available}"
         return ""

@@ -1,5 +1,10 @@
 """Build what a config describes: the task, its data, the model with its initial weights, and the identity."""
 
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +16,11 @@ from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.experiment.compatibility import check
+from tfstudy.experiment.compatibility import check, sized_model
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.runs.identity import Identity, identify
+
+SLOW = 2.0  # seconds after which preparing is reported
 
 
 class Prepared(NamedTuple):
@@ -28,13 +35,32 @@ class Prepared(NamedTuple):
 
 def prepare(config: RunConfig) -> Prepared:
     """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
-    task = tasks.find(config.task)(config.data)
-    check(config, task)
-    data = TaskEncoder(task)
+    with slow_work_reported(f"preparing {config.task}"):
+        task = tasks.find(config.task)(config.data)
+        check(config, task)
+        data = TaskEncoder(task)
+        identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
     torch.manual_seed(config.seed)
-    model = models.find(config.arch)(config.model, len(data.source_vocab), len(data.target_vocab))
-    identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
+    model = models.find(config.arch)(sized_model(config, task), len(data.source_vocab), len(data.target_vocab))
     return Prepared(config, task, data, model, identity)
+
+
+@contextmanager
+def slow_work_reported(name: str) -> Iterator[None]:
+    """Print the name on standard error once the block has taken two seconds, and at its end how long it took."""
+    start, timer = time.monotonic(), threading.Timer(SLOW, lambda: _print_error(f"{name} ..."))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+    if (seconds := time.monotonic() - start) >= SLOW:
+        _print_error(f"{name}: {seconds:.1f} s")
+
+
+def _print_error(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def describe(prepared: Prepared, path: Path) -> str:

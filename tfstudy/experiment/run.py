@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,16 +63,29 @@ def run(
     if rank:
         train(prepared, RunFolder(path, prepared.identity.hash), options, rank, Progress(config.train.steps))
         return None
-    with open_run(path, config, prepared.identity, options.restart) as folder:
+    with open_run(path, config, prepared.identity, options.restart, replace_broken=planned is not None) as folder:
         if folder.finished:
             return _finished_before(folder, options, report)
         progress = start(prepared, folder, options, device)
         report(describe(prepared, path))
         source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, rank, progress, report)
-        scored = score(prepared, folder, device, splits) if trained.status == "finished" else Scored()
+        scored = _score(prepared, folder, device, splits, report) if trained.status == "finished" else Scored()
         finish(prepared, folder, options, progress, source, trained, scored)
         return Outcome(path, folder.result, True)
+
+
+def _score(
+    prepared: Prepared, folder: RunFolder, device: torch.device, splits: Sequence[str], report: Report
+) -> Scored:
+    """Evaluate what is not evaluated yet; if this fails, say that the training is not lost."""
+    if done := [name for name in splits if name in folder.scores().splits]:
+        report(f"already evaluated: {', '.join(done)}")
+    try:
+        return score(prepared, folder, device, splits)
+    except BaseException:
+        report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
+        raise
 
 
 def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device) -> Progress:
@@ -128,11 +142,14 @@ def finish(
         train_tokens=trained.tokens,
         train_seconds=round(trained.seconds, 2),
         evaluate_seconds=round(scored.seconds, 2),
+        train_peak_mib=trained.peak_mib,
+        evaluate_peak_mib=scored.peak_mib,
         # Kaplan et al. 2020, section 2.1: 2 per parameter and token forwards, twice that backwards
         train_flops_estimate=6.0 * parameters * trained.tokens,
         reused_from=reused_from,
         decode=msgspec.convert(config.decode.model_dump(), DecodingSettings),
         eval=msgspec.convert(config.eval.model_dump(), EvaluationSettings),
+        generation_limit=scored.limit,
         overlap=overlap(task),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),

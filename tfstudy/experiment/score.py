@@ -11,10 +11,13 @@ from tasks.base import Task
 from tasks.errors import UserError
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
+from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.prepare import Prepared
-from tfstudy.runs.schema import Lengths, SplitScores
+from tfstudy.runs.schema import GenerationLimit, Lengths, Scores, SplitScores
 from tfstudy.runs.writer import RunFolder
+from tfstudy.training.peak_memory import peak_mib, reset_peak
+from tfstudy.training.progress_display import ProgressDisplay
 
 
 class Scored(NamedTuple):
@@ -23,6 +26,8 @@ class Scored(NamedTuple):
     splits: Mapping[str, SplitScores] = MappingProxyType({})
     lengths: Lengths = Lengths()
     seconds: float = 0.0
+    peak_mib: float = 0.0
+    limit: GenerationLimit = GenerationLimit()
 
 
 def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
@@ -33,27 +38,41 @@ def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
 
 
 def score(prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str]) -> Scored:
-    """Evaluate held-out splits, write their predictions, and return what was measured."""
-    start = time.monotonic()
-    splits = score_splits(prepared, folder, device, names, "run")
-    tested = [splits[name] for name in prepared.task.by_length() if name in splits]
-    return Scored(splits, accuracy_by_length(tested), time.monotonic() - start)
+    """Evaluate held-out splits, write their predictions, and return what was measured.
 
-
-def score_splits(
-    prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str], reason: str
-) -> dict[str, SplitScores]:
-    """Return the scores of held-out splits; each test set that is read is counted, with the reason `run` or `evaluate`.
-
-    Predictions are only written for `run`.
+    What is measured on a split is written as soon as it is complete. Splits that an earlier process of this run has
+    completed are not evaluated again.
     """
-    config, scores = prepared.config, {}
+    scores = folder.scores()
     for name in names:
-        role = "validation" if name == prepared.task.splits().validation else "test"
-        if role == "test":
-            folder.count_read(name, reason)
-        evaluation = evaluate.evaluate(prepared.model, prepared.data, name, config.decode, config.eval, device)
-        if reason == "run":
-            folder.write_predictions(name, evaluation.rows)
-        scores[name] = SplitScores.create(role, evaluation.summary)
-    return scores
+        if name in scores.splits:
+            continue
+        start = time.monotonic()
+        reset_peak(device)
+        splits = {**scores.splits, name: score_split(prepared, folder, device, name, "run")}
+        seconds, peak = scores.seconds + time.monotonic() - start, max(scores.peak_mib, peak_mib(device))
+        scores = Scores(folder.run, splits, seconds, peak)
+        folder.write_scores(scores)
+    tested = [scores.splits[name] for name in prepared.task.by_length() if name in names]
+    limit = generation_limit(prepared.task, prepared.config.decode)
+    in_order = {name: scores.splits[name] for name in names}
+    return Scored(in_order, accuracy_by_length(tested), scores.seconds, scores.peak_mib, limit)
+
+
+def score_split(prepared: Prepared, folder: RunFolder, device: torch.device, name: str, reason: str) -> SplitScores:
+    """Return the scores of a held-out split; if it is a test set, this is counted with the reason `run` or `evaluate`.
+
+    Predictions are only written for `run`. The progress is shown.
+    """
+    config = prepared.config
+    role = "validation" if name == prepared.task.splits().validation else "test"
+    if role == "test":
+        folder.count_read(name, reason)
+    examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
+    with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
+        evaluation = evaluate.evaluate(
+            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
+        )
+    if reason == "run":
+        folder.write_predictions(name, evaluation.rows)
+    return SplitScores.create(role, evaluation.summary)
