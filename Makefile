@@ -4,7 +4,7 @@ BIN = .venv/bin
 STAMP = .venv/installed
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow chaos engines bench tasks-first clean
+.PHONY: help scan test check slow chaos engines bench peers tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -14,6 +14,7 @@ help:
 	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
 	@echo "make bench       every benchmark, as ratios to a baseline"
+	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
 
 # Install torch first, in its exact version: packages that depend on it then use this build.
@@ -46,11 +47,14 @@ engines: $(STAMP)
 	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_ray_cluster.py tests/launchers/test_slurm_cluster.py
 
 bench: $(STAMP)
-	for script in $$(ls benchmarks/*/*.py); do \
+	for script in $$(ls benchmarks/*/*.py | grep -v /peers/); do \
 	  echo "== $$script"; $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
+
+peers: $(STAMP)
+	$(BIN)/python -m benchmarks.peers.joeynmt $(ARGS)
 
 tasks-first: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh
 
 clean:
-	rm -rf .venv results-smoke .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-joeynmt results-smoke results-peers .mypy_cache .ruff_cache .pytest_cache
