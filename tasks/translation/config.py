@@ -11,7 +11,7 @@ from tasks.translation.subwords import BYTES
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (
     *("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse"),
-    *("subset_seed", "lowercase", "bleu_tokenizer"),
+    *("subset_seed", "clean", "lowercase", "bleu_tokenizer"),
 )
 
 
@@ -19,8 +19,11 @@ class TranslationConfig(TaskConfig):
     """Settings of the task `translation` (section `data`)."""
 
     split: str = Field("embedded", description="embedded (synthetic languages) or corpus (data.root or data.hub)")
-    root: str = Field("", description="folder with train, dev and test as .tsv, .jsonl or parallel files (or .gz)")
-    hub: str = Field("", description="id of a data set on the Hugging Face hub")
+    root: str = Field(
+        "",
+        description="folder with train, dev and test as .tsv (source, tab, target), .jsonl or parallel files (or .gz)",
+    )
+    hub: str = Field("", description="id of a data set on the Hugging Face hub, or a local folder of parquet files")
     hub_config: str = Field("", description="configuration of the data set on the hub, such as de-en")
     revision: str = Field("", description="branch or commit of the data set on the hub")
     source_language: str = Field("", description="code of the source language, such as en; selects files and columns")
@@ -32,11 +35,18 @@ class TranslationConfig(TaskConfig):
         0, ge=0, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
     )
     subset_seed: int = Field(0, ge=0, lt=2**63, description="seed of the subset of a corpus; subsets are nested")
+    clean: bool = Field(
+        False,
+        description="leave out train pairs with a fault: an empty side, one side with over 9 times the words of the "
+        "other (Moses), equal or swapped sides, control characters, a side in another script, a duplicate",
+    )
     drop_overlap: bool = Field(True, description="leave out train pairs whose source or target occurs in another split")
     max_train_length: int = Field(
         0, ge=0, description="maximum source words in training; longer pairs become test splits; 0: no limit"
     )
-    max_subwords: int = Field(0, ge=0, description="maximum subwords of a train source or target; 0: no limit")
+    max_subwords: int = Field(
+        0, ge=0, description="maximum subwords of a train source or target; longer pairs are left out; 0: 256"
+    )
     subword_vocab_size: int = Field(
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
     )

@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tasks.errors import UserError, one_of
@@ -32,10 +33,14 @@ class Languages(NamedTuple):
 
 
 class Corpus(NamedTuple):
-    """The splits `train`, `validation` (optional) and `test...`, and the commit of the data set, if known."""
+    """The splits `train`, `validation` (optional) and `test...`, and the commit of the data set, if known.
+
+    `places` says where the sources and the targets of a split are: text such as `train.tsv:`, completed by a number.
+    """
 
     splits: dict[str, list[Sentences]]
     commit: str = ""
+    places: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
 def lowercased(corpus: Corpus) -> Corpus:
@@ -68,11 +73,9 @@ def split_name(name: str) -> str:
 
 
 def checked_text(value: object, what: str, where: str) -> str:
-    """Return `value` if it is a valid sentence; otherwise raise `UserError`."""
+    """Return `value` if it is text, which may be empty; otherwise raise `UserError`."""
     if not isinstance(value, str):
         raise UserError(f"{where}: {what} must be text, but is {json.dumps(value, default=str)[:60]}")
-    if not value.strip():
-        raise UserError(f"{where}: {what} must not be empty")
     if re.search("[\ud800-\udfff]", value):
         raise UserError(f"{where}: {what} contains half of a surrogate pair, which is not a character")
     return value

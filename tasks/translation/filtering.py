@@ -1,6 +1,7 @@
 """Which pairs are trained on and which are tested: overlaps between splits, and sentences longer than in training."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -27,7 +28,14 @@ class Row(NamedTuple):
 
 def row_of(pair: Sentences, tags: Mapping[str, Tag] = MappingProxyType({})) -> Row:
     """Return the pair as a row, with `length` added to its tags."""
-    return Row(pair, {**tags, "length": len(pair.source.split())})
+    length = len(pair.source.split())
+    return Row(pair, {**tags, "length": length} if tags else _length_tag(length))
+
+
+@cache
+def _length_tag(length: int) -> Mapping[str, Tag]:
+    """Return the same tags for all pairs of a length: a million dictionaries would take 200 MB."""
+    return {"length": length}
 
 
 class TrainFilter:

@@ -1,17 +1,19 @@
 """Read a corpus from a folder of .tsv, .jsonl or parallel files, also gzipped.
 
-A line ends with a line feed, optionally after a carriage return. Other line separators such as U+2028 and U+0085 are
-part of a sentence, a quotation mark is an ordinary character, and "NA" is a word (readers of CSV differ in all three).
+Other line separators than the line feed, such as U+2028 and U+0085, are part of a sentence, a quotation mark is an
+ordinary character, and "NA" is a word (readers of CSV differ in all three).
 """
 
-import gzip
 import json
-import zlib
+import re
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from tasks.errors import UserError
-from tasks.translation.corpus import TEST, Corpus, Languages, Sentences, checked_text, pair_of, split_name
+from tasks.errors import UserError, quoted
+from tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
+from tasks.translation.lines import lines
 
 EXPECTED_FILES = (
     "{0}.tsv, {0}.jsonl, or parallel files {0}.<source_language> and {0}.<target_language> (optionally .gz)"
@@ -39,11 +41,43 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
             f"data.root: {folder} has no {missing} split; expected {EXPECTED_FILES.format(missing)}, "
             f"but the folder contains {', '.join(names[:20]) or 'nothing'}"
         )
-    return Corpus({split: list(_read(paths, languages, reverse)) for split, paths in files.items()})
+    return Corpus(
+        {split: list(_read(paths, languages, reverse)) for split, paths in files.items()},
+        places={split: _places(paths, languages) for split, paths in files.items()},
+    )
+
+
+def languages_of(root: Path) -> Languages:
+    """Return the languages of a corpus without a config; empty if nothing shows them.
+
+    They are the endings of parallel files or the columns of JSON lines, in the order in which the name of the folder
+    has them (`tanaka-en-ja`), otherwise in alphabetical order. For two-column files they are those of the name.
+    """
+    match = re.search(r"(?:^|[-_.])([a-z]{2,3})[-_]([a-z]{2,3})$", root.resolve().name)
+    named = Languages(*match.groups()) if match else Languages()
+    paths = sorted(path for path in root.iterdir() if split_name(path.name.partition(".")[0]))
+    codes = {_form(path) for path in paths if not path.is_dir()} - {"tsv", "jsonl"}
+    if len(codes) != 2:
+        codes = next((_columns(path) for path in paths if _form(path) == "jsonl"), set())
+    return named if codes in (set(), set(named)) else Languages(*sorted(codes))
+
+
+def _columns(path: Path) -> set[str]:
+    """Return the two columns of text in a .jsonl file; empty if they are not clear."""
+    row = next((row for row in _rows(path)), {})
+    row = row["translation"] if isinstance(row.get("translation"), dict) else row
+    texts = {name for name, value in row.items() if isinstance(value, str) and name != "id"}
+    return set() if {"source", "target"} <= texts or len(texts) != 2 else texts
+
+
+def _places(paths: Sequence[Path], languages: Languages) -> tuple[str, str]:
+    """Return where a split's sources and targets are: text that a line number completes."""
+    sides = {_form(path): f"{path}:" for path in paths}
+    return (sides[languages.source], sides[languages.target]) if len(paths) == 2 else (f"{paths[0]}:",) * 2
 
 
 def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterator[Sentences]:
-    """Yield the pairs of one split, from one file or two parallel files."""
+    """Yield the pairs of one split, from one file or two parallel files. Sides may be empty."""
     names = ", ".join(path.name for path in paths)
     if len(paths) == 1 and _form(paths[0]) == "tsv":
         return _tsv(paths[0], reverse)
@@ -67,55 +101,39 @@ def _form(path: Path) -> str:
 
 
 def _tsv(path: Path, reverse: bool) -> Iterator[Sentences]:
-    for number, line in enumerate(_lines(path), 1):
+    for number, line in enumerate(lines(path), 1):
         fields = line.split("\t")
         if len(fields) != 2:
             raise UserError(
                 f"{path}:{number}: expected source<TAB>target, but the line has {len(fields)} "
-                f"field{'s' * (len(fields) > 1)}: '{line[:60]}'"
+                f"field{'s' * (len(fields) > 1)}: {quoted(line)}"
             )
-        first, second = (checked_text(field, "a sentence", f"{path}:{number}") for field in fields)
-        yield Sentences(second, first) if reverse else Sentences(first, second)
+        yield Sentences(*(reversed(fields) if reverse else fields))
 
 
 def _jsonl(path: Path, languages: Languages) -> Iterator[Sentences]:
-    for number, line in enumerate(_lines(path), 1):
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"{path}:{number}: invalid JSON ({error}): '{line[:60]}'") from None
-        if not isinstance(row, dict):
-            raise UserError(f"{path}:{number}: expected a JSON object, but the line is '{line[:60]}'")
+    for number, row in enumerate(_rows(path), 1):
         yield pair_of(row, languages, f"{path}:{number}")
 
 
-def _parallel(source: Path, target: Path) -> Iterator[Sentences]:
-    sides = list(_lines(source)), list(_lines(target))
-    if len(sides[0]) != len(sides[1]):
-        raise UserError(
-            f"{source} and {target} must have the same number of lines, but have {len(sides[0]):,} "
-            f"and {len(sides[1]):,}"
-        )
-    for number, (a, b) in enumerate(zip(*sides, strict=True), 1):
-        yield Sentences(
-            checked_text(a, "a sentence", f"{source}:{number}"), checked_text(b, "a sentence", f"{target}:{number}")
-        )
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file (gzipped if its name ends in .gz) without line ends and byte order mark."""
-    try:
-        content = path.read_bytes()
-        content = gzip.decompress(content) if path.suffix == ".gz" else content
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise UserError(f"{path} is not a complete gzip file: {error}") from None
-    except OSError as error:
-        raise UserError(f"can't read {path}: {error.strerror}") from None
-    content = content.removeprefix(b"\xef\xbb\xbf")
-    if not content:
-        raise UserError(f"{path} is empty")
-    for number, line in enumerate(content.removesuffix(b"\n").split(b"\n"), 1):
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines(path), 1):
         try:
-            yield line.removesuffix(b"\r").decode()
-        except UnicodeDecodeError as error:
-            raise UserError(f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8") from None
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{path}:{number}: invalid JSON ({error}): {quoted(line)}") from None
+        if not isinstance(row, dict):
+            raise UserError(f"{path}:{number}: expected a JSON object, but the line is {quoted(line)}")
+        yield row
+
+
+def _parallel(source: Path, target: Path) -> Iterator[Sentences]:
+    counts = [0, 0]
+    for pair in zip_longest(lines(source), lines(target)):
+        counts = [count + (side is not None) for count, side in zip(counts, pair, strict=True)]
+        if None not in pair:
+            yield Sentences(*pair)
+    if counts[0] != counts[1]:
+        raise UserError(
+            f"{source} and {target} must have the same number of lines, but have {counts[0]:,} and {counts[1]:,}"
+        )

@@ -27,7 +27,7 @@ def from_hub(hub: str, config: str, revision: str, languages: Languages) -> Corp
     return Corpus(
         {
             split: [
-                pair_of(row, languages, f"data.hub: '{hub}', row {number} of {name}")
+                pair_of(row, languages, f"data.hub: '{hub}', {name}, row {number}")
                 for number, row in enumerate(loaded[name], 1)
             ]
             for name, split in named
@@ -35,6 +35,7 @@ def from_hub(hub: str, config: str, revision: str, languages: Languages) -> Corp
         },
         # For a repository the hash is the commit; for a folder it is a shorter hash of the library.
         builder.hash if re.fullmatch("[0-9a-f]{40}", builder.hash or "") else "",
+        {split: (f"data.hub: '{hub}', {name}, row ",) * 2 for name, split in named if split},
     )
 
 

@@ -11,18 +11,22 @@ sets change which architecture is best.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tasks.errors import UserError, one_of
 from tasks.scoring import exact_match, mean, token_accuracy
 from tasks.translation.config import TranslationConfig, check
+from tasks.translation.corpus import Sentences
 from tasks.translation.filtering import Row, overlaps
 from tasks.translation.phenomena import phenomena
 from tasks.translation.subwords import Subwords, coders
 from tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
+from tasks.translation.trivial import lexicon, translated
 
 UNSPACED = {"ja": "char", "jpn": "char", "zh": "zh", "zho": "zh"}  # languages without spaces: tokenizer of sacreBLEU
+MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
 
 
 class Translation(Task):
@@ -42,7 +46,9 @@ class Translation(Task):
         self._source, self._target = coders(subword_pairs, config.subword_vocab_size, config.shared_subwords)
         pairs = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
         if not pairs:
-            raise UserError(f"data.max_subwords={config.max_subwords} leaves no train pair: all have more subwords")
+            raise UserError(
+                f"no train pair is left: all have more than {self._max_subwords()} subwords (data.max_subwords)"
+            )
         self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
         self._notes = {
@@ -124,6 +130,22 @@ class Translation(Task):
             scores |= phenomena([text.split() for text in predicted], [text.split() for text in targets])
         return scores
 
+    def baselines(self, split: str) -> dict[str, list[Tokens]]:
+        """Return what two trivial systems predict for a split, as target tokens.
+
+        `copy` is the source text. `word by word` replaces each word with its most probable translation, by a lexicon
+        (IBM Model 1, Brown et al. 1993) that is learnt from the train pairs on the first call.
+        """
+        sources = [self._source.decode(example.source) for example in self.examples(split)]
+        texts = {"copy": sources, "word by word": [translated(source, self._lexicon) for source in sources]}
+        return {name: self._target.encode(lines) for name, lines in texts.items()}
+
+    @cached_property
+    def _lexicon(self) -> dict[str, str]:
+        """Return the translation of each source word."""
+        train = self._examples["train"]
+        return lexicon(Sentences(self._source.decode(e.source), self._target.decode(e.target)) for e in train)
+
     def _scored_text(self, sequences: Iterable[Tokens]) -> list[str]:
         """Return text for scoring, without the blanks that a corpus adds in languages written without spaces."""
         unspaced = _code(self._config.target_language) in UNSPACED
@@ -146,8 +168,10 @@ class Translation(Task):
         return [Example(s, t, r.tags) for s, t, r in zip(sources, targets, rows, strict=True)]
 
     def _fits(self, example: Example) -> bool:
-        limit = self._config.max_subwords
-        return not limit or max(len(example.source), len(example.target)) <= limit
+        return max(len(example.source), len(example.target)) <= self._max_subwords()
+
+    def _max_subwords(self) -> int:
+        return self._config.max_subwords or MAX_SUBWORDS
 
 
 def _sizes(examples: Sequence[Example]) -> dict[str, int]:

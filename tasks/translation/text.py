@@ -11,6 +11,8 @@ from tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, s
 from tasks.translation.filtering import Row, TrainFilter, overlaps, row_of, split_by_length
 from tasks.translation.folder import from_folder
 from tasks.translation.hub import from_hub
+from tasks.translation.profile import OrderProfile
+from tasks.translation.quality import check_empty, check_order, counts, faults, without_faults
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
 EVAL_PAIRS = {"validation": 500, "test": 1_000}
@@ -45,28 +47,54 @@ def embedded(config: TranslationConfig) -> Text:
 
 def from_corpus(config: TranslationConfig) -> Text:
     """Read a corpus from a folder or from the hub."""
-    corpus = _read(config)
-    corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
+    corpus, quality, faulty = _checked(config)
     if config.lowercase:  # after shuffling, so that the subset is the same
         corpus = lowercased(corpus)
     held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
     train_filter = TrainFilter(held_out if config.drop_overlap else {}, config.max_train_length)
     candidates = [row_of(pair) for pair in corpus.splits["train"]]
     train = list(train_filter.keep(candidates))
-    _check_size(config, len(train), len(candidates), train_filter.left_out)
+    left_out = train_filter.left_out | faulty
+    _check_size(config, len(train), len(candidates) + sum(faulty.values()), left_out)
     notes = {
         "commit": corpus.commit,
-        "left_out": train_filter.left_out,
+        "quality": quality,
+        "left_out": left_out,
         "overlap_of_corpus": overlaps(candidates, held_out),
     }
     return Text(train, split_by_length(held_out, config.max_train_length, train_filter.longer, train), notes)
 
 
+def _checked(config: TranslationConfig) -> tuple[Corpus, dict[str, dict[str, int]], dict[str, int]]:
+    """Return the corpus with its train pairs in random order, its faults by split, and those left out of train."""
+    corpus = _read(config)
+    check_empty(corpus, config.clean)
+    corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
+    profile = OrderProfile(corpus.splits["train"])
+    check_order(corpus, profile, _languages(config), _way_out(config, corpus))
+    found = {name: faults(pairs, profile) for name, pairs in corpus.splits.items()}
+    quality = {name: counts(pairs, found[name]) for name, pairs in corpus.splits.items()}
+    if not config.clean:
+        return corpus, quality, {}
+    corpus.splits["train"], left_out = without_faults(corpus.splits["train"], found["train"])
+    return corpus, quality, left_out
+
+
+def _way_out(config: TranslationConfig, corpus: Corpus) -> str:
+    """Return how to swap the sides of all splits."""
+    if config.root and any(form in corpus.places["train"][0] for form in (".tsv:", ".tsv.gz:")):
+        return f"set data.reverse={str(not config.reverse).lower()}"
+    return "swap the names of the files or columns of both languages"
+
+
+def _languages(config: TranslationConfig) -> Languages:
+    return Languages(config.source_language, config.target_language)
+
+
 def _read(config: TranslationConfig) -> Corpus:
-    languages = Languages(config.source_language, config.target_language)
     if config.root:
-        return from_folder(config.root, languages, config.reverse)
-    return from_hub(config.hub, config.hub_config, config.revision, languages)
+        return from_folder(config.root, _languages(config), config.reverse)
+    return from_hub(config.hub, config.hub_config, config.revision, _languages(config))
 
 
 def _check_size(config: TranslationConfig, remaining: int, total: int, left_out: Mapping[str, int]) -> None:

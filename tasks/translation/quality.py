@@ -1,0 +1,133 @@
+"""Faults of a corpus: which pairs have which, and the errors for those that cannot be trained on or tested.
+
+The faults are those that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07-2045) and OpusFilter (Aulamo et al.
+2020, 2020.acl-demos.20) remove.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tasks.errors import UserError
+from tasks.translation.corpus import Corpus, Languages, Sentences
+from tasks.translation.profile import MIN_EVIDENCE, OrderProfile, script_shares
+
+MAX_RATIO = 9  # of the two sides' lengths in words, as in Moses
+FAULTS = {  # and how a list describes such pairs; the first fault of a pair is the reason to leave it out
+    "empty_side": "with an empty side",
+    "length_ratio": "with an extreme length ratio",
+    "identical_sides": "with identical sides",
+    "control_characters": "with control characters",  # also a byte order mark, and U+FFFD
+    "other_script": "in another script",  # most letters of a side, compared with most of that side of the corpus
+    "swapped_sides": "that look swapped",
+    "duplicate": "that occurred before",
+}
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffd]")
+UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # scripts without blanks
+OWN_SCRIPTS = {
+    script: codes.split()
+    for script, codes in {
+        "CJK": "ja jpn zh zho", "HANGUL": "ko kor", "CYRILLIC": "ru rus uk ukr bg bul be bel mk mkd kk kaz ky kir",
+        "GREEK": "el ell", "ARABIC": "ar ara fa fas ur urd ps pus", "HEBREW": "he heb yi yid", "TAMIL": "ta tam",
+        "DEVANAGARI": "hi hin mr mar ne nep", "BENGALI": "bn ben as asm", "GUJARATI": "gu guj", "GURMUKHI": "pa pan",
+        "TELUGU": "te tel", "KANNADA": "kn kan", "MALAYALAM": "ml mal", "SINHALA": "si sin", "THAI": "th tha",
+        "LAO": "lo lao", "MYANMAR": "my mya", "KHMER": "km khm", "TIBETAN": "bo bod", "GEORGIAN": "ka kat",
+        "ARMENIAN": "hy hye", "ETHIOPIC": "am amh ti tir",
+    }.items()
+}  # fmt: skip
+MIN_DECIDED = 10  # pairs with evidence for either order, to judge a whole split
+SWAPPED_SHARE = 0.9  # of them, in a split with swapped sides
+Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+
+def faults(pairs: Sequence[Sentences], profile: OrderProfile) -> dict[str, Mask]:
+    """Return for each of FAULTS which pairs have it; `profile` is that of the train pairs."""
+    seen: set[Sentences] = set()
+    tests = {
+        "empty_side": lambda p: not p.source.strip() or not p.target.strip(),
+        "length_ratio": _extreme_ratio,
+        "identical_sides": lambda p: p.source == p.target and bool(p.source.strip()),
+        "control_characters": lambda p: bool(CONTROL.search(p.source) or CONTROL.search(p.target)),
+        "duplicate": lambda p: p in seen or bool(seen.add(p)),  # type: ignore[func-returns-value]
+    }
+    masks = {name: np.fromiter(map(test, pairs), bool, len(pairs)) for name, test in tests.items()}
+    shares = [script_shares([pair[side] for pair in pairs], profile.scripts[side]) for side in (0, 1)]
+    masks["other_script"] = np.minimum(*shares) < 0.5
+    masks["swapped_sides"] = profile.evidence(pairs) < -MIN_EVIDENCE
+    return {name: masks[name] for name in FAULTS}
+
+
+def counts(pairs: Sequence[Sentences], found: Mapping[str, Mask]) -> dict[str, int]:
+    """Return the number of pairs with each fault, and that of distinct sources with several targets."""
+    targets: dict[str, str] = {}
+    several = {p.source for p in pairs if targets.setdefault(p.source, p.target) != p.target}
+    return {name: int(mask.sum()) for name, mask in found.items()} | {"sources_with_several_targets": len(several)}
+
+
+def without_faults(pairs: Sequence[Sentences], found: Mapping[str, Mask]) -> tuple[list[Sentences], dict[str, int]]:
+    """Return the pairs that have no fault, and how many were left out for their first fault in the order of FAULTS."""
+    left = np.ones(len(pairs), bool)
+    left_out = {}
+    for name, mask in found.items():
+        left_out[name] = int((left & mask).sum())
+        left &= ~mask
+    return [pair for pair, good in zip(pairs, left, strict=True) if good], left_out
+
+
+def check_empty(corpus: Corpus, clean: bool) -> None:
+    """Raise `UserError` for a pair with an empty side; with `clean`, only outside train."""
+    for split, pairs in corpus.splits.items():
+        empty = [i for i, p in enumerate(pairs) if not p.source.strip() or not p.target.strip()]
+        if not empty or (clean and split == "train"):
+            continue
+        side = int(bool(pairs[empty[0]].source.strip()))
+        place = corpus.places.get(split, (f"{split}:",) * 2)[side]
+        way_out = "data.clean=true leaves them out" if split == "train" else "only train pairs can be left out"
+        raise UserError(
+            f"{place}{empty[0] + 1}: the {Sentences._fields[side]} is empty ({len(empty):,} of {len(pairs):,} pairs of "
+            f"{split} have an empty side; {way_out})"
+        )
+
+
+def check_order(corpus: Corpus, profile: OrderProfile, languages: Languages, way_out: str) -> None:
+    """Raise `UserError` if source and target are swapped in all splits (by script) or in one (compared with train).
+
+    `way_out` says how to swap them in all splits.
+    """
+    wanted, found = [own_script(code) for code in languages], profile.scripts
+    if found[0] != found[1] and (wanted[0] == found[1] != "" or wanted[1] == found[0] != ""):
+        raise UserError(
+            f"the sources look like {languages.target or 'the target language'} and the targets like "
+            f"{languages.source or 'the source language'} (scripts {found[0]} and {found[1]}): {way_out}"
+        )
+    for split in [name for name in corpus.splits if name != "train"]:
+        if share := swapped_share(corpus.splits[split], profile):
+            file = corpus.places.get(split, (split,))[0].rpartition(":")[0] or split
+            raise UserError(
+                f"{file}: source and target look swapped, compared with train (in {share:.0%} of the pairs): "
+                "swap the two sides of this split"
+            )
+
+
+def swapped_share(pairs: Sequence[Sentences], profile: OrderProfile) -> float:
+    """Return which share of the pairs look swapped if this is so for nearly all, otherwise 0."""
+    evidence = profile.evidence(pairs)
+    swapped, decided = int((evidence < -MIN_EVIDENCE).sum()), int((abs(evidence) > MIN_EVIDENCE).sum())
+    return swapped / len(pairs) if decided >= MIN_DECIDED and swapped > SWAPPED_SHARE * decided else 0.0
+
+
+def own_script(language: str) -> str:
+    """Return the script of a language that is not written in Latin letters, by its code; empty if unknown."""
+    code = language.lower().replace("_", "-").partition("-")[0]
+    return next((script for script, codes in OWN_SCRIPTS.items() if code in codes), "")
+
+
+def _extreme_ratio(pair: Sentences) -> bool:
+    lengths = _words(pair.source), _words(pair.target)
+    return max(lengths) > MAX_RATIO * min(lengths) > 0
+
+
+def _words(text: str) -> int:
+    """Return the number of words; in scripts written without blanks, every character is one."""
+    return len((text if text.isascii() else UNSPACED.sub(" x ", text)).split())

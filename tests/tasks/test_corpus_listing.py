@@ -1,0 +1,95 @@
+"""The list of corpora in a folder."""
+
+import pytest
+
+from tasks.errors import UserError
+from tasks.translation.listing import licence_of, list_corpora
+from tests.tasks.corpora import FORMS, REAL, corpus, write
+from tests.tasks.translation_tasks import invented
+
+
+def row(lines, split):
+    [line] = [line for line in lines if line.startswith(f"  {split} ")]
+    return line.split()[1:]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_format_is_listed_without_being_given_its_languages(tmp_path, form):
+    corpus(tmp_path / "some-en-de", form)
+    lines = list(list_corpora(tmp_path))
+    assert lines[0] == "some-en-de  licence: unknown"
+    assert row(lines, "train")[0] == "3"
+    assert row(lines, "test2017") == ["2", "2", "2", "0", "0", "0"]
+    assert row(lines, "validation") == ["1", "1", "1", "0", "0", "0"]
+
+
+def test_overlap_and_faults_of_every_split_are_listed(tmp_path):
+    train = [("a b", "x"), ("a b", "x"), ("a b", "y"), ("c", ""), ("d", "d")]
+    root = write(
+        tmp_path, {"train.tsv": "".join(f"{a}\t{b}\n" for a, b in train), "test.tsv": "a b\tx\na b\tq\nr\td\n"}
+    )
+    lines = list(list_corpora(tmp_path))
+    assert row(lines, "train") == ["5", "8", "4"]
+    assert row(lines, "test") == ["3", "5", "3", "2", "2", "1"]
+    assert "  train: 1 with an empty side, 1 with identical sides, 1 that occurred before, 1" in lines[5]
+    assert str(tmp_path) == root
+
+
+@pytest.mark.parametrize(
+    ("files", "licence"),
+    [
+        ({"README.md": "# About\n\n- **Licence:** CC BY 4.0 (see there)\n"}, "CC BY 4.0 (see there)"),
+        ({"README": "License: MIT\n"}, "MIT"),
+        ({"LICENSE": "\nMIT License\n\nCopyright\n"}, "MIT License"),
+        ({"corpus.yaml": "license: CC0\n", "README.md": "Licence: other"}, "CC0"),
+        ({"corpus.yaml": "a: [", "README.md": "Licensed to nobody"}, "unknown"),
+        ({"LICENSE": b"\xff\xfe\x00"}, "\ufffd\ufffd"),
+        ({}, "unknown"),
+    ],
+)
+def test_the_licence_is_read_from_its_usual_places(tmp_path, files, licence):
+    write(tmp_path, files)
+    assert licence_of(tmp_path).rstrip("\0") == licence
+
+
+def test_a_broken_corpus_among_others_is_one_message(tmp_path):
+    corpus(tmp_path / "good")
+    write(tmp_path / "broken", {"train.tsv": "a\n", "test.tsv": "a\tb\n"})
+    (tmp_path / "other").mkdir()
+    lines = list(list_corpora(tmp_path))
+    assert lines[0].startswith("broken: ")
+    assert any(line.startswith("good  licence: unknown") for line in lines)
+    with pytest.raises(UserError, match=r"train\.tsv:1: expected source<TAB>target"):
+        list(list_corpora(tmp_path / "broken"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("none", "No such file"), ("file", "Not a directory"), ("", "no corpus")]
+)
+def test_a_folder_without_corpora_is_an_error(tmp_path, name, message):
+    if name == "file":
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match=message):
+        list(list_corpora(tmp_path / name))
+
+
+def test_swapped_languages_are_shown_by_the_name_of_the_folder(tmp_path):
+    lines = [(f"собака номер {i}", a) for i, (a, _) in enumerate(invented("train", 30))]
+    text = "".join(f"{a}\t{b}\n" for a, b in lines)
+    write(tmp_path / "some-en-ru", {"train.tsv": text, "test.tsv": text})
+    assert "set data.reverse=true" in " ".join(list_corpora(tmp_path))
+
+
+def test_real_corpora_fit_80_columns_with_the_sizes_of_their_notes():
+    if not REAL.is_dir():
+        pytest.skip("no copy of the corpora beside the repository")
+    lines = list(list_corpora(REAL / "umsuka-en-zu"))
+    assert row(lines, "train") == ["3,119", "75,391", "54,905"]
+    assert row(lines, "test") == ["998", "23,285", "16,866", "0", "0", "0"]
+    assert lines[0].startswith("umsuka-en-zu  licence: CC BY 4.0.")
+    assert max(map(len, lines)) <= 80
+
+
+def test_text_of_a_corpus_is_never_printed_with_control_characters(tmp_path):
+    write(tmp_path / "a\x1b[31m", {"train.tsv": "x\n", "README": "Licence: \x1b[31mred"})
+    assert all(line.isprintable() for line in list_corpora(tmp_path))
