@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tfstudy.models.layers import Dropout
+from tfstudy.models.layers import Dropout, dropout_seed, same_dropout
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
@@ -57,3 +57,13 @@ def test_dropout_scales_the_gradient_as_it_scales_the_value():
     y = Dropout(0.5)(x)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
+
+
+def test_a_function_with_the_same_dropout_repeats_its_own_only():
+    x, dropout = torch.ones(1000), Dropout(0.5)
+    with dropout_seed(3):
+        first, second = same_dropout(dropout), same_dropout(dropout)
+        assert torch.equal(first(x), first(x))
+        assert not torch.equal(first(x), second(x))
+    with dropout_seed(3):
+        assert torch.equal(same_dropout(dropout)(x), first(x))
