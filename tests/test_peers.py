@@ -1,6 +1,7 @@
 """The comparison with JoeyNMT, without JoeyNMT: what it is given, and what is read of its files."""
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -91,8 +92,8 @@ def test_a_batch_has_as_many_sentences_as_ours_on_average(corpus):
 def test_joeynmts_transformer_has_our_sizes_our_updates_and_the_rate_of_our_warm_up(corpus, tmp_path):
     model = {"model__dim": 32, "model__heads": 2, "model__feedforward": 48, "model__encoder_layers": 1}
     train = {"train__learning_rate": 2e-3, "train__warmup_steps": 40, "train__label_smoothing": 0.2}
-    config = config_of(corpus, **model, **train, model__decoder_layers=2, model__dropout=0.25)
-    tree = peers("joeynmt_settings").settings(config, tmp_path, updates=130, batch=16)
+    config = config_of(corpus, **model, **train, model__decoder_layers=2, model__dropout=0.25, train__steps=130)
+    tree = peers("joeynmt_settings").settings(config, tmp_path, batch=16)
     encoder, decoder, training = tree["model"]["encoder"], tree["model"]["decoder"], tree["training"]
     assert (encoder["num_layers"], decoder["num_layers"]) == (1, 2)
     for side in (encoder, decoder):
@@ -112,7 +113,7 @@ def test_joeynmts_lstm_has_our_widths_and_attention_and_ties_the_output_only_whe
     model = {"model__hidden": 24, "model__attention": "additive", "model__tie_output": True}
     for dim, tied in ((24, True), (16, False)):
         config = config_of(corpus, "lstm", **model, model__dim=dim, model__layers=1, model__input_feeding=False)
-        tree = settings(config, tmp_path, 50, 8)["model"]
+        tree = settings(config, tmp_path, 8)["model"]
         for side in (tree["encoder"], tree["decoder"]):
             assert (side["rnn_type"], side["hidden_size"], side["embeddings"]["embedding_dim"]) == ("lstm", 24, dim)
         assert (tree["decoder"]["attention"], tree["decoder"]["input_feeding"]) == ("bahdanau", False)
@@ -208,12 +209,24 @@ def test_the_comparison_scores_as_the_task_does_and_marks_the_worse_system(corpu
     text = comparison.table(systems, scores, len(examples), ["a note"])
     assert "| target tokens/s" in text
     assert "- a note" in text
-    record = comparison.record(systems, scores, [])
+    record = json.loads(json.dumps(comparison.record(systems, scores, [])))
     assert "outputs" not in record["systems"][0]  # which may quote the corpus
     assert record["systems"][1]["chrF"]["p"] == scores.by_metric["chrF"][1].p
 
 
-def test_the_updates_of_a_time_follow_from_those_that_were_timed():
+def test_the_updates_of_a_time_follow_from_those_that_were_timed_and_at_most_a_quarter_are_warm_up(corpus):
+    module, config = peers("joeynmt"), config_of(corpus, train__warmup_steps=400)
+    for seconds, measured, updates, warmup in ((600, 12, 3000, 400), (60, 12, 300, 75), (0.1, 60, 1, 0)):
+        train = module.within(config, seconds, measured).train
+        assert (train.steps, train.warmup_steps) == (updates, warmup)
+
+
+def test_our_run_has_the_sizes_of_the_config_and_its_outputs_are_those_that_evaluation_recorded(corpus, tmp_path):
     module = peers("joeynmt")
-    assert module.updates_within(600, 12) == module.CALIBRATION * 50
-    assert module.updates_within(0.1, 60) == 1
+    small = {"model__dim": 16, "model__heads": 2, "model__feedforward": 16, "train__steps": 4, "decode__beam_size": 2}
+    config = config_of(corpus, **small, train__validation_interval=50, decode__max_length=12)
+    run = module.train_tfstudy(config, tmp_path)
+    outputs, seconds = module.translate(run)
+    assert run.prepared.config == config
+    assert [run.prepared.task.text(tokens) for tokens in outputs] == [p.prediction for p in run.predictions()]
+    assert seconds > 0

@@ -33,7 +33,7 @@ class Score(NamedTuple):
     p: float | None
 
     def __str__(self) -> str:
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]" + (f", p {self.p:.3f}" if self.p else "")
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]" + ("" if self.p is None else f", p {self.p:.3f}")
 
 
 class Scores(NamedTuple):
@@ -62,7 +62,10 @@ def score(task: Translation, split: str, systems: Sequence[System]) -> Scores:
     )()
     names = dict(zip(metrics, signatures, strict=True))  # sacreBLEU calls chrF "chrF2"
     by_metric = {
-        name: [Score(r.score, r.mean - r.ci, r.mean + r.ci, r.p_value) for r in tested[key]]
+        name: [
+            Score(r.score, float(r.mean - r.ci), float(r.mean + r.ci), None if r.p_value is None else float(r.p_value))
+            for r in tested[key]
+        ]
         for name, key in names.items()
     }
     return Scores(by_metric, {name: str(signatures[key]) for name, key in names.items()})

@@ -77,7 +77,7 @@ def config_of(chosen: argparse.Namespace) -> RunConfig:
     return compose_config("translation", chosen.arch, "default", given, split, chosen.seed)
 
 
-def train_tfstudy(config: RunConfig, folder: Path, **changes: object) -> FinishedRun:
+def train_tfstudy(config: RunConfig, folder: Path, **changes: int) -> FinishedRun:
     """Train and evaluate our model in `folder`, unless it has been, and return the run."""
     values = flatten(config.model_dump(exclude={"task", "arch", "smoke"})) | changes
     outcome = tfstudy.run(config.task, arch=config.arch, results=folder, **values)
@@ -117,19 +117,24 @@ def translate_joeynmt(python: Path, tree: Tree, folder: Path, threads: int, numb
     return read_outputs(folder / "outputs.test", number), read_decoding_seconds(Path(tree["model_dir"]))
 
 
-def updates_within(seconds: float, measured: float) -> int:
-    """Return how many updates take `seconds`, if `CALIBRATION` updates took `measured` seconds."""
-    return max(1, round(CALIBRATION * seconds / max(measured, 1e-3)))
+def of_updates(config: RunConfig, updates: int) -> RunConfig:
+    """Return the config with this number of updates, of which at most a quarter are warm-up."""
+    train = {"steps": updates, "warmup_steps": min(config.train.warmup_steps, updates // 4)}
+    return config.model_copy(update={"train": config.train.model_copy(update=train)})
+
+
+def within(config: RunConfig, seconds: float, measured: float) -> RunConfig:
+    """Return the config with the updates that fit in `seconds`, if `CALIBRATION` of them took `measured` seconds."""
+    return of_updates(config, max(1, round(CALIBRATION * seconds / max(measured, 1e-3))))
 
 
 def run_tfstudy(config: RunConfig, chosen: argparse.Namespace) -> System:
     """Train our model, and translate the test set."""
-    steps = config.train.steps
     if chosen.minutes:
         with tempfile.TemporaryDirectory() as folder:
-            short = train_tfstudy(config, Path(folder), **{"train.steps": CALIBRATION, "eval.max_examples": 1})
-        steps = updates_within(60 * chosen.minutes, short.result.train_seconds)
-    run = train_tfstudy(config, chosen.out / "tfstudy", **{"train.steps": steps})
+            short = train_tfstudy(of_updates(config, CALIBRATION), Path(folder), **{"eval.max_examples": 1})
+        config = within(config, 60 * chosen.minutes, short.result.train_seconds)
+    run = train_tfstudy(config, chosen.out / "tfstudy")
     outputs, seconds = translate(run)
     result, numbers = run.result, {"tfstudy": tfstudy.__version__, **own_versions("torch", "sacrebleu")}
     return System(
@@ -143,14 +148,14 @@ def run_joeynmt(config: RunConfig, task: Translation, batch: int, python: Path, 
     folder, threads = (chosen.out / "joeynmt").resolve(), chosen.threads
     write_data(task, folder / "data", config.model.share_embeddings)
 
-    def train(updates: int) -> tuple[Tree, Training]:
-        tree = merge(settings(config, folder, updates, batch), overrides(chosen.joeynmt))
+    def train(config: RunConfig) -> tuple[Tree, Training]:
+        tree = merge(settings(config, folder, batch), overrides(chosen.joeynmt))
         return tree, train_joeynmt(python, tree, folder, threads)
 
-    updates = config.train.steps
     if chosen.minutes:
-        updates = updates_within(60 * chosen.minutes, train(CALIBRATION)[1].seconds)
-    tree, training = train(updates)
+        measured = train(of_updates(config, CALIBRATION))[1].seconds
+        config = within(config, 60 * chosen.minutes, measured)
+    tree, training = train(config)
     outputs, seconds = translate_joeynmt(python, tree, folder, threads, len(task.examples(TEST)))
     cost = (training.parameters, training.updates, training.tokens, training.seconds, seconds)
     return System("JoeyNMT", *cost, outputs, versions(python, "joeynmt", "torch"))

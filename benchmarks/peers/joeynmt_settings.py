@@ -44,7 +44,7 @@ def check(config: RunConfig) -> None:
         raise UserError(f"JoeyNMT's LSTM has attention: model.attention can't be {config.model.attention}")
 
 
-def settings(config: RunConfig, folder: Path, updates: int, batch: int) -> Tree:
+def settings(config: RunConfig, folder: Path, batch: int) -> Tree:
     """Return JoeyNMT's config for the data in `folder / "data"`, with `batch` sentences per batch.
 
     There is no validation before the last update, since the last weights are evaluated.
@@ -64,7 +64,7 @@ def settings(config: RunConfig, folder: Path, updates: int, batch: int) -> Tree:
         "data": {name: str(data / name) for name in ("train", "dev", "test")}
         | {"dataset_type": "plain", "special_symbols": symbols, **languages},
         "testing": _testing(config),
-        "training": _training(config, updates, batch),
+        "training": _training(config, batch),
         "model": _transformer(config) if config.arch == "transformer" else _lstm(config),
     }
 
@@ -94,6 +94,7 @@ def differences(config: RunConfig, batch: int) -> list[str]:
         *found,
         "generation limit: JoeyNMT's is 1.5 times the longest source of the batch",
         "weight decay: JoeyNMT's also applies to biases and gains",
+        "p values: paired bootstrap against tfstudy",
         "settings: tfstudy's preset, tuned for tfstudy; --joeynmt KEY=VALUE changes JoeyNMT's",
     ]
 
@@ -132,7 +133,7 @@ def _testing(config: RunConfig) -> Tree:
     }
 
 
-def _training(config: RunConfig, updates: int, batch: int) -> Tree:
+def _training(config: RunConfig, batch: int) -> Tree:
     train, warmup = config.train, max(1, config.train.warmup_steps)
     width = config.model.dim if config.arch == "transformer" else 2 * config.model.hidden
     return {
@@ -152,9 +153,9 @@ def _training(config: RunConfig, updates: int, batch: int) -> Tree:
         "batch_type": "sentence",
         "batch_multiplier": train.accumulate_grad_batches,
         "epochs": 1_000_000,
-        "updates": updates,
+        "updates": train.steps,
         "logging_freq": LOG_INTERVAL,
-        "validation_freq": LOG_INTERVAL * (updates // LOG_INTERVAL + 1),
+        "validation_freq": LOG_INTERVAL * (train.steps // LOG_INTERVAL + 1),
         "early_stopping_metric": "loss",
         "print_valid_sents": [],
         "overwrite": True,
