@@ -108,6 +108,10 @@ class Task(ABC):
         """Return files to save with a run so that its tokens can be read later: name to content."""
         return {}
 
+    def corpus(self) -> str:
+        """Return the name of the corpus that the examples are from; empty if the task generates them."""
+        return ""
+
     def notes(self) -> Mapping[str, object]:
         """Return further facts about the data for the run's record, as JSON values."""
         return {}

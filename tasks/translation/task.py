@@ -12,6 +12,7 @@ sets change which architecture is best.
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from tasks.base import Example, Splits, Task, TaskConfig, Tokens
@@ -82,6 +83,10 @@ class Translation(Task):
     def by_length(self) -> tuple[str, ...]:
         """Return no split: exact match is rare at any length. Slices by `length` report BLEU and chrF."""
         return ()
+
+    def corpus(self) -> str:
+        """Return the name of the folder, or the id of the data set on the hub."""
+        return Path(self._config.root).resolve().name if self._config.root else self._config.hub
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """Return all subwords, since any may be needed; for whole words, those of the train split."""

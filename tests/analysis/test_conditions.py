@@ -2,11 +2,13 @@
 
 import json
 
+import pytest
 import yaml
 
 from tests.example_claims import values
-from tests.example_records import ENVIRONMENT
+from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.comparisons import compare_conditions
 from tfstudy.analysis.conditions import conditions
 
 
@@ -24,3 +26,44 @@ def test_a_setting_that_an_older_run_does_not_know_distinguishes_only_if_it_is_n
     record(tmp_path, "new", {"steps": 20, "epsilon": 1, "sample": 5}, {"steps": 20, "sample": 5})
     labels = {condition.settings for condition in conditions(read_study(tmp_path).runs)}
     assert labels == {"train.steps=10", "train.sample=5 train.steps=20"}
+
+
+def part(**more):
+    return {"splits": {"test": result()["splits"]["test"] | more}}
+
+
+def compared(study):
+    found = conditions(read_study(study).runs)
+    return [{c.first.arch, c.second.arch} for c in compare_conditions(found, {"scan": "exact_match"})]
+
+
+def test_only_conditions_with_the_same_corpus_are_compared(tmp_path):
+    corpora = {"lstm": "en-de", "cnn": "en-ja", "transformer": "en-de"}
+    records = [
+        result(s, 0.5, arch=arch, experiment=arch, run=f"{arch}{s}", corpus=name)
+        for arch, name in corpora.items()
+        for s in (0, 1)
+    ]
+    study = write(tmp_path / "study", *records)
+    assert compared(study) == [{"lstm", "transformer"}]
+    labels = [condition.split_label for condition in conditions(read_study(study).runs)]
+    assert labels == ["length en-de", "length en-de", "length en-ja"]
+
+
+@pytest.mark.parametrize(
+    ("digests", "pairs"),
+    [
+        (("a", "a", "b"), [{"lstm", "cnn"}]),
+        (("a", "a", "a"), [{"lstm", "cnn"}, {"lstm", "transformer"}, {"cnn", "transformer"}]),
+        (("", "a", "a"), [{"lstm", "cnn"}, {"lstm", "transformer"}, {"cnn", "transformer"}]),
+    ],
+)
+def test_test_sets_with_the_same_name_are_compared_only_if_their_examples_are_equal(tmp_path, digests, pairs):
+    archs = ("lstm", "cnn", "transformer")
+    records = [
+        result(s, 0.5, arch=arch, experiment=arch, run=f"{arch}{s}", **part(examples=digest))
+        for arch, digest in zip(archs, digests, strict=True)
+        for s in (0, 1)
+    ]
+    found = compared(write(tmp_path / "study", *records))
+    assert sorted(map(sorted, found)) == sorted(map(sorted, pairs))

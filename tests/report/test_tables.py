@@ -200,3 +200,15 @@ def test_a_diverged_run_says_why():
     record = result(status="diverged", reason="the training loss is nan at step 50")
     [text] = summary(msgspec.json.decode(json.dumps(record), type=Result))
     assert "diverged (the training loss is nan at step 50)" in text
+
+
+def test_notes_have_the_trivial_systems_and_the_outputs_that_were_cut(tmp_path):
+    def scores(seed, words):
+        one = result(seed)["splits"]["test"]
+        trivial = {"copy": {"exact_match": 0.01}, "word by word": {"exact_match": words}}
+        return result(seed, splits={"test": one | {"baselines": trivial, "limit_hits": 25}})
+
+    study = write(tmp_path / "study", scores(0, 0.1), scores(1, 0.12))
+    notes = table(study).notes
+    assert "trivial systems on length: copy exact match 1.0; word by word exact match 10.0-12.0" in notes
+    assert "outputs cut at the maximum number of tokens: length lstm 2 %" in notes

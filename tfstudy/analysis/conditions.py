@@ -32,6 +32,8 @@ class Condition(NamedTuple):
     experiment: str  # the hash that its runs share
     tag: str = ""  # if restricted to some of the examples: a tag, such as length, and
     tag_value: str = ""  # its value for these examples
+    corpus: str = ""  # the name of the corpus that the examples are from; empty if the task generates them
+    examples: str = ""  # the digest of the examples, if there are others with the same names; else empty
 
     @property
     def study(self) -> str:
@@ -51,13 +53,14 @@ class Condition(NamedTuple):
 
     @property
     def split_label(self) -> str:
-        """The split scheme, and the test set unless it is called `test`."""
-        return self.split if self.test_set == "test" else f"{self.split} {self.test_set.removeprefix('test_')}"
+        """The split scheme, the corpus if there is one, and the test set unless it is called `test`."""
+        test_set = "" if self.test_set == "test" else self.test_set.removeprefix("test_")
+        return " ".join(filter(None, [self.split, self.corpus, test_set]))
 
     @property
     def examples_key(self) -> tuple[str, ...]:
         """What identifies the examples: conditions with the same key are compared with each other."""
-        return self.task, self.split, self.test_set, self.tag, self.tag_value
+        return self.task, self.split, self.corpus, self.test_set, self.examples, self.tag, self.tag_value
 
     def results_by_seed(self) -> dict[int, Slice]:
         """What each run measured on this condition's examples, by seed."""
@@ -98,7 +101,7 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     groups: dict[tuple[str, ...], list[RunRecord]] = {}
     for run in runs:
         r = run.result
-        groups.setdefault((r.task, r.split, r.arch, r.preset or "default", r.experiment), []).append(run)
+        groups.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or "default", r.experiment), []).append(run)
     configs = experiment_settings(run for members in groups.values() for run in members)
     by_name: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for *name, experiment in groups:
@@ -108,16 +111,36 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     # a condition whose runs all diverged has the test sets that other runs of its split scheme were evaluated on
     evaluated: dict[tuple[str, str], list[RunRecord]] = {}
     for run in (run for members in groups.values() for run in members if run.finished):
-        evaluated.setdefault((run.result.task, run.result.split), []).append(run)
+        evaluated.setdefault((run.result.task, run.result.split, run.result.corpus), []).append(run)
+    digests = _ambiguous_digests(run for members in groups.values() for run in members)
     out = []
-    for (task, split, arch, preset, experiment), members in groups.items():
-        own = settings[task, split, arch, preset][experiment]
+    for (task, split, corpus, arch, preset, experiment), members in groups.items():
+        own = settings[task, split, corpus, arch, preset][experiment]
         finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
         diverged = [run for run in members if not run.finished]
         common = (arch, preset, own, finished, diverged, configs[experiment], experiment, tag)
-        for test_set, value in _test_sets(finished or evaluated.get((task, split), []), tag):
-            out.append(Condition(task, split, test_set, *common, value))
+        for test_set, value in _test_sets(finished or evaluated.get((task, split, corpus), []), tag):
+            names = (task, split, corpus, test_set)
+            examples = next((d for run in finished if (d := digest_of(run, test_set)) in digests.get(names, ())), "")
+            out.append(Condition(task, split, test_set, *common, value, corpus, examples))
     return sorted(out, key=sort_key)
+
+
+def digest_of(run: RunRecord, test_set: str) -> str:
+    """Return the digest of the examples that a run was evaluated on; empty in records of older code."""
+    scores = run.result.splits.get(test_set)
+    return scores.examples if scores else ""
+
+
+def _ambiguous_digests(runs: Iterable[RunRecord]) -> dict[tuple[str, ...], set[str]]:
+    """Return the digests of test sets with the same names but different examples: other settings of the data."""
+    found: dict[tuple[str, ...], set[str]] = {}
+    for run in runs:
+        r = run.result
+        for test_set in r.splits:
+            if digest := digest_of(run, test_set):
+                found.setdefault((r.task, r.split, r.corpus, test_set), set()).add(digest)
+    return {names: digests for names, digests in found.items() if len(digests) > 1}
 
 
 def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dict[str, RunRecord]) -> dict[str, str]:
@@ -172,8 +195,8 @@ def sort_key(condition: Condition) -> tuple[Any, ...]:
     """Order by split scheme, then by the numbers in the names of test sets, then by architecture."""
     c = condition
     numbers = tuple(int(word) for word in c.test_set.split("_") if word.isdecimal())
-    names = (c.arch, c.preset, c.settings)
-    return c.task, c.split, c.test_set != "test", numbers, c.test_set, tag_value_key(c.tag_value), *names
+    examples = (c.task, c.split, c.corpus, c.test_set != "test", numbers, c.test_set, c.examples)
+    return *examples, tag_value_key(c.tag_value), c.arch, c.preset, c.settings
 
 
 def tag_value_key(value: str) -> tuple[int, int, str]:

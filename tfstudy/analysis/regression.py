@@ -90,7 +90,8 @@ def compare_with_baseline(
     """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none can be compared."""
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for condition in conditions:
-        by_name.setdefault((*condition.examples_key, condition.arch, condition.preset), []).append(condition)
+        examples = (condition.task, condition.split, condition.test_set, condition.tag, condition.tag_value)
+        by_name.setdefault((*examples, condition.arch, condition.preset), []).append(condition)
     counterparts = [_find(row, by_name) for row in baseline]
     if not any(isinstance(condition, Condition) for condition in counterparts):
         raise UserError(f"no condition of the baseline can be compared; {baseline[0].name}: {counterparts[0]}")

@@ -44,7 +44,7 @@ def _rows(run: RunRecord, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]
             low, high = split.exact_match_interval or (None, None)
             yield {
                 "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),
-                "task": r.task, "split": r.split, "scored_on": name, "role": split.role,
+                "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": name, "role": split.role,
                 "arch": r.arch, "preset": r.preset, "seed": r.seed,
                 "n": split.n, **split.metrics, "low": low, "high": high,
                 "parameters": r.parameters, "train_seconds": r.train_seconds,

@@ -1,5 +1,6 @@
 """Evaluate a model on a split: decode every example, compute metrics overall and per slice, keep the predictions."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ Shown = Callable[[int, float], None]  # gets the number of examples evaluated so
 class Evaluation(NamedTuple):
     """The metrics of a split, and the prediction for each example in the order of the split."""
 
-    # n, metrics, exact_match_interval, slices, mean_over_lengths, limit_hits, and maybe baselines
+    # n, metrics, exact_match_interval, slices, mean_over_lengths, examples, limit_hits, and maybe baselines
     summary: dict[str, Any]
     rows: list[Prediction]
 
@@ -99,7 +100,14 @@ def evaluate_examples(
         for e, o in zip(examples, outputs, strict=True)
     ]
     summary = summarise_outputs(data.task, examples, outputs)
-    return Evaluation(summary | {"limit_hits": sum(output.cut for output in outputs)}, rows)
+    facts = {"examples": digest(rows), "limit_hits": sum(output.cut for output in outputs)}
+    return Evaluation(summary | facts, rows)
+
+
+def digest(rows: Sequence[Prediction]) -> str:
+    """Return a hash of the sources and targets as text, by which test sets of different runs are known to be equal."""
+    text = "\n".join(f"{row.source}\t{row.target}" for row in rows)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _outputs(

@@ -124,6 +124,7 @@ def finish(
         experiment=prepared.identity.experiment,
         task=config.task,
         split=config.data.split,
+        corpus=task.corpus(),
         arch=config.arch,
         seed=config.seed,
         status=trained.status,

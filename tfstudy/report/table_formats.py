@@ -54,8 +54,8 @@ def values(line: Line) -> dict[str, Any]:
     condition, against = line.condition, line.against
     difference = against.difference if against else None
     return {
-        "task": condition.task, "split": condition.split, "test": condition.test_set, "tag": condition.tag,
-        "value": condition.tag_value,
+        "task": condition.task, "split": condition.split, "corpus": condition.corpus, "test": condition.test_set,
+        "tag": condition.tag, "value": condition.tag_value,
         "arch": condition.arch, "preset": condition.preset, "settings": condition.settings, "metric": line.metric,
         "n": len(condition.runs),
         "experiment": condition.experiment, "examples": condition.example_count(), "diverged": len(condition.diverged),

@@ -5,15 +5,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import Comparison
-from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.conditions import Condition, test_set_label
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.settings_text import preset_text
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.report.quotations import SIGN_NOTE, Quotation, source_notes
 from tfstudy.runs.reader import read_environments
+from tfstudy.runs.schema import SplitScores
 
 TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
 MAX_LISTED = 5  # differences of size
+NOTABLE = 0.01  # share of outputs that were cut
 
 
 def table_notes(
@@ -33,6 +35,8 @@ def table_notes(
         "(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; for a single seed, or seeds with equal "
         "results, the Wilson interval over test examples)",
         *_test_notes(comparisons, "difference" in columns),
+        *_baseline_notes(conditions, metrics),
+        *_limit_note(conditions),
         *_size_note(conditions),
         *_preset_note(conditions),
         *(
@@ -89,6 +93,42 @@ def _published_notes(quoted: Sequence[Quotation]) -> list[str]:
     ]
 
 
+def _baseline_notes(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[str]:
+    """Return, for each test set, the metrics of trivial systems that the runs recorded: means over different data."""
+    found: dict[str, dict[str, list[Mapping[str, float]]]] = {}
+    for condition in conditions:
+        for scores in condition.results_by_seed().values():
+            for name, measured in scores.baselines.items() if isinstance(scores, SplitScores) else ():
+                found.setdefault(test_set_label(condition, conditions), {}).setdefault(name, []).append(measured)
+    shown = list(dict.fromkeys([*metrics.values(), "chrf"]))
+    return [
+        f"trivial systems on {label}: "
+        + "; ".join(f"{name} {_ranges(values, shown)}" for name, values in names.items())
+        for label, names in found.items()
+    ]
+
+
+def _ranges(measured: Sequence[Mapping[str, float]], metrics: Sequence[str]) -> str:
+    """Return each metric in percent, such as `BLEU 1.2, chrF 20.3`; a range where it differs between training sets."""
+    texts = []
+    for metric in metrics:
+        if values := sorted({f"{100 * one[metric]:.1f}" for one in measured if metric in one}, key=float):
+            texts.append(f"{metric_name(metric)} {'-'.join(dict.fromkeys((values[0], values[-1])))}")
+    return ", ".join(texts)
+
+
+def _limit_note(conditions: Sequence[Condition]) -> list[str]:
+    """Return which conditions had more than 1 % of their outputs cut at the maximum number of tokens."""
+    cut = []
+    for condition in conditions:
+        scores = [scores for scores in condition.results_by_seed().values() if isinstance(scores, SplitScores)]
+        share = sum(one.limit_hits for one in scores) / max(1, sum(one.n for one in scores))
+        if share > NOTABLE:
+            cut.append(f"{test_set_label(condition, conditions)} {condition.label} {100 * share:.0f} %")
+    more = f"; and {len(cut) - MAX_LISTED} more" if len(cut) > MAX_LISTED else ""
+    return [f"outputs cut at the maximum number of tokens: {'; '.join(cut[:MAX_LISTED])}{more}"] if cut else []
+
+
 def _size_note(conditions: Sequence[Condition]) -> list[str]:
     """Return a warning if conditions on the same examples differ in parameters by more than 5 %."""
     sizes: dict[tuple[str, ...], dict[str, int]] = {}
@@ -96,12 +136,12 @@ def _size_note(conditions: Sequence[Condition]) -> list[str]:
         if condition.runs and (parameters := condition.runs[0].result.parameters):
             sizes.setdefault(condition.examples_key, {})[condition.label] = parameters
     splits_by_difference: dict[str, dict[str, None]] = {}  # the difference, and the split schemes that it is on
-    for (task, split, *_), by_label in sizes.items():
+    for (task, split, corpus, *_), by_label in sizes.items():
         small, large = min(by_label, key=lambda name: by_label[name]), max(by_label, key=lambda name: by_label[name])
         if by_label[large] > (1 + TOLERANCE) * by_label[small]:
             excess = by_label[large] / by_label[small] - 1
             text = f"{large} ({by_label[large]:,}) vs {small} ({by_label[small]:,}), +{100 * excess:.0f} %,"
-            splits_by_difference.setdefault(text, {})[f"{task} {split}"] = None
+            splits_by_difference.setdefault(text, {})[f"{task} {split} {corpus}".strip()] = None
     if not splits_by_difference:
         return []
     listed = [f"{text} on {', '.join(splits)}" for text, splits in splits_by_difference.items()]

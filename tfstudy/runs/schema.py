@@ -39,8 +39,10 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
     """What a run measured on a held-out split, as a whole and by tag."""
 
     role: str  # validation or test
+    examples: str = ""  # digest of the evaluated examples as text; empty in records of older code
     limit_hits: Count = 0  # outputs that ended because they had the maximum number of tokens, without EOS
     baselines: dict[str, dict[str, Share]] = {}  # metrics of trivial systems, by their names
+    predictions: str = ""  # sha256 of the file of predictions; empty in records of older code
     mean_over_lengths: dict[str, Share] = {}
     encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
 
@@ -58,6 +60,7 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
             metrics=summary.get("metrics", {}),
             exact_match_interval=summary.get("exact_match_interval"),
             role=role,
+            examples=summary.get("examples", ""),
             limit_hits=summary.get("limit_hits", 0),
             baselines=summary.get("baselines", {}),
             mean_over_lengths=summary.get("mean_over_lengths", {}),
@@ -110,6 +113,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     experiment: str  # the hash without the seed: replications of each other share it
     task: str
     split: str  # the split scheme: `data.split`
+    corpus: str = ""  # the name of the corpus that the examples are from; empty if the task generates them
     arch: str
     seed: int
     status: str  # finished or diverged
@@ -142,6 +146,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     lengths: Lengths = Lengths()
     splits: dict[str, SplitScores] = {}
     test_reads: dict[str, int] = {}  # how often each test set was evaluated until now
+    digest: str = ""  # see `tfstudy.runs.sealing`; empty in records of older code
 
     @property
     def seconds(self) -> float:
@@ -156,6 +161,7 @@ class Scores(msgspec.Struct, frozen=True):
     splits: dict[str, SplitScores] = {}
     seconds: Seconds = 0.0  # of evaluation
     peak_mib: Mebibytes = 0.0
+    digest: str = ""  # see `tfstudy.runs.sealing`
 
 
 class Environment(msgspec.Struct, frozen=True):
