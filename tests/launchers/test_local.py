@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -120,8 +122,9 @@ def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):
     [job] = planned(tmp_path)
     [wrong] = [job._replace(path=job.path[:-8] + "0" * 8)]
     summary = supervise([wrong], Local(["cpu"], 1))
-    assert summary.failed == {wrong.path: "refused: see its log"}
-    assert "data or code changed since the run was planned" in Path(wrong.path, "train.log").read_text()
+    [reason] = summary.failed.values()
+    assert reason.startswith("refused: ")
+    assert "data or code changed since the run was planned" in reason
 
 
 @pytest.mark.slow
@@ -149,3 +152,33 @@ def test_a_run_on_two_devices_of_a_grid_is_the_run_on_one(tmp_path, arch):
     for name, split in one["splits"].items():
         assert two["splits"][name]["n"] == split["n"]
         assert two["splits"][name]["metrics"] == pytest.approx(split["metrics"], abs=0.05), "some ties are close"
+
+
+SERVER = "from tfstudy.launchers.process_control import start_server\n"
+
+
+def test_a_killed_launcher_leaves_no_folder_of_its_socket(tmp_path):
+    program = f"{SERVER}start_server(['tfstudy.launchers.server']); print(1, flush=True); input()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen([sys.executable, "-c", program], env=environment, **streams) as launcher:
+        assert launcher.stdout.readline() == b"1\n"
+        assert list(tmp_path.glob("pymp-*"))
+        launcher.kill()
+    for _ in range(600):
+        if not list(tmp_path.glob("pymp-*")):
+            break
+        time.sleep(0.1)
+    assert not list(tmp_path.glob("pymp-*"))
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.3])
+def test_ctrl_c_while_the_server_imports_prints_no_traceback(seconds):
+    program = (
+        f"import os, signal, time\n{SERVER}"
+        "start_server(['tfstudy.launchers.server', 'pandas'])\n"
+        f"signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep({seconds}); os.killpg(0, signal.SIGINT)"
+    )
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, start_new_session=True, check=True)
+    assert done.stderr == ""

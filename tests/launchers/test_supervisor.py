@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.example_study import finish_run
 from tfstudy.launchers import Executor, JobExit, supervisor
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.supervisor import supervise
@@ -38,7 +39,7 @@ class FakeExecutor(Executor):
         ends = [JobExit(job, code.pop(0) if code else SUCCEEDED) for job, code in zip(ended, codes, strict=True)]
         for end in ends:
             if end.code == SUCCEEDED:
-                Path(end.job.path, "result.json").write_text("{}")
+                finish_run(Path(end.job.path))
         return ends
 
     def stop(self):
@@ -82,6 +83,13 @@ def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):
     assert note == {"reason": "ended by signal 11", "attempts": 2, "log": ["step 1", "Traceback", "ValueError: no"]}
 
 
+def test_the_reason_of_a_refused_run_is_the_last_error_in_its_log(jobs):
+    log = "error: old\nerror: can't resume \x1b[2J\nstep 3\n"
+    Path(jobs[0].path, "train.log").write_text(log)
+    summary = supervise(jobs, FakeExecutor({"a": [REFUSED]}))
+    assert summary.failed == {jobs[0].path: r"refused: can't resume \x1b[2J"}
+
+
 def test_a_config_error_is_not_retried(jobs):
     executor = FakeExecutor({"a": [REFUSED]})
     assert supervise(jobs, executor).failed == {jobs[0].path: "refused: see its log"}
@@ -119,7 +127,7 @@ def test_a_run_of_another_process_is_waited_for(jobs, monkeypatch):
     executor = FakeExecutor({"a": [BUSY]})
     with Path(jobs[0].path, ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        threading.Timer(0.3, Path(jobs[0].path, "result.json").write_text, ["{}"]).start()
+        threading.Timer(0.3, finish_run, [Path(jobs[0].path)]).start()
         assert sorted(names(supervise(jobs, executor).finished)) == list("abcd")
     assert len(executor.log) == 4, "it did not run again"
 

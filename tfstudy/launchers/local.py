@@ -6,6 +6,7 @@ this process, however it ends.
 
 import multiprocessing
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,17 +14,16 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from multiprocessing.connection import wait
-from multiprocessing.forkserver import ensure_running
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError
+from tasks.errors import UserError, quoted
 from tfstudy.experiment.options import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.gpu_sharing import MAX_RUNS, MultiProcessService, Sharing
 from tfstudy.launchers.job import OUT_OF_MEMORY, Job, kill_with, perform
-from tfstudy.launchers.process_control import kill_group, uninterrupted, with_environment
-from tfstudy.launchers.subprocess_job import DDP_VARIABLES, own_code, start
+from tfstudy.launchers.process_control import kill_group, start_server, uninterrupted
+from tfstudy.launchers.subprocess_job import DDP_VARIABLES, start
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 MAX_PER_DEVICE = 64
@@ -53,8 +53,8 @@ def runs_per_device(text: str, auto: int) -> int:
     """Return `--per-device` as a number, `auto` for "auto"; `UserError` if it is neither."""
     if text == "auto":
         return auto
-    if not text.isdigit() or not 1 <= int(text) <= MAX_PER_DEVICE:
-        raise UserError(f"--per-device must be auto or a number from 1 to {MAX_PER_DEVICE}, but is '{text}'")
+    if not re.fullmatch("[0-9]{1,2}", text) or not 1 <= int(text) <= MAX_PER_DEVICE:
+        raise UserError(f"--per-device must be auto or a number from 1 to {MAX_PER_DEVICE}, but is {quoted(text)}")
     return int(text)
 
 
@@ -99,10 +99,7 @@ class Local(Executor):
         self._sharing = Sharing(devices) if sharing else None
         shared = per_device > 1 and "cpu" not in devices
         self._service = MultiProcessService() if shared else None  # starts with the first run
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tfstudy.launchers.preload"])
-        with with_environment(own_code(os.getcwd())):
-            ensure_running()  # it imports while the grid is being planned
+        self._context = start_server()  # it imports while the grid is being planned
 
     @property
     def max_parallel(self) -> int:

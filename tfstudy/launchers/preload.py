@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import signal
 
 import lightning.pytorch.strategies
 import torch._dynamo
@@ -9,6 +10,7 @@ import torch._dynamo
 import tasks
 from tfstudy import models
 from tfstudy.experiment import run
+from tfstudy.launchers.server import is_server
 from tfstudy.runs.environment import code_digests, commit
 
 __all__ = ["lightning", "run", "torch"]
@@ -19,5 +21,7 @@ for find, names in ((tasks.find, tasks.names()), (models.find, models.names())):
             find(name)
 code_digests()
 commit()
+if is_server:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # of the runs; the server itself goes on to ignore it
 gc.collect()
 gc.freeze()  # otherwise the first collection of every process would copy the memory that it shares with the server

@@ -1,11 +1,22 @@
 """Signals, process groups and environment variables of the processes that a launcher starts."""
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from multiprocessing import resource_tracker
+from multiprocessing.context import ForkServerContext
+from multiprocessing.forkserver import ensure_running
+from multiprocessing.util import get_temp_dir
+from pathlib import Path
+
+import tfstudy
+from tfstudy.launchers.server import SOCKET_FOLDER
+
+PRELOADED = ("tfstudy.launchers.server", "tfstudy.launchers.preload")
 
 
 @contextlib.contextmanager
@@ -19,6 +30,12 @@ def with_environment(variables: Mapping[str, str]) -> Iterator[None]:
         for name in variables.keys() - previous.keys():
             del os.environ[name]
         os.environ.update(previous)
+
+
+def own_code(folder: str) -> dict[str, str]:
+    """Return variables that keep Python from importing another copy of this package from its working folder."""
+    in_folder = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
+    return {} if in_folder else {"PYTHONSAFEPATH": "1"}
 
 
 @contextlib.contextmanager
@@ -36,6 +53,27 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler or signal.SIG_DFL)
         if received:
             signal.raise_signal(received[0])
+
+
+def start_server(modules: Sequence[str] = PRELOADED) -> ForkServerContext:
+    """Return the context whose processes are forked from a server, which starts to import these modules."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*modules])
+    resource_tracker.ensure_running()  # otherwise the start of the server would start it, which unblocks SIGINT
+    variables = own_code(os.getcwd()) | {SOCKET_FOLDER: f"{get_temp_dir()} {os.getpid()}"}
+    with with_environment(variables), _blocked_interrupts():
+        ensure_running()
+    return context
+
+
+@contextlib.contextmanager
+def _blocked_interrupts() -> Iterator[None]:
+    """Block SIGINT for this thread and for the processes started within the block, until they unblock it."""
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 @contextlib.contextmanager

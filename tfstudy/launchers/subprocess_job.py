@@ -7,12 +7,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import IO, Any
 
-import tfstudy
 from tfstudy.launchers.job import FAILED, LAUNCHER_PIPE, SUCCEEDED, Job
-from tfstudy.launchers.process_control import kill_group
+from tfstudy.launchers.process_control import kill_group, own_code
 
 DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
 CLUSTER_PREFIXES = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # by which Lightning detects one
@@ -46,12 +44,6 @@ def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
     """
     removed = (*CLUSTER_PREFIXES, LAUNCHER_PIPE)
     return {k: v for k, v in environment.items() if k not in DDP_VARIABLES and not k.startswith(removed)}
-
-
-def own_code(folder: str) -> dict[str, str]:
-    """Return variables that keep Python from importing another copy of this package from its working folder."""
-    in_folder = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
-    return {} if in_folder else {"PYTHONSAFEPATH": "1"}
 
 
 def start(job: Job, pipe: int, environment: Mapping[str, str] = {}, **streams: Any) -> "subprocess.Popen[bytes]":

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.errors import quoted
 from tfstudy.launchers import Executor, JobExit
-from tfstudy.launchers.job import BUSY, DISK_FULL, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
+from tfstudy.runs.train_log import last_lines
 from tfstudy.runs.writer import write_failure
 
 ATTEMPTS = 2
@@ -18,7 +20,6 @@ REASONS = {
     OUT_OF_MEMORY: "out of memory",
     DISK_FULL: "no space left on the disk",
     SUCCEEDED: "the process ended without a result",
-    REFUSED: "refused: see its log",
 }
 
 
@@ -132,8 +133,14 @@ class _Supervisor:
                 self.watch(Event(job, PENDING))
 
 
+def refusal(path: Path) -> str:
+    """Return why a run was refused: the last error in its log."""
+    errors = [line.removeprefix(ERROR) for line in last_lines(path) if line.startswith(ERROR)]
+    return f"refused: {quoted(errors[-1], limit=300, marks='') if errors else 'see its log'}"
+
+
 def reason_of(job_exit: JobExit) -> str:
     """Return why a process failed, in words."""
     code = job_exit.code
-    reason = job_exit.reason or REASONS.get(code, "")
+    reason = job_exit.reason or (refusal(Path(job_exit.job.path)) if code == REFUSED else REASONS.get(code, ""))
     return reason or (f"ended by signal {-code}" if code < 0 else f"exit code {code}")

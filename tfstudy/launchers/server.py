@@ -1,0 +1,28 @@
+"""The start and the end of the server of processes: imported by it first, before the imports that take seconds.
+
+Ctrl-C reaches the server too; it ignores it, and ends when its launcher does. If the launcher was killed, the server
+removes the folder of its socket.
+"""
+
+import atexit
+import os
+import shutil
+import signal
+
+SOCKET_FOLDER = (
+    "TFSTUDY_SOCKET_FOLDER"  # environment variable that only the server has: the folder and the launcher's process id
+)
+
+
+def remove_socket(folder: str, launcher: int) -> None:
+    """Remove the folder of the socket if the launcher, whose process id is given, has ended."""
+    if os.getppid() != launcher:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+is_server = SOCKET_FOLDER in os.environ
+if is_server:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    folder, _, launcher = os.environ.pop(SOCKET_FOLDER).rpartition(" ")
+    atexit.register(remove_socket, folder, int(launcher))
