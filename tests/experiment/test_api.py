@@ -1,6 +1,5 @@
 """Experiments from Python: `tfstudy.run` and `tfstudy.load`."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -69,8 +68,7 @@ def test_a_smoke_run_is_kept_apart():
 
 def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
-    result = json.loads((outcome.path / "result.json").read_text())
-    (outcome.path / "result.json").write_text(json.dumps(result | {"run": "f" * 64}))
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
     with pytest.raises(UserError, match="tfstudy why"):
         tfstudy.load(outcome.path)
 

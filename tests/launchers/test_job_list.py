@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import UserError
+from tests.example_study import finish_run
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import copy_finished, longest_first, shard_of
 
@@ -37,7 +38,8 @@ def test_the_longest_jobs_run_first_and_those_without_an_estimate_before_them(jo
 def test_a_run_that_another_study_has_finished_is_copied(tmp_path):
     there, here = tmp_path / "first/t-s/lstm/s0-11111111", tmp_path / "second/t-s/lstm/s0-11111111"
     (there / "checkpoints").mkdir(parents=True)
-    for name in ("result.json", "checkpoints/last.ckpt", "metrics.csv", ".lock"):
+    finish_run(there)
+    for name in ("checkpoints/last.ckpt", "metrics.csv", ".lock"):
         (there / name).write_text(name)
     jobs = [Job(str(here), {}), Job(str(here)[:-1] + "2", {})]
     assert copy_finished(jobs) == jobs[:1]

@@ -9,6 +9,7 @@ import pytest
 
 from tasks.errors import UserError
 from tests.example_jobs import executable
+from tests.example_study import finish_run
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
@@ -150,7 +151,7 @@ def test_a_lost_job_is_judged_by_its_state(job, queue, state, code, reason):
 def test_a_run_with_a_result_succeeded_whatever_slurm_says(job, queue):
     executor = Slurm(Submitit(), ExecutorSettings())
     executor.start(job, False)
-    Path(job.path, "result.json").write_text("{}")
+    finish_run(Path(job.path))
     queue.write_text("1_0 CANCELLED\n")
     assert ended(executor) == [(job, SUCCEEDED, "")]
 

@@ -8,6 +8,7 @@ import torch
 import tasks
 from tasks.errors import UserError
 from tests.commands import tfstudy
+from tests.example_study import finish_run
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
 from tfstudy.runs.find import find_run, find_runs, find_study
@@ -26,9 +27,37 @@ def _reverse(tmp_path, monkeypatch):
 def started(path: Path, finished: bool = False) -> Path:
     path.mkdir(parents=True)
     (path / "config.yaml").write_text("{}")
-    if finished:
-        (path / "result.json").write_text("{}")
-    return path
+    return finish_run(path) if finished else path
+
+
+def test_a_copy_with_a_broken_result_is_not_the_finished_one(tmp_path):
+    for study, content in (("a", "{"), ("c", "")):
+        (started(tmp_path / study / "scan-length/lstm/s0-aaaa0000") / "result.json").write_text(content)
+    sound = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
+    assert find_run(tmp_path, "aaaa") == sound
+
+
+def test_links_to_studies_and_runs_are_followed_but_not_in_circles(tmp_path):
+    run = started(tmp_path / "elsewhere/scan-length/lstm/s0-aaaa0000")
+    results = tmp_path / "results"
+    (results / "own" / "scan-length").mkdir(parents=True)
+    (results / "linked").symlink_to(tmp_path / "elsewhere")
+    (results / "own" / "scan-length" / "lstm").symlink_to(run.parent)
+    (results / "own" / "back").symlink_to(results)
+    (run.parent / "up").symlink_to(tmp_path)
+    (results / "missing").symlink_to(tmp_path / "nowhere")
+    (results / "self").symlink_to(results / "self")
+    found = [path.relative_to(results) for path in find_runs(results)]
+    assert [Path("linked/scan-length/lstm", run.name), Path("own/scan-length/lstm", run.name)] == found
+
+
+def test_many_links_to_each_other_end(tmp_path):
+    names = [f"study{number}" for number in range(6)]
+    for name in names:
+        started(tmp_path / name / "scan-length/lstm/s0-aaaa0000")
+        for other in names:
+            (tmp_path / name / f"to-{other}").symlink_to(tmp_path / other)
+    assert len(list(find_runs(tmp_path))) == 6 * (1 + 5 + 5 * 4)
 
 
 def test_a_run_is_found_by_its_folder_or_the_start_of_its_hash(tmp_path):
@@ -66,7 +95,7 @@ def test_copies_of_a_run_in_two_studies_are_one_run_and_the_finished_one_is_foun
     assert find_run(tmp_path, "aaaa") == second
     assert find_run(tmp_path, "scan-length/lstm/s0") == second
     assert find_run(tmp_path, "a/aaaa") == first
-    (first / "result.json").write_text("{}")
+    finish_run(first)
     assert find_run(tmp_path, "aaaa") == first
 
 

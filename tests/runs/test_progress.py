@@ -1,6 +1,5 @@
 """What a run reports of its progress, and the state that follows from the files of its folder."""
 
-import json
 import os
 import time
 
@@ -8,6 +7,7 @@ import pytest
 
 import tasks
 from tests.commands import tfstudy
+from tests.example_records import edit_result
 from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
 from tfstudy.runs.progress import run_status, seconds_left
@@ -86,18 +86,17 @@ def test_when_a_run_finished_is_read_from_its_record_and_not_from_the_date_of_a_
     path = folder() / "result.json"
     os.utime(path, (0, 0))
     assert time.time() - run_status(folder()).ended < 60
-    result = json.loads(path.read_text())
-    path.write_text(json.dumps(result | {"finished": "2026-01-31T12:00:00Z"}))
+    edit_result(folder(), finished="2026-01-31T12:00:00Z")
     assert run_status(folder()).ended == 1769860800.0
     for text in ("", "yesterday"):
-        path.write_text(json.dumps(result | {"finished": text}))
+        edit_result(folder(), finished=text)
         assert run_status(folder()).ended is None
 
 
-def test_a_broken_result_is_finished_with_a_reason(tmp_path):
+def test_a_broken_result_is_a_failure_with_a_reason(tmp_path):
     (tmp_path / "result.json").write_text('{"format": 99}')
     status = run_status(tmp_path)
-    assert status.state == "finished"
+    assert status.state == "failed"
     assert "format 99" in status.reason
 
 

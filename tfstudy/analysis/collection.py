@@ -5,23 +5,22 @@ in another format, or with impossible values), mixed up (its folder, config and 
 contradictory (another record of the same run has different results). Imports no torch.
 """
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from tasks.errors import UserError
+from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import outdated_because
 from tfstudy.runs.files import read_bytes
-from tfstudy.runs.find import RUN, find_runs
+from tfstudy.runs.find import find_runs
 from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
 
-HEADER = b"# tfstudy run "  # first line of a config.yaml, followed by the hash of the run
 UNFINISHED, SMOKE, TRIAL = "not finished", "smoke run", "tuning trial"
 LeftOut = tuple[Path, str]  # a run's folder and the reason
 
@@ -115,33 +114,9 @@ def read_record(path: Path) -> RunRecord | str:
         return SMOKE
     if result.tuning:
         return TRIAL
-    return _impossible_values(result) or _mixed_up(path, result) or RunRecord(path, result)
-
-
-def _impossible_values(result: Result) -> str:
-    for name, scores in result.splits.items():
-        share, ends = scores.metrics.get("exact_match"), scores.exact_match_interval
-        if share is not None and ends and not ends[0] - 1e-9 <= share <= ends[1] + 1e-9:
-            return f"the result is broken (exact match on {name} lies outside its interval)"
-        if not scores.n and scores.metrics:
-            return f"the result is broken (metrics on {name}, which has no examples)"
-    if result.status not in ("finished", "diverged"):
-        return f"the result is broken (status '{result.status}')"
-    if result.status == "finished" and not any(scores.metrics for scores in result.splits.values()):
-        return "the result is broken (finished, but without any metric)"
-    return ""
-
-
-def _mixed_up(path: Path, result: Result) -> str:
-    name = RUN.fullmatch(path.name)
-    if name and (int(name["seed"]) != result.seed or not result.run.startswith(name["hash"])):
-        return f"the result belongs to another run (s{result.seed}-{result.run[:8]})"
-    header = read_bytes(f"{path}/config.yaml", len(HEADER) + 65).partition(b"\n")[0]
-    if not header:
+    if not os.path.exists(f"{path}/config.yaml"):
         return "config.yaml is missing or unreadable"
-    if header.startswith(HEADER) and header[len(HEADER) :].strip().decode(errors="replace") != result.run:
-        return "config.yaml belongs to another run than the result"
-    return ""
+    return RunRecord(path, result)
 
 
 def _without_duplicates(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], list[LeftOut]]:
@@ -182,17 +157,16 @@ def _config(path: Path) -> dict[str, Any]:
     Sections are parsed and cached separately, since most of them are the same in other runs.
     """
     try:
-        text = (path / "config.yaml").read_text(encoding="utf-8")
+        text = read_bytes(f"{path}/config.yaml", MAX_BYTES + 1).decode()
         sections = [_section(section) for section in re.split(r"^(?=\w)", text, flags=re.MULTILINE)]
-    except (OSError, ValueError, yaml.YAMLError):
+    except (ValueError, UserError):
         return {}
     return {key: value for section in sections for key, value in section.items()}
 
 
 @lru_cache(maxsize=4096)
 def _section(text: str) -> dict[str, Any]:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, if PyYAML was built with it
-    tree = yaml.load(text, loader) or {}
+    tree = parse_yaml(text, "config.yaml") or {}
     if not isinstance(tree, dict):
         raise ValueError("not a section")
     return flatten(tree)

@@ -10,7 +10,7 @@ from tfstudy import models
 from tfstudy.evaluation import version as evaluation
 from tfstudy.runs.files import is_archived
 from tfstudy.runs.identity import Identity
-from tfstudy.runs.reader import has_result, read_environments
+from tfstudy.runs.reader import is_finished, read_environments
 from tfstudy.runs.schema import Environment
 from tfstudy.training import version as training
 
@@ -59,7 +59,7 @@ def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[s
         folders.setdefault(path.parent, []).append(identity)
     outdated: dict[Path, list[str]] = {}
     for folder, identities in folders.items():
-        for path in sorted(path for path in folder.glob("s*-*") if not is_archived(path) and has_result(path)):
+        for path in sorted(path for path in folder.glob("s*-*") if not is_archived(path) and is_finished(path)):
             if entry := last_environment(path):
                 same = [identity for identity in identities if identity.settings == entry.settings]
                 reasons = [reason for identity in same for reason in _reasons(entry, identity)]

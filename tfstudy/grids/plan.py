@@ -11,6 +11,7 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.expand import GridRun
 from tfstudy.runs.identity import Identity, identify
+from tfstudy.runs.reader import is_finished
 from tfstudy.runs.writer import run_folder
 
 
@@ -24,8 +25,8 @@ class PlannedRun(NamedTuple):
 
     @property
     def finished(self) -> bool:
-        """Whether the run has its result."""
-        return (self.path / "result.json").exists()
+        """Whether the run has its result, and it is sound."""
+        return is_finished(self.path)
 
 
 def plan(runs: Sequence[GridRun], root: Path, study: str) -> list[PlannedRun]:

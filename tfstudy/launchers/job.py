@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.experiment.options import DEFAULTS, RunOptions, process_rank
+from tfstudy.runs.reader import is_finished
 
 LAUNCHER_PIPE = "TFSTUDY_LAUNCHER"  # environment variable: the file descriptor of a pipe that the launcher holds open
 SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
+ERROR = "error: "  # how the line of a log begins that says why the run was refused
 CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
 
 
@@ -39,8 +41,8 @@ class Job(NamedTuple):
 
     @property
     def finished(self) -> bool:
-        """Whether the run has its result."""
-        return (Path(self.path) / "result.json").exists()
+        """Whether the run has its result, and it is sound."""
+        return is_finished(Path(self.path))
 
     def to_json(self) -> str:
         """Return the job as JSON, for a command line."""
@@ -68,7 +70,7 @@ def perform(job: Job) -> int:
     except BusyError:
         return BUSY
     except OSError as error:  # such as a folder that can't be written
-        _log(f"error: {error}")
+        _log(f"{ERROR}{error}")
         return exit_code(error)
 
 
@@ -106,7 +108,7 @@ def _run(job: Job) -> int:
     except BusyError:
         raise
     except UserError as error:
-        _log(f"error: {error}")
+        _log(f"{ERROR}{error}")
         return REFUSED
     except Exception as error:
         with contextlib.suppress(OSError):  # the disk of the log may be full

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from tasks.errors import UserError
+from tasks.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.progress import PLANS
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.reader import is_finished, read_result
 
 SAMPLE = 5  # finished runs from which a time is estimated
 
@@ -33,9 +33,9 @@ def shard_of(jobs: Sequence[Job], shard: str) -> list[Job]:
     """Return every N-th job from the I-th of a shard `I/N`; all shards together hold all jobs, each once."""
     if not shard:
         return list(jobs)
-    match = re.fullmatch(r"(\d+)/(\d+)", shard)
+    match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", shard)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
-        raise UserError(f"--shard must be I/N with 1 <= I <= N, such as 1/4, but is '{shard}'")
+        raise UserError(f"--shard must be I/N with 1 <= I <= N, such as 1/4, but is {quoted(shard)}")
     return list(jobs)[int(match[1]) - 1 :: int(match[2])]
 
 
@@ -52,7 +52,8 @@ def _copy_run(job: Job) -> bool:
     path = Path(job.path)
     if path.exists():  # started in this study
         return False
-    source = next((result.parent for result in sorted(job.study.parent.glob(f"*/{job.name}/result.json"))), None)
+    copies = (result.parent for result in sorted(job.study.parent.glob(f"*/{job.name}/result.json")))
+    source = next(filter(is_finished, copies), None)
     if not source or is_locked(source):
         return False
     copy = path.with_name(f".{path.name}.{os.getpid()}")

@@ -8,21 +8,24 @@ import tasks
 from tasks.base import fingerprint
 from tasks.errors import UserError
 from tfstudy import models
-from tfstudy.config.resolve import resolve
+from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, version_changes
 from tfstudy.runs.environment import belongs_to_project, code_digest
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status
-from tfstudy.runs.reader import read_config, read_environments
+from tfstudy.runs.reader import broken_because, read_config, read_environments
 from tfstudy.runs.schema import Environment
 
 SHOWN = 12  # changed modules that are listed by name
 
 
-def explain(path: Path) -> list[str]:
-    """Return lines on a run: its state, why it is outdated, and code that changed without raising a version."""
+def explain(path: Path, online: bool = False) -> list[str]:
+    """Return lines on a run: its state, why it is outdated, and code that changed without raising a version.
+
+    Data of the Hugging Face hub are compared only with `online`: the config may be somebody else's.
+    """
     lines = [str(path), f"  {_state(path)}"]
     try:
         config = resolve(read_config(path))
@@ -35,10 +38,12 @@ def explain(path: Path) -> list[str]:
     versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch))
     changes, note = [*_record(path, config, entry), *_settings(config, entry), *versions], ""
     try:
+        if not online:
+            check_local(config)
         data = fingerprint(tasks.find(config.task)(config.data))
         changes += [f"data {entry.data[:8]}, now {data[:8]}"] if data != entry.data else []
     except UserError as error:
-        note = f"; its data are missing and were not compared ({error})"
+        note = f"; its data were not compared ({error})"
     verdict = "outdated" if changes else "up to date: its settings, data and declared versions have not changed"
     colon = ":" if changes else ""
     return [*lines, f"{verdict}{note}{colon}", *(f"  {change}" for change in changes), *_code(config, environments)]
@@ -59,7 +64,9 @@ def _state(path: Path) -> str:
 
 
 def _record(path: Path, config: RunConfig, entry: Environment) -> Iterator[str]:
-    """Whether the recorded settings, data and versions give the hash in the name of the folder."""
+    """What is wrong with the result, and whether the recorded settings, data and versions give the folder's hash."""
+    if broken := broken_because(path):
+        yield f"record: {broken}"
     settings = entry.settings or identify(config, "", {}).settings  # older records have no settings
     recorded = path.name.partition("-")[2].partition(".")[0]
     if not run_hash(settings, entry.data, entry.code_versions).startswith(recorded):

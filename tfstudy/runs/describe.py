@@ -15,7 +15,7 @@ def headline(result: Result) -> str:
 def describe_run(path: Path) -> str:
     """The state of a run, its first metric, its folder, and what is wrong with it."""
     run = run_status(path) or RunStatus(path, "unknown")
-    metric = first_metric(read_result(path)) if run.state == FINISHED and not run.reason else ""
+    metric = first_metric(read_result(path)) if run.state == FINISHED else ""
     note = f"  ({run.reason})" if run.reason else ""
     return f"{run.state:12}{metric:22}{path}{note}"
 

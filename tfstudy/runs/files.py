@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import shutil
 import time
 from itertools import count
@@ -10,6 +11,7 @@ from typing import IO
 
 from tasks.errors import UserError
 
+RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
 
@@ -50,10 +52,10 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def archive_name(path: Path) -> Path:
+def archive_name(path: Path, word: str = "old") -> Path:
     """The first free name for an archived folder or file: `NAME.old-1`, or `NAME.old-1.yaml` for `NAME.yaml`."""
-    names = (path.with_name(f"{path.stem}.old-{number}{path.suffix}") for number in count(1))
-    return next(name for name in names if not name.exists())
+    names = (path.with_name(f"{path.stem}.{word}-{number}{path.suffix}") for number in count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def is_archived(path: Path) -> bool:
@@ -103,7 +105,7 @@ def write_atomically(path: Path, content: bytes | memoryview, durable: bool = Tr
 def read_bytes(path: str, size: int = 1 << 30) -> bytes:
     """The first `size` bytes of a file; empty if it can't be read. For small files this is twice as fast as `open`."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe would be waited for
     except OSError:
         return b""
     try:

@@ -2,16 +2,15 @@
 
 import difflib
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tasks.errors import UserError, one_of
-from tfstudy.runs.files import is_archived
-from tfstudy.runs.reader import has_result
+from tfstudy.runs.files import RUN, is_archived
+from tfstudy.runs.reader import is_finished
 
+MAX_LINKS = 2
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
-RUN = re.compile(r"s(?P<seed>\d+)-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3 "
     "(`tfstudy list runs`)"
@@ -26,7 +25,7 @@ def results_folder(results: Path, kind: str) -> Path:
 def studies(root: Path) -> list[str]:
     """The names of the studies in a folder of results, without the trials of searches."""
     try:
-        names = (entry.name for entry in os.scandir(root) if entry.is_dir())
+        names = (entry.name for entry in os.scandir(root) if _leads_to_folder(entry))
         return sorted(name for name in names if not name.startswith(".") and name != TUNING)
     except OSError:
         return []
@@ -43,19 +42,41 @@ def find_study(root: Path, name: str) -> Path:
 
 
 def find_runs(root: Path) -> Iterator[Path]:
-    """Every run folder under `root`, finished or not, in the order of their names, without archived runs and trials."""
+    """Every run folder under `root`, finished or not, in the order of their names, without archived runs and trials.
+
+    Links to folders are followed, at most `MAX_LINKS` on the way to a run, and never back to a folder on that way.
+    """
+    yield from _find_runs(root, 0)
+
+
+def _find_runs(root: Path, links: int) -> Iterator[Path]:
     try:
         with os.scandir(root) as folder:
             entries = sorted(folder, key=lambda entry: entry.name)
     except OSError:
         return
-    if not is_archived(root) and any(entry.name in ("config.yaml", "failed.json") for entry in entries):
+    if not is_archived(root) and any(e.name in ("config.yaml", "failed.json") and e.is_file() for e in entries):
         yield root
     if RUN.fullmatch(root.name):  # a run contains no other run
         return
     for entry in entries:
-        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith(".") and entry.name != TUNING:
-            yield from find_runs(root / entry.name)
+        if not entry.name.startswith(".") and entry.name != TUNING and _leads_to_folder(entry):
+            followed = links + entry.is_symlink()
+            if followed == links or (followed <= MAX_LINKS and not _loops(entry)):
+                yield from _find_runs(root / entry.name, followed)
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _loops(link: os.DirEntry[str]) -> bool:
+    """Whether a link leads to a folder that contains it."""
+    parents = Path(os.path.abspath(link.path)).parents
+    return os.path.realpath(link.path) in {os.path.realpath(parent) for parent in parents}
 
 
 def find_run(root: Path, text: str) -> Path:
@@ -74,7 +95,7 @@ def find_run(root: Path, text: str) -> Path:
                 by_name.setdefault(path.name, []).append(path)
         if len(by_name) == 1:
             [copies] = by_name.values()
-            return min(copies, key=lambda path: not has_result(path))
+            return min(copies, key=lambda path: not is_finished(path))
         if by_name:
             names = ", ".join(str(copies[0]) for copies in list(by_name.values())[:5])
             more = f" and {len(by_name) - 5} more" if len(by_name) > 5 else ""

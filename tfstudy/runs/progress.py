@@ -1,7 +1,8 @@
 """The state of runs: finished, diverged, running, failed, interrupted or pending. Imports no torch.
 
-A run is finished (or diverged) if it has a `result.json`, running while a process holds its `.lock`, failed if a grid
-left a `failed.json`, pending if a grid planned it and it has not started, and otherwise interrupted.
+A run is finished (or diverged) if it has a sound `result.json`, running while a process holds its `.lock`, failed if a
+grid left a `failed.json` or its result can't be believed, pending if a grid planned it and it has not started, and
+otherwise interrupted.
 """
 
 import json
@@ -12,8 +13,8 @@ from typing import NamedTuple
 
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_failure, read_progress
-from tfstudy.runs.schema import Progress
+from tfstudy.runs.reader import broken_because, decode_result, has_result, read_failure, read_progress
+from tfstudy.runs.schema import Progress, Result
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
@@ -30,7 +31,7 @@ class RunStatus(NamedTuple):
     step: int = 0  # as last reported
     steps: int = 0  # planned; 0 if unknown
     seconds_left: float | None = None  # of training, if it is running and its speed is known
-    reason: str = ""  # of a failure, or why the result can't be read
+    reason: str = ""  # of a failure
     task: str = ""  # if it finished
 
     @property
@@ -59,23 +60,20 @@ def planned_runs(study: Path) -> dict[str, str]:
 
 def run_status(path: Path) -> RunStatus | None:
     """The state of the run in this folder; None if it has not started."""
-    if has_result(path):
-        return _finished(path)
+    broken = broken_because(path)
+    if has_result(path) and not broken:
+        return _finished(path, decode_result(path))
     progress = read_progress(path) or Progress(steps=0)
     if is_locked(path):
         return RunStatus(path, RUNNING, step=progress.step, steps=progress.steps, seconds_left=seconds_left(progress))
-    if failure := read_failure(path):
+    if failure := broken or read_failure(path):
         return RunStatus(path, FAILED, step=progress.step, steps=progress.steps, reason=str(failure))
     if (path / "config.yaml").exists():
         return RunStatus(path, INTERRUPTED, step=progress.step, steps=progress.steps)
     return None
 
 
-def _finished(path: Path) -> RunStatus:
-    try:
-        result = decode_result(path)
-    except BrokenError as error:  # finished nevertheless: no command runs it again by itself
-        return RunStatus(path, FINISHED, reason=str(error))
+def _finished(path: Path, result: Result) -> RunStatus:
     state = DIVERGED if result.status == DIVERGED else FINISHED
     return RunStatus(path, state, _seconds(result.finished), result.seconds, result.step, result.step, task=result.task)
 

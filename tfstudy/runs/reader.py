@@ -1,8 +1,14 @@
-"""The reader of run folders: one function per file of `tfstudy.runs.schema`. Imports no torch."""
+"""The reader of run folders: one function per file of `tfstudy.runs.schema`. Imports no torch.
+
+The folders may come from somebody else, so every reader has bounds: of size, of depth, and of types.
+"""
 
 import csv
 import gzip
+import hashlib
+import io
 import os
+import re
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -13,24 +19,63 @@ import msgspec
 from tasks.errors import UserError
 from tfstudy.config.files import read_yaml
 from tfstudy.runs.files import read_bytes
-from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result
+from tfstudy.runs.result_checks import impossible_values, mixed_up
+from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result, Scores
+from tfstudy.runs.sealing import seal_matches
 
 T = TypeVar("T")
+HEADER = "step,metric,value"  # of metrics.csv
+MAX_BYTES = 1 << 26  # of a JSON file
+MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked
+MAX_LINE = 1000  # characters of a line of `test_reads.csv`
+METRIC_ROW = re.compile(r"(\d{1,15}),([\w /.-]{1,200}),(-?(?:inf|nan|\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?))", re.ASCII)
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)  # a RecursionError: too deeply nested
 FORMATS = msgspec.json.Decoder(dict[str, Any])
 RESULTS = msgspec.json.Decoder(Result)
 ENVIRONMENTS = msgspec.json.Decoder(list[Environment])
 PROGRESS = msgspec.json.Decoder(Progress)
 FAILURES = msgspec.json.Decoder(Failure)
+SCORES = msgspec.json.Decoder(Scores)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
 
 
 class BrokenError(UserError):
-    """A record that can't be read; the message says why, without the path."""
+    """A result that can't be believed; the message says why, without the path."""
+
+
+class OtherFormatError(BrokenError):
+    """A result in the format of another version, which may be sound."""
+
+
+class _SplitDigest(msgspec.Struct):
+    predictions: str = ""
+
+
+class _Digests(msgspec.Struct):
+    splits: dict[str, _SplitDigest] = {}
+
+
+DIGESTS = msgspec.json.Decoder(_Digests)
 
 
 def has_result(path: Path) -> bool:
-    """Whether the run is finished, whatever its result says."""
+    """Whether there is a result, sound or not."""
     return os.path.exists(f"{path}/result.json")
+
+
+def is_finished(path: Path) -> bool:
+    """Whether the run is finished (or diverged): it has a sound result of its own. Every command asks this."""
+    return has_result(path) and not broken_because(path)
+
+
+def broken_because(path: Path) -> str:
+    """Why the result of a run can't be believed; empty if it can, or if there is none."""
+    try:
+        if has_result(path):
+            decode_result(path)
+    except BrokenError as error:
+        return str(error)
+    return ""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -49,28 +94,39 @@ def read_result(path: Path) -> Result:
 
 
 def decode_result(path: Path) -> Result:
-    """The result in a folder that has a `result.json`; `BrokenError` if it can't be read."""
-    content = read_bytes(f"{path}/result.json")
+    """The result in a folder that has a `result.json`.
+
+    `BrokenError` if it can't be read, was damaged or edited, has impossible values, or belongs to another run.
+    """
+    content = read_bytes(f"{path}/result.json", MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise BrokenError(f"the result is broken (larger than {MAX_BYTES >> 20} MiB)")
     try:
         result = RESULTS.decode(content)
         for split in result.splits.values():
             SLICES.decode(split.encoded_slices)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         _check_format(content)
         raise BrokenError(f"the result is broken ({error})") from None
     if result.format != FORMAT:
         _check_format(content)
+    if result.digest and not seal_matches(content):
+        raise BrokenError("the result is broken (its digest does not match: it was damaged or edited)")
+    if impossible := impossible_values(result):
+        raise BrokenError(f"the result is broken ({impossible})")
+    if foreign := mixed_up(path, result):
+        raise BrokenError(foreign)
     return result
 
 
 def _check_format(content: bytes) -> None:
-    """`BrokenError` for a result in the format of another version."""
+    """`OtherFormatError` for a result in the format of another version."""
     try:
         number = FORMATS.decode(content).get("format")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return
-    if number != FORMAT:
-        raise BrokenError(f"the result has format {number}, but this version reads format {FORMAT}")
+    if isinstance(number, int) and number != FORMAT:
+        raise OtherFormatError(f"the result has format {number}, but this version reads format {FORMAT}")
 
 
 def read_environments(path: Path) -> list[Environment]:
@@ -83,6 +139,17 @@ def read_progress(path: Path) -> Progress | None:
     return _decoded(PROGRESS, path / "progress.json")
 
 
+def read_scores(path: Path) -> Scores | None:
+    """What an unfinished evaluation has measured; None if there is nothing that can be read."""
+    scores = _decoded(SCORES, path / "scores.json")
+    try:
+        for split in scores.splits.values() if scores else ():
+            SLICES.decode(split.encoded_slices)
+    except UNREADABLE:
+        return None
+    return scores if seal_matches(read_bytes(f"{path}/scores.json", MAX_BYTES)) else None
+
+
 def read_failure(path: Path) -> Failure | None:
     """Why a run was given up; None if it was not."""
     if not (path / "failed.json").exists():
@@ -91,25 +158,63 @@ def read_failure(path: Path) -> Failure | None:
 
 
 def read_predictions(path: Path, split: str) -> list[Prediction]:
-    """A run's predictions of a split, one per example; `UserError` if there are none that can be read."""
+    """A run's predictions of a split, one per example.
+
+    `UserError` if there are none that can be read, if they are not those of the run's result, or if they are too large.
+    """
     try:
-        lines = gzip.decompress((path / "predictions" / f"{split}.jsonl.gz").read_bytes())
-        if predictions := PREDICTIONS.decode_lines(lines):
+        content = (path / "predictions" / f"{Path(split).name}.jsonl.gz").read_bytes()
+        lines = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)
+        recorded = _predictions_digest(path, split)
+        if len(lines) > MAX_PREDICTIONS:
+            reason = f"they unpack to more than {MAX_PREDICTIONS >> 20} MiB"
+        elif recorded and recorded != digest_of(content):
+            reason = "they are not those that were scored: the digest in the result is another one"
+        elif predictions := PREDICTIONS.decode_lines(lines):
             return predictions
-        reason = "the file is empty"
-    except (OSError, EOFError, zlib.error, msgspec.DecodeError, UnicodeDecodeError) as error:
+        else:
+            reason = "the file is empty"
+    except (OSError, EOFError, zlib.error, *UNREADABLE) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise UserError(f"{path} has no readable predictions of split '{split}' ({reason})")
 
 
+def digest_of(content: bytes) -> str:
+    """The sha256 of a file's content."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def _predictions_digest(path: Path, split: str) -> str:
+    """The digest in the run's result; empty without a result, or if older code wrote it."""
+    digests = _decoded(DIGESTS, path / "result.json")
+    return digests.splits[split].predictions if digests and split in digests.splits else ""
+
+
 def read_test_reads(path: Path) -> dict[str, int]:
     """How often each test set was evaluated with this run's weights."""
-    lines = read_bytes(f"{path}/test_reads.csv").decode(errors="replace").splitlines()
-    return dict(sorted(Counter(row[0] for row in csv.reader(lines) if row).items()))
+    content = read_bytes(f"{path}/test_reads.csv", MAX_BYTES)
+    return dict(sorted(Counter(row[0] for row in sound_test_reads(content)).items()))
+
+
+def sound_test_reads(content: bytes) -> list[list[str]]:
+    """The rows of a `test_reads.csv` that are whole: a split and a reason, both printable."""
+    lines = content.decode(errors="replace").replace("\r\n", "\n").split("\n")
+    rows = [next(csv.reader([line]), []) for line in lines if line.isprintable() and len(line) < MAX_LINE]
+    return [row for row in rows if len(row) == 2 and all(row) and "\ufffd" not in "".join(row)]
+
+
+def sound_metrics(content: bytes) -> list[tuple[int, str, float, str]]:
+    """The rows of a `metrics.csv` that are whole: step, metric, value, and the line itself."""
+    rows = []
+    for line in content.decode(errors="replace").split("\n")[:-1]:  # without its newline the last line is incomplete
+        match = METRIC_ROW.fullmatch(line)
+        if match:
+            rows.append((int(match[1]), match[2], float(match[3]), line))
+    return rows
 
 
 def _decoded(decoder: "msgspec.json.Decoder[T]", path: Path) -> T | None:
     try:
-        return decoder.decode(read_bytes(str(path)))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decoder.decode(read_bytes(str(path), MAX_BYTES))
+    except UNREADABLE:
         return None

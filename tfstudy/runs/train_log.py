@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfstudy.runs.files import is_locked, tail
-from tfstudy.runs.reader import has_result, read_failure
+from tfstudy.runs.reader import is_finished, read_failure
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
@@ -22,7 +22,7 @@ def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[
     yield from (f"{line}\n" for line in last_lines(path, count))
     if follow_run:
         yield from follow(path, size)
-    if not has_result(path) and (failure := read_failure(path)):
+    if not is_finished(path) and (failure := read_failure(path)):
         yield f"failed: {failure}\n"
 
 

@@ -20,7 +20,13 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.runs.files import archive_name, lock_run, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
 from tfstudy.runs.reader import (
+    HEADER,
+    BrokenError,
+    OtherFormatError,
+    decode_result,
+    digest_of,
     has_result,
+    is_finished,
     read_config,
     read_environments,
     read_predictions,
@@ -28,11 +34,12 @@ from tfstudy.runs.reader import (
     read_result,
     read_scores,
     read_test_reads,
+    sound_metrics,
 )
-from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores
+from tfstudy.runs.repair import repair
+from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores, SplitScores
+from tfstudy.runs.sealing import seal
 from tfstudy.runs.train_log import last_lines
-
-HEADER = "step,metric,value"  # of metrics.csv
 
 
 class RunFolder:
@@ -53,8 +60,8 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether there is a result."""
-        return has_result(self.path)
+        """Whether there is a sound result."""
+        return is_finished(self.path)
 
     @property
     def result(self) -> Result:
@@ -68,13 +75,19 @@ class RunFolder:
 
     def finish(self, result: Result) -> None:
         """Write `result.json`, after which the run is finished. `ValueError` for a result that can't be read back."""
-        content = msgspec.json.encode(result)
+        splits = {name: self._with_digest(name, scores) for name, scores in result.splits.items()}
+        content = msgspec.json.encode(msgspec.structs.replace(result, splits=splits, digest=""))
         for scores in msgspec.json.decode(content, type=Result).splits.values():  # refuses nan, which became null
             SLICES.decode(scores.encoded_slices)
-        write_atomically(self.path / "result.json", msgspec.json.format(content, indent=1))
+        write_atomically(self.path / "result.json", seal(msgspec.json.format(content, indent=1)))
         (self.path / "failed.json").unlink(missing_ok=True)
         self.drop_scores()
         (self.checkpoints / "previous.ckpt").unlink(missing_ok=True)  # only an unfinished run can go back to it
+
+    def _with_digest(self, split: str, scores: SplitScores) -> SplitScores:
+        """The scores with the digest of their predictions."""
+        file = self.path / "predictions" / f"{split}.jsonl.gz"
+        return msgspec.structs.replace(scores, predictions=digest_of(file.read_bytes()) if file.exists() else "")
 
     def add_environment(self, environment: Environment) -> None:
         """Add this process to `env.json`."""
@@ -106,7 +119,8 @@ class RunFolder:
 
     def write_scores(self, scores: Scores) -> None:
         """Write `scores.json`, from which the evaluation continues if it is interrupted."""
-        _write_json(self.path / "scores.json", scores)
+        content = msgspec.json.encode(msgspec.structs.replace(scores, digest=""))
+        write_atomically(self.path / "scores.json", seal(msgspec.json.format(content, indent=1)))
 
     def drop_scores(self) -> None:
         """Remove `scores.json`: the run is finished, or its weights may change."""
@@ -137,8 +151,7 @@ class RunFolder:
     def rewind(self, step: int) -> None:
         """Drop the metrics after `step`, which training writes again when it resumes from there."""
         if self.metrics.exists():
-            complete = self.metrics.read_text().split("\n")[:-1]  # without its newline the last line is incomplete
-            lines = [HEADER, *(line for line in complete[1:] if int(line.split(",")[0]) <= step)]
+            lines = [HEADER, *(row[-1] for row in sound_metrics(self.metrics.read_bytes()) if row[0] <= step)]
             write_atomically(self.metrics, "".join(line + "\n" for line in lines).encode())
 
 
@@ -149,10 +162,14 @@ def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) ->
 
 
 @contextmanager
-def open_run(path: Path, config: RunConfig, identity: Identity, restart: bool = False) -> Iterator[RunFolder]:
-    """The run's folder, locked until the block or this process ends. With `restart` an existing run is archived.
+def open_run(
+    path: Path, config: RunConfig, identity: Identity, restart: bool = False, replace_broken: bool = False
+) -> Iterator[RunFolder]:
+    """The run's folder, locked until the block or this process ends; damaged small files of an unfinished run are
+    repaired, with a line on each. With `restart` an existing run is archived.
 
-    `UserError` if the folder can't be written, if another process works on the run, or if its config was edited.
+    `UserError` if the folder can't be written, if another process works on the run, if its config was edited, or if its
+    result is broken; with `replace_broken`, such a result is renamed and the run counts as unfinished.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -165,6 +182,10 @@ def open_run(path: Path, config: RunConfig, identity: Identity, restart: bool = 
             print(f"existing run archived: {archive(path)}")
         folder = RunFolder(path, identity.hash)
         _check_config(folder, config)
+        _check_result(path, replace_broken)
+        if not folder.finished:
+            for line in repair(path):
+                print(line)
         yield folder
 
 
@@ -183,6 +204,22 @@ def _check_config(folder: RunFolder, config: RunConfig) -> None:
             f"{path} was edited after the run started, so its results would not belong to its config; restore it, or "
             "archive the run and start again with --restart"
         )
+
+
+def _check_result(path: Path, replace_broken: bool) -> None:
+    if not has_result(path):
+        return
+    try:
+        decode_result(path)
+    except BrokenError as error:
+        if not replace_broken or isinstance(error, OtherFormatError):
+            raise UserError(
+                f"{path / 'result.json'}: {error}; --restart archives the run and starts again, `tfstudy retry` "
+                "evaluates its checkpoint again and keeps this result under another name"
+            ) from None
+        kept = archive_name(path / "result.json", "broken")
+        (path / "result.json").rename(kept)
+        print(f"{path / 'result.json'}: {error}; kept as {kept.name}, the run continues from its checkpoint")
 
 
 def archive(path: Path) -> Path:

@@ -12,7 +12,8 @@ from lightning.pytorch.loggers import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from tfstudy.config.schema import RunConfig
-from tfstudy.runs.writer import HEADER, RunFolder
+from tfstudy.runs.reader import HEADER
+from tfstudy.runs.writer import RunFolder
 
 
 class MetricsFile(Logger):
