@@ -198,7 +198,7 @@ def read_test_reads(path: Path) -> dict[str, int]:
 
 def sound_test_reads(content: bytes) -> list[list[str]]:
     """The rows of a `test_reads.csv` that are whole: a split and a reason, both printable."""
-    lines = content.decode(errors="replace").replace("\r\n", "\n").split("\n")
+    lines = [line.removesuffix("\r") for line in content.decode(errors="replace").split("\n")]
     rows = [next(csv.reader([line]), []) for line in lines if line.isprintable() and len(line) < MAX_LINE]
     return [row for row in rows if len(row) == 2 and all(row) and "\ufffd" not in "".join(row)]
 

@@ -28,7 +28,7 @@ def _repair_metrics(file: Path) -> str:
     incomplete = b"\n" not in rest and rest.isascii() and rest.decode().isprintable()  # of a process that was killed
     if sound.startswith(content) or (len(rest) < len(content) and incomplete):
         return ""
-    return _rewrite(file, content, sound)
+    return _rewrite(file, sound)
 
 
 def _repair_test_reads(file: Path) -> str:
@@ -36,15 +36,15 @@ def _repair_test_reads(file: Path) -> str:
     text = io.StringIO()
     csv.writer(text).writerows(sound_test_reads(content))
     sound = text.getvalue().encode()
-    return "" if content.splitlines() == sound.splitlines() else _rewrite(file, content, sound)
+    return "" if content.replace(b"\r\n", b"\n") == sound.replace(b"\r\n", b"\n") else _rewrite(file, sound)
 
 
-def _rewrite(file: Path, content: bytes, sound: bytes) -> str:
+def _rewrite(file: Path, sound: bytes) -> str:
     kept = archive_name(file, "broken")
     file.rename(kept)
     write_atomically(file, sound)
-    lost = max(1, content.count(b"\n") - sound.count(b"\n"))
-    return f"{file.name} was damaged: unreadable lines dropped: {lost} (the file is kept as {kept.name})"
+    lines = sound.count(b"\n")
+    return f"{file.name} was damaged and is cut back to its {lines} whole lines (kept as {kept.name})"
 
 
 def _keep_aside(file: Path) -> str:
