@@ -134,6 +134,7 @@ Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help
 ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
 StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="Study: a folder within the results.")]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Run: a folder, hash prefix or STUDY/ARCH/SEED.")]
+Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
 Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
 Baseline = Annotated[str, typer.Option(help="Architecture or condition to compare the others with.")]
 

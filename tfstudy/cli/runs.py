@@ -12,6 +12,7 @@ from tfstudy.cli.options import (
     Devices,
     ExistingResults,
     LoggerNames,
+    Online,
     Preset,
     Results,
     Run,
@@ -107,6 +108,7 @@ def result(
 def predict(
     run: Run,
     source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
+    online: Online = False,
     results: ExistingResults = RESULTS,
 ) -> None:
     """Print the output of a finished run for one source."""
@@ -116,7 +118,7 @@ def predict(
     announce(f"{path}: loading PyTorch ...")
     from tfstudy.experiment.finished import load
 
-    print(load(path).predict(source))
+    print(load(path, online=online).predict(source))
 
 
 @app.command()
@@ -125,6 +127,7 @@ def evaluate(
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
     extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
+    online: Online = False,
     results: ExistingResults = RESULTS,
 ) -> None:
     """Decode and score a finished run again.
@@ -141,7 +144,8 @@ def evaluate(
     from tfstudy.experiment.finished import load
     from tfstudy.report.run_summary import length_lines, show
 
+    finished = load(path, online=online)
     if extend:
-        print("\n".join(length_lines(load(path).evaluate_longer(max_length))))
+        print("\n".join(length_lines(finished.evaluate_longer(max_length))))
     else:
-        show(load(path).evaluate(test_set or []))
+        show(finished.evaluate(test_set or []))

@@ -11,6 +11,7 @@ from tfstudy.cli.options import (
     Devices,
     ExistingResults,
     FailFast,
+    Online,
     PerDevice,
     Run,
     StudyName,
@@ -82,7 +83,7 @@ def retry(
 
 
 @app.command()
-def why(run: Run, results: ExistingResults = RESULTS) -> None:
+def why(run: Run, online: Online = False, results: ExistingResults = RESULTS) -> None:
     """Show whether a run is up to date, and what changed.
 
     Config, data and code are compared with the record of the run.
@@ -92,7 +93,7 @@ def why(run: Run, results: ExistingResults = RESULTS) -> None:
     path = find_run(results, run)
     from tfstudy.report.outdated import explain
 
-    for line in explain(path):
+    for line in explain(path, online):
         print(line)
 
 

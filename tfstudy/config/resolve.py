@@ -78,6 +78,12 @@ def resolve_data(task: str, tree: Tree) -> Task:
         raise UserError("\n".join(_explain(error, cls.Config, "data."))) from None
 
 
+def check_local(config: RunConfig) -> None:
+    """`UserError` if the data of a config, which may be somebody else's, come from the network."""
+    if hub := getattr(config.data, "hub", ""):
+        raise UserError(f"its data come from the network (data.hub {quoted(hub)}); --online loads them")
+
+
 def overrides(assignments: Sequence[str]) -> Tree:
     """Return `["model.dim=128", ...]` as a tree; values are read as YAML, and later assignments win."""
     tree: Tree = {}

@@ -8,7 +8,7 @@ import torch
 
 from tasks.base import Example
 from tasks.errors import UserError, one_of
-from tfstudy.config.resolve import resolve
+from tfstudy.config.resolve import check_local, resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
@@ -129,8 +129,10 @@ class FinishedRun:
         return ""
 
 
-def load(run: str | Path, results: str | Path = "results") -> FinishedRun:
+def load(run: str | Path, results: str | Path = "results", online: bool = False) -> FinishedRun:
     """Return a finished run with its weights. `run` is its folder or what `tfstudy.runs.find.FORMS` describes.
+
+    Data of the Hugging Face hub are loaded only with `online`: the config may be somebody else's.
 
     `UserError` if it did not finish, has no weights, or was made with other data or another version of the code.
     """
@@ -138,7 +140,10 @@ def load(run: str | Path, results: str | Path = "results") -> FinishedRun:
     result = read_result(path)
     if result.status != "finished":
         raise UserError(f"{path} {result.status}, so it has no weights to use")
-    prepared = prepare(resolve(read_config(path)))
+    config = resolve(read_config(path))
+    if not online:
+        check_local(config)
+    prepared = prepare(config)
     if prepared.identity.hash != result.run:
         raise UserError(
             f"{path} is outdated: with the current code, data and config its hash would be "

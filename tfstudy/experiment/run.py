@@ -18,7 +18,7 @@ from tfstudy.experiment.reuse import find_reusable, reuse
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.models.base import parameter_count
-from tfstudy.runs.environment import environment
+from tfstudy.runs.environment import environment, recorded_words
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.training.fit import quiet
@@ -100,7 +100,7 @@ def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: to
         attempt=previous.attempt + 1 if previous else 1,
         preset=options.preset,
         tuning=options.tuning,
-        arguments=sys.argv[1:],
+        arguments=recorded_words(sys.argv[1:]),
         started=previous.started if previous else utc_now(),
         updated=time.time(),
     )

@@ -9,14 +9,12 @@ import os
 import shutil
 import signal
 
-SOCKET_FOLDER = (
-    "TFSTUDY_SOCKET_FOLDER"  # environment variable that only the server has: the folder and the launcher's process id
-)
+SOCKET_FOLDER = "TFSTUDY_SOCKET_FOLDER"  # environment variable of the server: the folder, and the launcher's id
 
 
-def remove_socket(folder: str, launcher: int) -> None:
-    """Remove the folder of the socket if the launcher, whose process id is given, has ended."""
-    if os.getppid() != launcher:
+def remove_socket(folder: str, launcher: int, server: int) -> None:
+    """Remove the folder of the socket at the end of the server if the launcher has ended; both are process ids."""
+    if os.getpid() == server and os.getppid() != launcher:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -25,4 +23,4 @@ if is_server:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     folder, _, launcher = os.environ.pop(SOCKET_FOLDER).rpartition(" ")
-    atexit.register(remove_socket, folder, int(launcher))
+    atexit.register(remove_socket, folder, int(launcher), os.getpid())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tasks.errors import one_of, printable
 from tfstudy.config.trees import Tree
+from tfstudy.experiment.options import device_of
 from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job_batch import Batch, grid_batch, running
@@ -94,6 +95,7 @@ def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, 
     if not broken:
         print(f"{study}: no failed or interrupted runs")
         return 0
+    device_of(settings.options)  # checks them, for a dry run too
     jobs, skipped = retry_jobs(broken, study.parent, study.name, settings.options)
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")

@@ -32,13 +32,12 @@ def status(root: Path, name: str = "") -> list[str]:
     if name:
         study = find_study(root, name)
         return study_lines(study.name, study_runs(study), root)
-    names = studies(root)
-    if not names:
+    listed = {study_name: runs for study_name in studies(root) if (runs := study_runs(root / study_name))}
+    if not listed:
         return [f"no studies in {root}"]
-    width = max(len("study"), *map(len, names))
+    width = max(len("study"), *map(len, listed))
     lines = [f"{'study':{width}}  {_header()}  last hour"]
-    for study_name in names:
-        runs = study_runs(root / study_name)
+    for study_name, runs in listed.items():
         lines.append(f"{study_name:{width}}  {_counts(run.state for run in runs)}  {finished_last_hour(runs):9}")
     return lines
 

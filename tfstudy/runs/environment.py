@@ -4,6 +4,7 @@ import ast
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,11 @@ from tfstudy.runs.schema import Environment
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
 PROJECT = ("tasks", "tfstudy")
 MAX_DEPTH = 8  # of packages within each other
+SECRET = re.compile(
+    r"(^|[._-])(token|secret|password|passwd|api[_-]?key|credentials?)$", re.IGNORECASE
+)  # names of keys
+PASSWORD = re.compile(r"://[^/@\s]+@")
+HOME = re.compile(rf"(?<![\w.-])({re.escape(str(Path.home()))}|/home/[\w.-]+|/Users/[\w.-]+|/root)(?![\w.-])")
 # Modules whose code can change a result, if only by rounding or the order of random draws.
 NUMERIC = ("tasks.", "tfstudy.models.", "tfstudy.data.", "tfstudy.training.", "tfstudy.evaluation.")
 
@@ -35,12 +41,28 @@ def environment(identity: Identity, device: str, threads: int) -> Environment:
         device=device,
         threads=threads,
         processors=os.cpu_count(),
-        arguments=sys.argv[1:],
+        arguments=recorded_words(sys.argv[1:]),
         settings=identity.settings,
         data=identity.data,
         code_versions=dict(identity.versions),
         syntax_trees=code_digests(),
     )
+
+
+def recorded_words(words: Sequence[str]) -> list[str]:
+    """Return the words of a command for a record: with `~` for a home folder, and without values that are secret.
+
+    Secret are the values of keys such as `hub.token` and of options such as `--password`, and passwords within URLs.
+    """
+    recorded: list[str] = []
+    hidden = False  # whether the word is the value of a secret option
+    for word in words:
+        key, equals, _ = word.partition("=")
+        secret = bool(SECRET.search(key))
+        shown = "***" if hidden else f"{key}=***" if equals and secret else word
+        hidden = secret and not equals and word.startswith("-")
+        recorded.append(HOME.sub("~", PASSWORD.sub("://***@", shown)))
+    return recorded
 
 
 def code_digests() -> dict[str, str]:
