@@ -87,3 +87,26 @@ def test_a_cache_made_without_gradients_can_be_used_with_them():
         start.append(drawn(1))
     loss.backward()
     assert_close(new.keys.grad, 2 * new.keys.detach())
+
+
+@torch.no_grad()
+def test_a_beam_uses_the_same_memory_again_but_never_that_of_a_cache_that_is_kept():
+    rows, cache, places, kept = torch.tensor([1, 0]), grown(drawn(1), drawn(1)), set(), []
+    for step in range(SPARE - 2):
+        cache = cache.append(drawn(1)).select_rows(rows)
+        places.add(cache.seen.keys.data_ptr())
+        if step % 4 == 0:
+            kept.append((cache, [tensor.clone() for tensor in cache.seen]))
+    assert len(places) <= 2 + len(kept)
+    for held, before in kept:
+        assert_close(list(held.seen), before, rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_fewer_rows_fit_into_the_memory_of_more():
+    parts = [drawn(1, batch=4) for _ in range(3)]
+    cache = grown(*parts).select_rows(torch.arange(4))
+    for rows in (torch.tensor([3, 1]), torch.tensor([1])):
+        cache = cache.select_rows(rows)
+    expected = tuple(tensor[[1]] for tensor in joined(*parts))
+    assert_close(tuple(cache.seen), expected, rtol=0, atol=0)

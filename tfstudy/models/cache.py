@@ -40,7 +40,7 @@ class Cache:
         end = self.length + new.keys.shape[2]
         buffer = self.buffer
         if buffer is None or buffer.used != self.length or buffer.room < end:
-            buffer = Buffer(self.seen, len(self.seen.keys), end)
+            buffer = Buffer(self.seen, len(self.seen.keys), end, self.buffer)
             buffer.write(0, self.seen)
         buffer.write(self.length, new)
         return Cache(buffer.first(end), buffer)
@@ -49,7 +49,7 @@ class Cache:
         """Return the cache of these rows of the batch, in this order."""
         if torch.is_grad_enabled() or self.length == 0:
             return Cache(KeyValue(*(part.index_select(0, rows) for part in self.seen)))
-        buffer = Buffer(self.seen, len(rows), self.length + 1)
+        buffer = Buffer(self.seen, len(rows), self.length + 1, self.buffer)
         for out, part in zip(buffer.first(self.length), self.seen, strict=True):
             torch.index_select(part, 0, rows, out=out)
         buffer.used = self.length
@@ -57,11 +57,25 @@ class Cache:
 
 
 class Buffer:
-    """Memory for the keys and values of at least `length` tokens; `used` counts those written."""
+    """Memory for the keys and values of at least `length` tokens; `used` counts those written.
 
-    def __init__(self, like: KeyValue, batch: int, length: int) -> None:
-        self.room, self.used = length + max(SPARE, length // 2), 0
-        self.parts = KeyValue(*(part.new_empty(batch, part.shape[1], self.room, part.shape[3]) for part in like))
+    The memory of a buffer to which no cache refers is used for the next one that succeeds it. A beam selects rows at
+    every token, and new memory of that size would come from the operating system each time, at the cost of the copies.
+    """
+
+    def __init__(self, like: KeyValue, batch: int, length: int, before: "Buffer | None" = None) -> None:
+        self.used = 0
+        self.free: list[KeyValue] = [] if before is None else before.free
+        parts = self.free.pop() if self.free else None
+        if parts is None or len(parts.keys) < batch or parts.keys.shape[2] < length:
+            room = length + max(SPARE, length // 2)
+            parts = KeyValue(*(part.new_empty(batch, part.shape[1], room, part.shape[3]) for part in like))
+        self.whole, self.parts = parts, KeyValue(*(part[:batch] for part in parts))
+        self.room = parts.keys.shape[2]
+
+    def __del__(self) -> None:
+        if hasattr(self, "whole"):  # else the allocation failed
+            self.free[:] = [self.whole]
 
     def write(self, start: int, new: KeyValue) -> None:
         """Write the keys and values of tokens from position `start` on."""
