@@ -145,7 +145,12 @@ def test_a_model_that_joeynmt_lacks_is_a_config_error(corpus, arch, settings, na
 
 
 def test_the_command_refuses_the_cnn_and_an_unknown_setting(monkeypatch, capsys):
-    for options, named in ((["--arch", "cnn"], "cnn"), (["--set", "train.step=5"], "train.step")):
+    rate = ["--joeynmt", "training.learning_rte=1"]
+    for options, named in (
+        (["--arch", "cnn"], "cnn"),
+        (["--set", "train.step=5"], "train.step"),
+        (rate, "training.learning_rate"),
+    ):
         monkeypatch.setattr(sys, "argv", ["joeynmt", *options])
         with pytest.raises(SystemExit) as ended:
             peers("joeynmt").main()

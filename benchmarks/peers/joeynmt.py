@@ -32,7 +32,7 @@ from benchmarks.peers.joeynmt_environment import (
 )
 from benchmarks.peers.joeynmt_settings import DECODING_BATCH, check, differences, settings
 from tasks.base import Tokens
-from tasks.errors import UserError
+from tasks.errors import UserError, one_of
 from tasks.translation import Translation
 from tfstudy.config.resolve import overrides
 from tfstudy.config.schema import RunConfig
@@ -166,18 +166,25 @@ def compare(chosen: argparse.Namespace) -> str:
     config = config_of(chosen)
     check(config)
     task = Translation(config.data)
-    batch = sentences_per_batch(config, task.examples("train"))
+    sentences, batch = len(task.examples(TEST)), sentences_per_batch(config, task.examples("train"))
+    known = flatten(settings(config, chosen.out, batch))
+    for key in flatten(overrides(chosen.joeynmt)):  # JoeyNMT itself ignores keys that it does not know
+        one_of("setting of JoeyNMT", key, known)
     python = environment()
     torch.set_num_threads(chosen.threads)
     systems = [run_tfstudy(config, chosen), run_joeynmt(config, task, batch, python, chosen)]
-    scores, notes = score(task, TEST, systems), [f"{chosen.threads} threads", *differences(config, batch)]
-    if chosen.joeynmt:
-        notes.append(f"JoeyNMT with {', '.join(chosen.joeynmt)}")
-    text = table(systems, scores, len(task.examples(TEST)), notes)
+    scores = score(task, TEST, systems)
+    changed = [f"JoeyNMT with {', '.join(chosen.joeynmt)}"] if chosen.joeynmt else []
+    notes = [f"threads: {chosen.threads}", *differences(config, batch), *changed]
+    write_json(chosen.out / "comparison.json", record(systems, scores, notes))
+    text = table(systems, scores, sentences, notes)
     (chosen.out / "comparison.md").write_text(text, encoding="utf-8")
-    content = json.dumps(record(systems, scores, notes), indent=1, ensure_ascii=False)
-    (chosen.out / "comparison.json").write_text(f"{content}\n", encoding="utf-8")
     return text
+
+
+def write_json(path: Path, content: Tree) -> None:
+    """Write a tree of plain values to a file."""
+    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def main() -> None:
