@@ -13,7 +13,8 @@ from torch import Tensor
 from benchmarks.timing import alternate, arguments, scan, seconds, table
 from tfstudy.data.encoding import Encoded
 from tfstudy.data.vocabulary import BOS, EOS, PAD
-from tfstudy.evaluation.evaluate import generate, generation_limit, sample_examples
+from tfstudy.evaluation.evaluate import generate, sample_examples
+from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
@@ -46,10 +47,10 @@ def decode(prepared: Prepared, encoded: Encoded, limit: int, ordered: bool, size
     out: Outputs = {}
     for rows in order.split(size):
         batch = encoded.rows(rows)
-        inputs = prepared.model, batch.source, batch.source != PAD, limit
-        out |= zip(
-            rows.tolist(), generate(*inputs, prepared.config.decode) if cached else prefixes(*inputs), strict=True
-        )
+        inputs = prepared.model, batch.source, batch.source != PAD
+        limits = torch.full((len(rows),), limit)
+        outputs = generate(*inputs, limits, prepared.config.decode) if cached else prefixes(*inputs, limit)
+        out |= zip(rows.tolist(), outputs, strict=True)
     return out
 
 
@@ -63,7 +64,7 @@ def compare(arch: str, commands: int, rounds: int) -> None:
     )
     prepared.model.eval().cpu()
     encoded = prepared.data.encode(sample_examples(prepared.task.examples("test"), commands))
-    limit, size = generation_limit(prepared.task, prepared.config.decode), prepared.config.eval.batch_size
+    limit, size = generation_limit(prepared.task, prepared.config.decode).constant, prepared.config.eval.batch_size
     ways = {"usual": (False, 64, False), "usual, with caches": (False, 64, True), "ours": (True, size, True)}
     outputs: dict[str, Outputs] = {}
 

@@ -35,7 +35,7 @@ def attend(
         weights = scores.masked_fill(~source.mask[rows, None], float("-inf")).softmax(-1)
         return weights @ source.values[rows]
 
-    return in_chunks(compute, *query.shape[:2], source.keys.shape[1] * size, calls)
+    return in_chunks(compute, query.shape[0], query.shape[1], source.keys.shape[1] * size, calls)
 
 
 def dot_product(query: Float[Tensor, "sources length _"], keys: Float[Tensor, "sources source _"]) -> Tensor:
