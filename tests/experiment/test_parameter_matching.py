@@ -11,6 +11,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.parameter_matching import match_sizes
+from tfstudy.experiment.prepare import prepare
 from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
 
@@ -76,3 +77,14 @@ def test_a_size_that_no_width_gives_is_refused_with_the_nearest():
     config = resolve({"task": "scan", "arch": "lstm"})
     with pytest.raises(UserError, match=r"lstm give 10 parameters within 5 %; the nearest give \d"):
         match_sizes(config, (12, 9), 10)
+
+
+def test_positions_that_long_data_need_count():
+    data = {"test_length": "400-400", "train_examples": 50, "eval_examples": 5}
+    tree = {"task": "copying", "arch": "cnn", "data": data, "model": {"max_positions": 8}}
+    prepared = prepare(resolve(tree))
+    vocabularies = len(prepared.data.source_vocab), len(prepared.data.target_vocab)
+    widths = match_sizes(prepared.config, vocabularies, 400_000)
+    matched = prepare(resolve({**tree, "model": {"max_positions": 8, **widths}}))
+    assert matched.model.max_positions == 417
+    assert parameter_count(matched.model) == pytest.approx(400_000, rel=0.05)

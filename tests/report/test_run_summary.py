@@ -61,3 +61,23 @@ def test_a_table_has_a_row_for_each_value_of_a_tag():
     lines = printed(*summary(result("filler_num0"), by="length")).splitlines()
     cells = [[cell.strip() for cell in line.split("│")[1:4]] for line in lines if line.startswith("│")]
     assert cells == [["validation", "all", "0"], ["test", "all", "10"], ["", "3", "10"], ["", "24", "10"]]
+
+
+def test_limits_trivial_systems_and_peaks_of_memory_have_a_line_each():
+    scores = {**SCORES, "n": 200, "limit_hits": 3, "baselines": {"copy": {"bleu": 0.031, "exact_match": 0.0}}}
+    limit = {"per_source_token": 1.175, "constant": 16}
+    tree = {"splits": {"test": scores}, "generation_limit": limit, "train_peak_mib": 1234.4, "evaluate_peak_mib": 800.0}
+    text = printed(*summary(result("mcd1", **tree)))
+    assert "outputs of at most 1.175 x source length + 16 tokens; cut there: 3 of 200 on test (1.5 %)" in text
+    assert "copy, on test: BLEU 3.1, exact match 0.0" in text
+    assert "peak memory: 1,234 MiB in training, 800 MiB in evaluation" in text
+
+
+def test_records_of_older_code_say_nothing_of_limits_and_memory():
+    text = printed(*summary(result("mcd1")))
+    assert not [word for word in ("outputs of at most", "peak memory", "copy, on") if word in text]
+
+
+def test_without_outputs_that_were_cut_this_is_said():
+    text = printed(*summary(result("mcd1", generation_limit={"constant": 64})))
+    assert "outputs of at most 64 tokens; cut there: none" in text

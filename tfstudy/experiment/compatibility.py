@@ -22,7 +22,13 @@ def check(config: RunConfig, task: Task) -> None:
             f"decode.max_length must be 0 or at least {longest}, the length of the longest target, "
             f"but is {config.decode.max_length}"
         )
-    _check_positions(config, task, len(Vocab(source)), len(Vocab(target)))
+    available = position_table(config.arch, sized_model(config, task), (len(Vocab(source)), len(Vocab(target))))
+    needed = 1 + config.decode.max_length
+    if available is not None and needed > available:
+        raise UserError(
+            f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
+            f"but is {available}"
+        )
     train, validation = config.train, task.splits().validation
     if config.eval.checkpoint == "best" and (not validation or train.steps % train.validation_interval):
         raise UserError(
@@ -31,21 +37,20 @@ def check(config: RunConfig, task: Task) -> None:
 
 
 def sized_model(config: RunConfig, task: Task) -> ModelConfig:
-    """Return the section `model` with `max_positions`, where an architecture has this key, at least as the data need.
+    """Return the section `model` with a table of positions that is large enough for the data.
 
     This depends on the data only, so that runs that differ in decoding can have the same weights.
     """
-    size, needed = config.model.model_dump().get("max_positions"), needed_positions(task)
-    return config.model if size is None or size >= needed else config.model.model_copy(update={"max_positions": needed})
+    return with_positions(config.model, needed_positions(task))
 
 
-def _check_positions(config: RunConfig, task: Task, source_vocab: int, target_vocab: int) -> None:
-    """Raise `UserError` if outputs may be longer than the table of learned positions."""
+def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
+    """Return the section `model` with `max_positions`, where an architecture has this key, at least as large."""
+    size = model.model_dump().get("max_positions")
+    return model if size is None or size >= needed else model.model_copy(update={"max_positions": needed})
+
+
+def position_table(arch: str, model: ModelConfig, vocabularies: tuple[int, int]) -> int | None:
+    """Return the size of the table of learned positions; None without one."""
     with torch.device("meta"):  # without memory for the weights
-        available = models.find(config.arch)(sized_model(config, task), source_vocab, target_vocab).max_positions
-    needed = 1 + config.decode.max_length
-    if available is not None and needed > available:
-        raise UserError(
-            f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
-            f"but is {available}"
-        )
+        return models.find(arch)(model, *vocabularies).max_positions

@@ -14,6 +14,8 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge
 from tfstudy.data.vocabulary import Vocab
+from tfstudy.evaluation.limits import needed_positions
+from tfstudy.experiment.compatibility import position_table, with_positions
 from tfstudy.models.base import parameter_count
 
 TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
@@ -42,6 +44,8 @@ def match_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> T
 def nearest_sizes(config: RunConfig, vocabularies: Vocabularies, wanted: int) -> tuple[Tree, int]:
     """Return the widths that give the number of parameters nearest to `wanted`, and that number."""
     plain = config.model.model_copy(update={"dropout": 0.0})  # the same cached result for any dropout
+    if position_table(config.arch, config.model, vocabularies):
+        plain = with_positions(plain, _positions(config.task, config.data.model_dump_json()))
     divisors = tuple(width_divisors(config).items())
     widths, count = _nearest(config.arch, plain.model_dump_json(), divisors, vocabularies, wanted)
     return dict(widths), count
@@ -70,7 +74,17 @@ def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
     vocabularies = len(Vocab(source)), len(Vocab(target))
     named = {"task": task, "arch": REFERENCE, "data": settings.model_dump()}
     config = resolve(merge(preset(task, REFERENCE), named))
-    return _count(REFERENCE, config.model.model_dump(), vocabularies), vocabularies
+    model = config.model
+    if position_table(config.arch, config.model, vocabularies):
+        model = with_positions(model, _positions(task, data))
+    return _count(REFERENCE, model.model_dump(), vocabularies), vocabularies
+
+
+@cache
+def _positions(task: str, data: str) -> int:
+    """Return the number of positions that a task needs with these data settings (JSON)."""
+    kind = tasks.find(task)
+    return needed_positions(kind(kind.Config.model_validate_json(data)))
 
 
 def _count(arch: str, model: Tree, vocabularies: Vocabularies) -> int:

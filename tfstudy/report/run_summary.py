@@ -45,7 +45,13 @@ def summary(result: Result, by: str = "") -> list[Table | str]:
     if others := [metric for metric in measured if metric not in COLUMNS]:
         parts.append(_other_metrics(result.splits, others))
     if not by:
-        parts += [*length_lines(result.lengths), *(f"{name}: {text}" for name, text in result.signatures.items())]
+        parts += [
+            *length_lines(result.lengths),
+            *baseline_lines(result.splits),
+            *limit_lines(result),
+            *memory_lines(result),
+            *(f"{name}: {text}" for name, text in result.signatures.items()),
+        ]
     figures = [] if result.smoke else published_figures(result)
     return [_published_table(result, figures), *parts] if figures else parts
 
@@ -72,6 +78,37 @@ def length_lines(lengths: Lengths) -> list[str]:
         f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % "
         f"(longest tested: {lengths.longest_tested})"
     ]
+
+
+def baseline_lines(splits: Mapping[str, SplitScores]) -> list[str]:
+    """Return a line for each trivial system and split: its metrics in percent."""
+    return [
+        f"{name}, on {split}: "
+        + ", ".join(f"{COLUMNS.get(key, key)} {100 * value:.1f}" for key, value in metrics.items())
+        for split, scores in splits.items()
+        for name, metrics in scores.baselines.items()
+    ]
+
+
+def limit_lines(result: Result) -> list[str]:
+    """Return a line with the maximum length of outputs and how many reached it; no line for records without it."""
+    limit = result.generation_limit
+    if not limit.constant:
+        return []
+    relative = f"{limit.per_source_token:g} x source length + " if limit.per_source_token else ""
+    cut = ", ".join(
+        f"{scores.limit_hits:,} of {scores.n:,} on {name} ({100 * scores.limit_hits / scores.n:.1f} %)"
+        for name, scores in result.splits.items()
+        if scores.limit_hits
+    )
+    return [f"outputs of at most {relative}{limit.constant} tokens; cut there: {cut or 'none'}"]
+
+
+def memory_lines(result: Result) -> list[str]:
+    """Return a line with the peak memory, if it was recorded."""
+    phases = {"training": result.train_peak_mib, "evaluation": result.evaluate_peak_mib}
+    peaks = ", ".join(f"{peak:,.0f} MiB in {phase}" for phase, peak in phases.items() if peak)
+    return [f"peak memory: {peaks}"] if peaks else []
 
 
 def threshold(value: int | None, longest_tested: int) -> str:

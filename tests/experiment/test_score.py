@@ -1,0 +1,83 @@
+"""A run records its limits, its peak memory and the trivial systems of its task, and shows the progress."""
+
+import time
+
+import pytest
+
+import tasks
+from tests.commands import tfstudy
+from tests.example_task import TASK, added
+from tests.interrupted_runs import command, folder
+from tfstudy.experiment import prepare
+from tfstudy.experiment.prepare import slow_work_reported
+from tfstudy.runs.reader import read_result
+from tfstudy.training import progress_display
+
+BASELINES = """
+    def baselines(self, split):
+        return {"copy": [e.source for e in self.examples(split)], "answers": [e.target for e in self.examples(split)]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _reverse(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK + BASELINES, tmp_path / "more"):
+        yield
+
+
+def test_trivial_systems_are_scored_on_the_examples_that_are_decoded():
+    assert tfstudy(*command()) == 0
+    test = read_result(folder()).splits["test"]
+    assert test.n == 24, "a sample"
+    assert test.baselines["answers"] == {"exact_match": 1.0, "token_accuracy": 1.0}
+    copied = test.baselines["copy"]["exact_match"]
+    assert 0 <= copied < 0.5
+    assert round(24 * copied, 6) % 1 == 0, "a share of 24 examples"
+
+
+def test_the_limit_and_the_peaks_are_recorded(capsys):
+    assert tfstudy(*command("lstm", "--set", "decode.limit=source")) == 0
+    result = read_result(folder())
+    assert (result.generation_limit.per_source_token, result.generation_limit.constant) == (1.0, 16)
+    assert result.decode.limit == "source"
+    assert 20 < result.train_peak_mib < 100_000
+    assert 20 < result.evaluate_peak_mib < 100_000
+    assert all(0 <= scores.limit_hits <= scores.n for scores in result.splits.values())
+    out = capsys.readouterr().out
+    assert "outputs of at most 1 x source length + 16 tokens" in out
+    assert "peak memory: " in out
+
+
+def test_the_default_limit_is_that_of_the_longest_target():
+    assert tfstudy(*command()) == 0
+    limit = read_result(folder()).generation_limit
+    assert (limit.per_source_token, limit.constant) == (0.0, 5 + 16)
+
+
+def test_evaluations_show_their_progress(capsys, monkeypatch):
+    assert tfstudy(*command()) == 0
+    capsys.readouterr()
+    monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
+    assert tfstudy("evaluate", folder()) == 0
+    out = capsys.readouterr().out
+    assert "evaluate validation: 23 of 23 examples, " in out
+    assert "evaluate test: 24 of 24 examples, " in out
+    assert ", 0 s left" in out
+
+
+def test_slow_preparation_is_reported_while_it_lasts_and_at_its_end(capsys, monkeypatch):
+    with slow_work_reported("preparing reverse"):
+        pass
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(prepare, "SLOW", 0.05)
+    with slow_work_reported("preparing reverse"):
+        time.sleep(0.3)
+        assert capsys.readouterr().err == "preparing reverse ...\n"
+    assert capsys.readouterr().err == "preparing reverse: 0.3 s\n"
+
+
+def test_weights_are_reused_by_a_run_with_another_limit(capsys):
+    assert tfstudy(*command("cnn", "--set", "model.max_positions=2")) == 0
+    assert tfstudy(*command("cnn", "--set", "model.max_positions=2", "--set", "decode.limit=source")) == 0
+    assert "reusing the weights" in capsys.readouterr().out
