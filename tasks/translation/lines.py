@@ -5,13 +5,13 @@ import stat
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from tasks.errors import UserError
 
 MAX_LINE = 2**24  # bytes of one line
-UNCHECKED = 2**26  # bytes of a gzipped file that are read whatever its size
-MAX_EXPANSION = 200  # of a gzipped file above this: text shrinks by a factor of about 3, a gzip bomb by 1,000
+UNCHECKED = 2**23  # bytes of text that a gzipped file may hold however small it is
+MAX_EXPANSION = 100  # of the bytes beyond: text shrinks by a factor of about 3, a gzip bomb by 1,000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -19,39 +19,37 @@ def lines(path: Path) -> Iterator[str]:
     """Yield the lines of a file (gzipped if its name ends in .gz) without line ends and byte order mark.
 
     A line ends with a line feed, optionally after a carriage return. Raise `UserError` for anything but a regular file
-    of UTF-8, for a line of more than 16 MiB, and for a gzipped file that expands to more than 200 times its size.
+    of UTF-8, for a line of more than 16 MiB, and for a gzipped file that expands to more than 100 times its size.
     """
     try:
-        with _open(path) as file:
-            yield from _decoded(path, file)
+        with _opened(path) as raw, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw as file:
+            for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
+                if len(line) > MAX_LINE:
+                    raise UserError(f"{path}:{number}: the line is longer than {MAX_LINE // 2**20} MiB")
+                if file is not raw:
+                    _check_expansion(path, file.tell(), raw.tell())
+                yield _text(path, number, line if number > 1 else _first(path, line))
+            if not file.tell():
+                raise UserError(f"{path} is empty")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UserError(f"{path} is not a complete gzip file: {error}") from None
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}") from None
 
 
-def _open(path: Path) -> BinaryIO:
+def _opened(path: Path) -> BinaryIO:
     mode = path.stat().st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe would wait for its writer
         raise UserError(f"can't read {path}: not a regular file")
-    return cast(BinaryIO, gzip.open(path)) if path.suffix == ".gz" else path.open("rb")
+    return path.open("rb")
 
 
-def _decoded(path: Path, file: BinaryIO) -> Iterator[str]:
-    limit = max(UNCHECKED, MAX_EXPANSION * path.stat().st_size) if path.suffix == ".gz" else None
-    size = number = 0
-    for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
-        size += len(line)
-        if limit and size > limit:
-            raise UserError(
-                f"{path} expands to more than {MAX_EXPANSION} times its size, which text does not; if it is right, "
-                "decompress it"
-            )
-        if len(line) > MAX_LINE:
-            raise UserError(f"{path}:{number}: the line is longer than {MAX_LINE // 2**20} MiB")
-        yield _text(path, number, line if number > 1 else _first(path, line))
-    if not number:
-        raise UserError(f"{path} is empty")
+def _check_expansion(path: Path, expanded: int, compressed: int) -> None:
+    if expanded > max(UNCHECKED, MAX_EXPANSION * compressed):
+        raise UserError(
+            f"{path} expands to more than {MAX_EXPANSION} times its size, which text does not; if it is right, "
+            "decompress it"
+        )
 
 
 def _first(path: Path, line: bytes) -> bytes:

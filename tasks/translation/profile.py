@@ -31,9 +31,9 @@ class OrderProfile:
     """Trigrams and main scripts of the sources and of the targets of a corpus, to judge the order of pairs."""
 
     def __init__(self, pairs: Sequence[Sentences]) -> None:
-        pairs = pairs[:LEARNT]
-        self.scripts = tuple(main_script([pair[side] for pair in pairs]) for side in (0, 1))
-        counts = np.stack([_counts([pair[side] for pair in pairs]) for side in (0, 1)])
+        sides = [list(dict.fromkeys(pair[side] for pair in pairs[:LEARNT])) for side in (0, 1)]  # repeats teach nothing
+        self.scripts = main_script(sides[0]), main_script(sides[1])
+        counts = np.stack([_counts(texts) for texts in sides])
         known = counts.sum(0) >= MIN_COUNT
         smooth = (counts + 1) / (counts.sum(1, keepdims=True) + max(1, known.sum()))
         self._weights = np.where(known, np.log(smooth[0] / smooth[1]), 0.0)

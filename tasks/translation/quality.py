@@ -36,8 +36,8 @@ OWN_SCRIPTS = {
         "ARMENIAN": "hy hye", "ETHIOPIC": "am amh ti tir",
     }.items()
 }  # fmt: skip
-MIN_DECIDED = 10  # pairs with evidence for either order, to judge a whole split
-SWAPPED_SHARE = 0.9  # of them, in a split with swapped sides
+MIN_SWAPPED = 10  # pairs, to judge a whole split
+SWAPPED_SHARE = 0.9  # of the pairs with evidence for either order, in a split with swapped sides
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
@@ -111,10 +111,11 @@ def check_order(corpus: Corpus, profile: OrderProfile, languages: Languages, way
 
 
 def swapped_share(pairs: Sequence[Sentences], profile: OrderProfile) -> float:
-    """Return which share of the pairs look swapped if this is so for nearly all, otherwise 0."""
+    """Return which share of the pairs look swapped, if most do and hardly any looks right; otherwise 0."""
     evidence = profile.evidence(pairs)
     swapped, decided = int((evidence < -MIN_EVIDENCE).sum()), int((abs(evidence) > MIN_EVIDENCE).sum())
-    return swapped / len(pairs) if decided >= MIN_DECIDED and swapped > SWAPPED_SHARE * decided else 0.0
+    sure = swapped >= max(MIN_SWAPPED, SWAPPED_SHARE * decided, len(pairs) / 2)
+    return swapped / len(pairs) if sure else 0.0
 
 
 def own_script(language: str) -> str:

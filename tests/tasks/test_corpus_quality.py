@@ -113,6 +113,14 @@ def test_swapped_sides_of_one_split_are_refused():
     check_order(corpus, OrderProfile(GOOD), Languages(), "")  # some swapped pairs are counted and no error
 
 
+@pytest.mark.parametrize("train", [[("a b", "c d")], [(a, "c d") for a, _ in GOOD]])
+def test_a_corpus_with_hardly_any_text_says_nothing_about_the_order(train):
+    pairs = [Sentences(*pair) for pair in train * (40 // len(train))]
+    profile = OrderProfile(pairs)
+    for test in (GOOD, swapped(GOOD), [Sentences(*pair) for pair in invented("test", 50)]):
+        check_order(Corpus({"train": pairs, "test": test}), profile, Languages(), "")
+
+
 @pytest.mark.parametrize("codes", [("en", "ko"), ("", "ko"), ("en", "kor")])
 def test_a_corpus_whose_script_is_that_of_the_other_language_is_refused_with_the_setting(tmp_path, codes):
     settings = {"split": "corpus", "source_language": codes[0], "target_language": codes[1]}

@@ -130,6 +130,21 @@ def test_the_library_itself_is_called_correctly(tmp_path, monkeypatch):
         datasets.enable_progress_bars()
 
 
+def test_a_local_folder_of_parquet_files_is_a_data_set(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    folder = tmp_path / "set" / "data"
+    folder.mkdir(parents=True)
+    datasets.disable_progress_bars()
+    try:
+        for split, rows in loaded(("train", "validation", "test")).items():
+            rows.to_parquet(str(folder / f"{split}-00000-of-00001.parquet"))
+        found = from_hub(str(tmp_path / "set"), "", "", EN_DE)
+    finally:
+        datasets.enable_progress_bars()
+    assert found.splits == dict.fromkeys(("train", "validation", "test"), PAIRS)
+    assert found.places["test"][0].endswith(", test, row ")
+
+
 def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
         "from tasks.translation.corpus import Languages\nfrom tasks.translation.hub import from_hub\n"
