@@ -18,6 +18,7 @@ from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.power import seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
 
+MAX_BYTES = 64 << 20  # of a saved table
 WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (
     "worse",
     "missing",
@@ -73,10 +74,14 @@ class Outcome(NamedTuple):
 def read_baseline(path: Path) -> list[BaselineRow]:
     """Return the rows of a saved table; `UserError` if the file is not one."""
     try:
-        saved = msgspec.json.decode(path.read_bytes(), type=Baseline, strict=False)
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise UserError(f"{path} is too large: at most {MAX_BYTES:,} bytes are read")
+        saved = msgspec.json.decode(content, type=Baseline, strict=False)
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         expected = "a table as printed by `tfstudy table STUDY --format json`"
         raise UserError(f"{path} is not {expected}: {error}") from None
     if not saved.rows:

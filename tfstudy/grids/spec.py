@@ -183,6 +183,8 @@ def _problems(grid: Tree) -> Iterator[str]:
                 yield from _unknown(part, PER_KEYS, "per")
                 for name, value in part.items():
                     yield from _not_mapping(str(name), value or {})
+    if not isinstance(grid.get("smoke") or False, bool):
+        yield f"'smoke' must be true or false, but is {quoted(grid['smoke'])}"
     tiers = grid.get("tiers")
     for name, part in (tiers if isinstance(tiers, dict) else {}).items():
         yield from _not_mapping(f"tiers.{name}", part or {})

@@ -55,6 +55,7 @@ def grid_batch(
     shard: str = "",
 ) -> Iterator[Batch]:
     """Yield the jobs of a grid, or of one of its shards, whose runs are in the folder `study`."""
+    shard_of((), shard)  # checks it before anything else
     with running(launcher, settings) as started:
         planned = plan(expand(grid, smoke), study.parent, study.name)
         jobs = shard_of(jobs_of(planned, settings.options, started.threads), shard)

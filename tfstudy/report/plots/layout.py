@@ -1,6 +1,7 @@
 """The layout that all plots share: panels in rows, a legend, notes below, one theme."""
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tasks.errors import UserError
+from tasks.errors import UserError, printable
 from tfstudy.report.plots import captions
 from tfstudy.report.plots.panel_labels import LETTER
 from tfstudy.report.plots.series_style import Styles
@@ -62,11 +63,11 @@ class Plot(NamedTuple):
 
         `salt` determines the ids within an SVG, so that plots on one page can have different ids.
         """
-        buffer = io.BytesIO()
+        buffer, alt = io.BytesIO(), printable(self.alt)  # XML has no control characters
         metadata = {
-            ".svg": {"Date": None, "Description": self.alt},
-            ".pdf": {"CreationDate": None, "Subject": self.alt},
-        }.get(file_type, {"Description": self.alt})
+            ".svg": {"Date": None, "Description": alt},
+            ".pdf": {"CreationDate": None, "Subject": alt},
+        }.get(file_type, {"Description": alt})
         dpi = min(self.figure.dpi, MAX_PIXELS / max(self.figure.get_size_inches()))
         with theme(), mpl.rc_context({"svg.hashsalt": salt}):
             self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=metadata)
@@ -93,7 +94,9 @@ def theme(sheet: Sheet = SCREEN) -> Iterator[None]:
     if sheet.width:
         texts = ("font.size", "axes.labelsize", "xtick.labelsize", "ytick.labelsize", "legend.fontsize")
         ours |= dict.fromkeys(texts, sheet.points) | {"axes.titlesize": sheet.points, "figure.titlesize": 8}
-    with matplotlib.style.context(["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]):
+    styles = ["default", sns.axes_style("whitegrid"), sns.plotting_context("paper"), ours]
+    with matplotlib.style.context(styles), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # it is drawn as a box
         yield
 
 
