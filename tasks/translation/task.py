@@ -3,10 +3,11 @@
     Two dogs play .  ->  Ġzwei ĠHun de Ġspielen Ġ.
 
 The two embedded languages need no files and no network; a corpus is read from a folder (`data.root`) or from the
-Hugging Face hub (`data.hub`). Subwords are byte-level BPE (Sennrich et al. 2016, arXiv 1508.07909), learnt on the train
-pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic 2015, W15-3049) of the detokenised
-text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019, P19-1021) show how small training
-sets change which architecture is best.
+Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are counted, and left out of train with
+`data.clean`. `tfstudy list corpora FOLDER` describes corpora. Subwords are byte-level BPE (Sennrich et al. 2016, arXiv
+1508.07909), learnt on the train pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic
+2015, W15-3049) of the detokenised text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019,
+P19-1021) show how small training sets change which architecture is best.
 """
 
 import re
@@ -107,7 +108,7 @@ class Translation(Task):
         return {f"{name}.json": coder.json() for name, coder in tokenizers.items() if isinstance(coder, Subwords)}
 
     def notes(self) -> dict[str, Any]:
-        """Return sizes, the commit on the hub, the numbers of train pairs left out, and overlaps between splits."""
+        """Return sizes, the commit on the hub, faults by split, train pairs left out, and overlaps between splits."""
         return self._notes
 
     def signatures(self) -> dict[str, str]:
