@@ -46,9 +46,10 @@ def test_exact_match_on_validation_is_shown_if_it_was_recorded_and_else_the_loss
     assert any("not recorded" in text for text in texts(figure)) is not recorded
 
 
-def test_a_metrics_file_that_cannot_be_read_is_a_user_error(tmp_path):
+@pytest.mark.parametrize("content", [b"step,metric,value\n50,train_loss,high\n", bytes(range(256)), b""])
+def test_runs_without_any_readable_row_of_metrics_are_a_user_error(tmp_path, content):
     study = write(tmp_path, result(0))
-    (folder(study, result(0)) / "metrics.csv").write_text("step,metric,value\n50,train_loss,high\n")
+    (folder(study, result(0)) / "metrics.csv").write_bytes(content)
     with pytest.raises(UserError, match=r"metrics\.csv"):
         drawn(study, "learning")
 

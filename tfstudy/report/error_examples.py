@@ -1,5 +1,6 @@
 """Wrong predictions of finished runs as text: their kinds, with examples, and which runs solve which examples."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,15 @@ def predictions(path: Path, split: str) -> list[Prediction]:
     """Return a finished run's predictions of a split; `UserError` if it has none."""
     one_of("test set", split, list(read_result(path).splits))
     return read_predictions(path, split)
+
+
+def predictions_if_readable(path: Path, split: str) -> list[Prediction]:
+    """Return the same; empty, with a line on stderr, if the predictions can't be read."""
+    try:
+        return predictions(path, split)
+    except UserError as error:
+        print(f"left out: {error}", file=sys.stderr)
+        return []
 
 
 def error_kind_lines(path: Path, split: str, examples: int) -> list[str]:

@@ -203,6 +203,11 @@ def sound_test_reads(content: bytes) -> list[list[str]]:
     return [row for row in rows if len(row) == 2 and all(row) and "\ufffd" not in "".join(row)]
 
 
+def read_metrics(path: Path) -> list[tuple[int, str, float]]:
+    """The rows of a run's `metrics.csv` that are whole: step, metric, value; empty without the file."""
+    return [row[:3] for row in sound_metrics(read_bytes(f"{path}/metrics.csv"))]
+
+
 def sound_metrics(content: bytes) -> list[tuple[int, str, float, str]]:
     """The rows of a `metrics.csv` that are whole: step, metric, value, and the line itself."""
     rows = []

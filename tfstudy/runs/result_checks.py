@@ -6,10 +6,15 @@ from tfstudy.runs.files import RUN, read_bytes
 from tfstudy.runs.schema import Result
 
 HEADER = b"# tfstudy run "  # first line of a config.yaml, followed by the hash of the run
+NAMES = ("task", "split", "arch", "preset", "status", "device", "checkpoint", "started", "finished")  # in tables, logs
+MAX_NAME = 200
 
 
 def impossible_values(result: Result) -> str:
     """Return what in a result can't be; empty if nothing."""
+    for field, name in [*((field, getattr(result, field)) for field in NAMES), *(("split", n) for n in result.splits)]:
+        if not name.isprintable() or len(name) > MAX_NAME:
+            return f"{field} is not printable or has more than {MAX_NAME} characters"
     for name, scores in result.splits.items():
         share, ends = scores.metrics.get("exact_match"), scores.exact_match_interval
         if share is not None and ends and not ends[0] - 1e-9 <= share <= ends[1] + 1e-9:

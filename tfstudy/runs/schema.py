@@ -21,7 +21,7 @@ import msgspec
 
 FORMAT = 2  # of result.json
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Mebibytes = Annotated[float, msgspec.Meta(ge=0)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1 + 1e-9)]  # a BLEU of 100 is rounded

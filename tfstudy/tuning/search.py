@@ -3,7 +3,6 @@
 No trial evaluates a test set, and `result.json` marks it as a trial (`"tuning": true`), so that no table shows it.
 """
 
-import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
@@ -23,7 +22,7 @@ from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.reader import read_metrics, read_result
 from tfstudy.tuning.samplers import Sampler, Values, sampler
 from tfstudy.tuning.space import WIDTH, Space, for_architecture, parse_space, scaled
 
@@ -171,8 +170,7 @@ def score(trial: Trial, path: Path) -> TrialScore:
 
 def last_loss(path: Path) -> float:
     """Return the last validation loss of a run in nats per target token; infinity if there is no finite one."""
-    with (path / "metrics.csv").open(newline="", encoding="utf-8") as file:
-        losses = [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == "validation_loss"]
+    losses = [value for _, metric, value in read_metrics(path) if metric == "validation_loss"]
     return losses[-1] if losses and math.isfinite(losses[-1]) else math.inf
 
 

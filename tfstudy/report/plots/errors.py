@@ -9,7 +9,7 @@ from matplotlib.patches import Patch
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.error_kinds import CORRECT, count_errors
-from tfstudy.report.error_examples import predictions
+from tfstudy.report.error_examples import predictions_if_readable
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.rows import row_panels
@@ -73,8 +73,9 @@ def shares_by_seed(condition: Condition) -> list[Shares]:
     test_set = condition.test_set
     shares: list[Shares] = []
     for run in condition.runs:
-        if test_set in run.result.splits and (run.path / "predictions" / f"{test_set}.jsonl.gz").exists():
-            counts = count_errors(predictions(run.path, test_set), examples=0)
+        saved = (run.path / "predictions" / f"{test_set}.jsonl.gz").exists()
+        if test_set in run.result.splits and saved and (read := predictions_if_readable(run.path, test_set)):
+            counts = count_errors(read, examples=0)
             shares.append({kind: 100 * counts.kinds[kind] / counts.n for kind in KIND_STYLES if kind in counts.kinds})
     return shares
 

@@ -1,6 +1,5 @@
 """`--kind learning`: the training loss, and exact match or else the loss on validation, over training steps."""
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from statistics import geometric_mean, mean
@@ -16,6 +15,7 @@ from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_split
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
+from tfstudy.runs.reader import read_metrics
 
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic
@@ -101,17 +101,10 @@ def _last_loss(curves: Curves) -> str:
 
 
 def read_curves(runs: Sequence[RunRecord]) -> Curves:
-    """Return the finite values in the `metrics.csv` of these runs; `UserError` for a file that is not such a table."""
+    """Return the finite values in the `metrics.csv` of these runs; unreadable lines are left out."""
     curves: Curves = {}
     for run in runs:
-        path = run.path / "metrics.csv"
-        try:
-            lines = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:]
-            entries = [(int(step), metric, float(value)) for step, metric, value in lines]
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as error:
-            raise UserError(f"cannot read {path}: {error}") from None
+        entries = read_metrics(run.path)
         for metric in (TRAINING, *VALIDATION):
             own = {step: value for step, name, value in entries if name == metric and math.isfinite(value)}
             if own:

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
-from tfstudy.report.error_examples import predictions
+from tfstudy.report.error_examples import predictions_if_readable
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_split, trained_range
 from tfstudy.report.plots.panel_labels import label_axes, set_title
@@ -59,7 +59,8 @@ def read_answers(condition: Condition) -> pd.DataFrame:
         for run in condition.runs
         for name, scores in run.result.splits.items()
         if scores.role == "test" and {LEFT, RIGHT} <= scores.slices.keys()
-        for row in predictions(run.path, name)
+        for row in predictions_if_readable(run.path, name)
+        if str(row.tags.get(LEFT)).isdecimal() and str(row.tags.get(RIGHT)).isdecimal()
     ]
     return pd.DataFrame(rows, columns=[LEFT, RIGHT, "correct"])
 
