@@ -100,7 +100,7 @@ class MicroBatchExecutor:
 
 
 def in_memory(
-    compute: Callable[[MicroBatch], None], micro_batch: MicroBatch, bytes_of: Callable[[MicroBatch], int]
+    compute: Callable[[MicroBatch], object], micro_batch: MicroBatch, bytes_of: Callable[[MicroBatch], int]
 ) -> None:
     """Compute a micro-batch in parts of at most `BUDGET` bytes, in smaller ones where memory runs out."""
     rows = sum(len(group.source) for group in micro_batch)

@@ -36,6 +36,6 @@ def attempt(compute: Callable[[], T]) -> T | None:
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
             raise
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.cuda.empty_cache()  # only now: the error held the tensors
     return None
