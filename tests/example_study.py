@@ -16,6 +16,7 @@ from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import jobs_of, save_plan
+from tfstudy.runs.files import RUN
 from tfstudy.runs.schema import FORMAT, Progress, utc_now
 from tfstudy.runs.writer import RunFolder, write_failure
 
@@ -55,7 +56,9 @@ def finish_run(path: Path, status: str = "finished", **more: Any) -> Path:
     path.mkdir(parents=True, exist_ok=True)
     (path / "config.yaml").touch()
     result = {"format": FORMAT, "run": path.name[-8:], "experiment": "e", "task": "copying", "split": "copy"}
-    result |= {"arch": "lstm", "seed": 0, "smoke": False, "status": status, "finished": utc_now()}
+    name = RUN.fullmatch(path.name)
+    result |= {"arch": "lstm", "seed": int(name["seed"]) if name else 0, "smoke": False, "status": status}
+    result |= {"finished": utc_now()}
     result |= {"splits": {"test": SCORES} if status == "finished" else {}}
     (path / "result.json").write_text(json.dumps(result | more, indent=1))
     return path

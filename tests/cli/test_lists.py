@@ -57,7 +57,7 @@ def test_list_runs_shows_the_state_of_each_run(lines):
     broken = start_run(jobs[3])
     (broken / "result.json").write_text("{")
     found = lines("list", "runs")
-    assert names(found)[:3] == ["finished", "interrupted", "diverged"]
+    assert names(found) == ["finished", "interrupted", "diverged", "failed"]
     assert all(job.path in line for job, line in zip(jobs, found, strict=True))
     assert "exact match 50.0 %" in found[0]
     assert tfstudy("list", "runs", "--results", "nowhere") == 2

@@ -52,13 +52,14 @@ def test_links_to_studies_and_runs_are_followed_but_not_in_circles(tmp_path):
 
 
 def test_a_linked_study_is_the_same_to_all_commands(tmp_path, capsys):
-    finish_run(tmp_path / "elsewhere/copying-copy/lstm/s0-00000000")
+    path = finish_run(tmp_path / "elsewhere/copying-copy/lstm/s0-00000000")
+    (path / "config.yaml").write_text("task: copying\n")
     (tmp_path / "results").mkdir()
     (tmp_path / "results/linked").symlink_to(tmp_path / "elsewhere")
     for words in (["status"], ["status", "linked"], ["list", "runs"], ["table"], ["table", "linked"]):
         assert tfstudy(*words) == 0
         captured = capsys.readouterr()
-        assert "linked" in captured.out or "copying" in captured.out
+        assert "linked" in captured.out or "1 run" in captured.out
         assert "left out" not in captured.out
     assert tfstudy("list", "runs") == 0
     assert "results/linked/copying-copy/lstm/s0-00000000" in capsys.readouterr().out

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import broken_because, decode_result, has_result, read_failure, read_progress
+from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_failure, read_progress
 from tfstudy.runs.schema import Progress, Result
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
@@ -60,9 +60,12 @@ def planned_runs(study: Path) -> dict[str, str]:
 
 def run_status(path: Path) -> RunStatus | None:
     """The state of the run in this folder; None if it has not started."""
-    broken = broken_because(path)
-    if has_result(path) and not broken:
-        return _finished(path, decode_result(path))
+    broken = ""
+    try:
+        if has_result(path):
+            return _finished(path, decode_result(path))
+    except BrokenError as error:
+        broken = str(error)
     progress = read_progress(path) or Progress(steps=0)
     if is_locked(path):
         return RunStatus(path, RUNNING, step=progress.step, steps=progress.steps, seconds_left=seconds_left(progress))
