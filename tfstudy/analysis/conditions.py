@@ -109,7 +109,7 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     first_runs = {experiment: members[0] for (*_, experiment), members in groups.items()}
     settings = {name: _distinguishing_settings(members, first_runs) for name, members in by_name.items()}
     # a condition whose runs all diverged has the test sets that other runs of its split scheme were evaluated on
-    evaluated: dict[tuple[str, str], list[RunRecord]] = {}
+    evaluated: dict[tuple[str, str, str], list[RunRecord]] = {}
     for run in (run for members in groups.values() for run in members if run.finished):
         evaluated.setdefault((run.result.task, run.result.split, run.result.corpus), []).append(run)
     digests = _ambiguous_digests(run for members in groups.values() for run in members)
