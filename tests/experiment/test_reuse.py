@@ -46,6 +46,25 @@ def test_reused_weights_give_the_same_records_as_training(capsys):
     assert tfstudy("predict", path, "a b c") == 0
 
 
+def test_damaged_weights_are_neither_reused_nor_used(capsys):
+    assert tfstudy(*command()) == 0
+    first = results()
+    [path] = map(Path, first)
+    for name in ("last.ckpt", "best.ckpt"):
+        content = bytearray((path / "checkpoints" / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (path / "checkpoints" / name).write_bytes(content)
+    capsys.readouterr()
+    for words in (["predict", path, "a b"], ["evaluate", path]):
+        assert tfstudy(*words) == 2
+        assert "last.ckpt is damaged: its digest does not match" in capsys.readouterr().err
+    assert tfstudy(*command(), *BEAM) == 0
+    out = capsys.readouterr().out
+    assert f"the weights of {path.name} can't be reused" in out
+    assert REUSED not in out
+    assert new_run(first)[1]["reused_from"] is None
+
+
 @pytest.mark.parametrize(
     "other", [["--seed", "1"], ["--set", "train.gradient_clip_norm=2"], ["--set", "data.seed=1"]], ids=str
 )

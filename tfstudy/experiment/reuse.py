@@ -34,7 +34,8 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
             continue
         same_code_and_data = identify(other, identity.data, identity.versions).hash == result.run
         same_devices = (result.device, result.devices) == (device, devices)
-        has_weights = result.status == "finished" and all((path / "checkpoints" / name).exists() for name in needed)
+        files = [path / "metrics.csv", *(path / "checkpoints" / name for name in needed)]
+        has_weights = result.status == "finished" and all(file.exists() for file in files)
         same_training = training_settings(other) == training_settings(config)
         same_run = same_code_and_data and same_devices and same_training
         if path != record.path and has_weights and same_run and _sound(path, result.run, needed):
