@@ -39,7 +39,7 @@ def test_a_results_folder_that_cannot_be_written_is_one_message(capfd):
     Path("file").write_text("")
     assert tfstudy("grid", "--task", "copying", "--arch", "lstm", *SMALL, "--results", "file") == 2
     out, err = capfd.readouterr()
-    assert "can't write to file/runs" in err
+    assert "error: --results must be a folder, but 'file' is a file" in err
     assert "Traceback" not in out + err
 
 
@@ -90,13 +90,12 @@ def test_a_failed_run_is_named_and_the_others_run(capfd, tmp_path):
     assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu", "--dry-run") == 0
     name = next(line.split()[-1] for line in capfd.readouterr().out.splitlines() if "/s1-" in line)
     broken = Path("results/grid", name)
-    (broken / "checkpoints").mkdir(parents=True)
-    (broken / "checkpoints/last.ckpt").write_text("no checkpoint")
+    (broken / "metrics.csv").mkdir(parents=True)  # which can't be written
     assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu") == 1
     out, err = capfd.readouterr()
     assert f"failed: {broken}" in err
     assert "[2/2]" in out
-    assert json.loads((broken / "failed.json").read_text())["reason"] == "refused: see its log"
+    assert json.loads((broken / "failed.json").read_text())["reason"] == "exit code 1"
     assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
 
 

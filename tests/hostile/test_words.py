@@ -178,3 +178,17 @@ def test_an_import_that_ctrl_c_ended_counts_as_interrupted(interruption):
     error = ImportError("can't import numpy")
     error.__cause__ = interruption
     assert was_interrupted(error) == isinstance(interruption, KeyboardInterrupt)
+
+
+def test_data_of_a_record_come_from_the_network_only_with_online(results, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr("tasks.scan._from_hub", lambda *words: asked.append(words) or [])
+    [run, *_] = results.glob("*/*/s0*")
+    (run / "config.yaml").write_text("task: scan\narch: lstm\ndata: {split: length, hub: them/corpus}\n")
+    (run / "env.json").write_text('[{"data": "d"}]')
+    assert tfstudy("why", str(run)) == 0
+    assert "its data were not compared (its data come from the network" in capsys.readouterr().out
+    refusal(capsys, "predict", str(run), "jump")
+    assert asked == []
+    assert tfstudy("why", str(run), "--online") in (0, 2)
+    assert asked

@@ -13,7 +13,7 @@ from tests.example_study import finish_run
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
-from tfstudy.launchers.slurm import Slurm
+from tfstudy.launchers.slurm import Slurm, check_private
 
 
 @pytest.fixture(autouse=True)
@@ -187,3 +187,12 @@ def test_stop_cancels_the_submitted_jobs(job, queue):
     executor.wait(0)
     executor.stop()
     assert (queue.parent / "cancelled").read_text() == "1_0 1_1\n"
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707])
+def test_a_folder_of_pickles_that_others_can_write_is_refused(tmp_path, mode):
+    check_private(tmp_path / "study/.slurm")
+    assert (tmp_path / "study/.slurm").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "study/.slurm").chmod(mode)
+    with pytest.raises(UserError, match="writable by you only"):
+        check_private(tmp_path / "study/.slurm")

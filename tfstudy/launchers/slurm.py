@@ -2,7 +2,9 @@
 
 Slurm requeues what a node loses (pre-emption, a failed node, `scontrol requeue`); such a run resumes from its last
 checkpoint. Ctrl-C cancels the jobs. If the launcher is killed, its jobs continue, and a second launcher waits for those
-that are running. All nodes must see the same folders; `.slurm` in a study's folder holds the files of submitit.
+that are running. All nodes must see the same folders; `.slurm` in a study's folder holds the files of submitit. These
+are pickles, by which whoever can write to this folder could run code: it must belong to the user and be writable by
+nobody else.
 """
 
 import contextlib
@@ -86,6 +88,14 @@ def slurm(settings: ExecutorSettings) -> "Slurm":
     return Slurm(library, settings)
 
 
+def check_private(folder: Path) -> None:
+    """Create the folder if it does not exist; `UserError` if somebody else can write to it."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise UserError(f"--launcher slurm: {folder} holds pickles, so it must be yours and writable by you only")
+
+
 def parameters(settings: ExecutorSettings) -> dict[str, Any]:
     """Return the resources of each job as parameters of submitit."""
     request, options = settings.slurm, settings.options
@@ -163,6 +173,7 @@ class Slurm(Executor):
         self._queried = time.monotonic()
 
     def _open(self, folder: Path) -> Any:
+        check_private(folder)
         executor = self._library.AutoExecutor(
             folder=folder.resolve(), cluster="slurm", slurm_max_num_timeout=MAX_TIMEOUTS
         )
