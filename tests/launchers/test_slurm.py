@@ -13,7 +13,8 @@ from tests.example_study import finish_run
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
-from tfstudy.launchers.slurm import Slurm, check_private
+from tfstudy.launchers.private_folder import check_private
+from tfstudy.launchers.slurm import Slurm
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from tasks.errors import UserError, one_of
 from tfstudy.experiment.options import ACCELERATORS
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
+from tfstudy.launchers.private_folder import check_private
 from tfstudy.launchers.subprocess_job import execute
 
 MAX_ARRAY = 1000  # jobs of an array: the default limit of Slurm
@@ -86,14 +87,6 @@ def slurm(settings: ExecutorSettings) -> "Slurm":
     if 0 < cpus < options.devices and options.accelerator == "cpu":
         raise UserError(f"--slurm.cpus must be at least --devices ({options.devices}), but is {cpus}")
     return Slurm(library, settings)
-
-
-def check_private(folder: Path) -> None:
-    """Create the folder if it does not exist; `UserError` if somebody else can write to it."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = folder.stat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o022:
-        raise UserError(f"--launcher slurm: {folder} holds pickles, so it must be yours and writable by you only")
 
 
 def parameters(settings: ExecutorSettings) -> dict[str, Any]:
