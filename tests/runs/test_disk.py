@@ -25,8 +25,7 @@ def test_a_file_in_the_place_of_the_folder_is_one_error(capsys):
     Path("results").write_text("not a folder")
     assert tfstudy(*command()) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: can't write to results/runs/reverse-short/lstm/s0-")
-    assert err.endswith(": Not a directory\n")
+    assert err == "error: --results must be a folder, but 'results' is a file\n"
     assert Path("results").read_text() == "not a folder"
 
 
