@@ -33,7 +33,7 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     [
         (("claims", "L33"), "unknown claim"),
         (("claims", "--format", "mdd"), "did you mean 'md'?"),
-        (("claims", "--results", "nowhere"), "no folder of results nowhere"),
+        (("claims", "--results", "nowhere"), "there is no folder of results at 'nowhere'"),
         (("reproduce", "lake-2019"), "did you mean 'lake-2018'?"),
         (("reproduce", "hupkes-2020", "--run"), "--run needs a grid with the name of the paper"),
         (("reproduce", "lake-2018", "--tier", "quick"), "--tier needs --run"),

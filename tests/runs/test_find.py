@@ -120,7 +120,7 @@ def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
         find_run(tmp_path, "ab")
     with pytest.raises(UserError, match=r"no run 'one/lstn/s1'.*did you mean 'one/lstm/s1'"):
         find_run(tmp_path, "one/lstn/s1")
-    with pytest.raises(UserError, match="no run 'abc'"):
+    with pytest.raises(UserError, match="there is no folder of results at"):
         find_run(tmp_path / "nowhere", "abc")
 
 

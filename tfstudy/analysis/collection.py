@@ -17,7 +17,7 @@ from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import outdated_because
 from tfstudy.runs.files import read_bytes
-from tfstudy.runs.find import find_runs
+from tfstudy.runs.find import check_results_folder, find_runs
 from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
 
@@ -86,8 +86,7 @@ def read_study(root: Path) -> Study:
 
 def read_studies(root: Path) -> list[Study]:
     """Return each study under a folder of results, or the one study that the folder is; see `read_study`."""
-    if not root.is_dir():
-        raise UserError(f"no folder of results {root}; choose another one with --results")
+    check_results_folder(root)
     # a run is in STUDY/TASK-SPLIT/ARCH; a folder within a study counts as one
     folders = {path.parents[2] if len(path.relative_to(root).parts) > 3 else root for path in find_runs(root)}
     return [read_study(folder) for folder in sorted(folders)]

@@ -89,11 +89,10 @@ def results_path(text: str | Path) -> Path:
 
 def existing_results(text: str | Path) -> Path:
     """Return a folder of results that exists."""
-    from tasks.errors import UserError, quoted
+    from tfstudy.runs.find import check_results_folder
 
     path = results_path(text)
-    if not path.is_dir():
-        raise UserError(f"no folder of results {quoted(path, marks='')}; choose one with --results")
+    check_results_folder(path)
     return path
 
 

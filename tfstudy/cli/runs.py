@@ -10,7 +10,6 @@ from tfstudy.cli.options import (
     Arch,
     ConfigFile,
     Devices,
-    ExistingResults,
     LoggerNames,
     Online,
     Preset,
@@ -91,7 +90,7 @@ def config_(
 def result(
     run: Run,
     by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
-    results: ExistingResults = RESULTS,
+    results: Results = RESULTS,
 ) -> None:
     """Show the results of a finished run.
 
@@ -109,7 +108,7 @@ def predict(
     run: Run,
     source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
     online: Online = False,
-    results: ExistingResults = RESULTS,
+    results: Results = RESULTS,
 ) -> None:
     """Print the output of a finished run for one source."""
     from tfstudy.runs.find import find_run
@@ -128,7 +127,7 @@ def evaluate(
     extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
     online: Online = False,
-    results: ExistingResults = RESULTS,
+    results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run again.
 

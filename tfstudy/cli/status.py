@@ -13,6 +13,7 @@ from tfstudy.cli.options import (
     FailFast,
     Online,
     PerDevice,
+    Results,
     Run,
     StudyName,
     Timeout,
@@ -42,7 +43,7 @@ def logs(
     run: Run,
     lines: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 20,
     follow: Annotated[bool, typer.Option("--follow", help="Continue until the process of the run ends.")] = False,
-    results: ExistingResults = RESULTS,
+    results: Results = RESULTS,
 ) -> None:
     """Print the end of the log of a run."""
     from tfstudy.runs.find import find_run
@@ -83,7 +84,7 @@ def retry(
 
 
 @app.command()
-def why(run: Run, online: Online = False, results: ExistingResults = RESULTS) -> None:
+def why(run: Run, online: Online = False, results: Results = RESULTS) -> None:
     """Show whether a run is up to date, and what changed.
 
     Config, data and code are compared with the record of the run.
@@ -101,7 +102,7 @@ def why(run: Run, online: Online = False, results: ExistingResults = RESULTS) ->
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="Run: a folder or hash prefix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],
-    results: ExistingResults = RESULTS,
+    results: Results = RESULTS,
 ) -> None:
     """Show the differences between two runs.
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tasks.errors import UserError, one_of
+from tasks.errors import UserError, one_of, quoted
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import is_finished
 
@@ -20,6 +20,12 @@ FORMS = (
 def results_folder(results: Path, kind: str) -> Path:
     """The folder of special runs, next to that of all others: `results-smoke` next to `results`."""
     return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-{kind}")
+
+
+def check_results_folder(root: Path) -> None:
+    """Raise `UserError` if there is no such folder of results."""
+    if not root.is_dir():
+        raise UserError(f"there is no folder of results at {quoted(root)}; choose one with --results")
 
 
 def studies(root: Path) -> list[str]:
@@ -86,6 +92,7 @@ def find_run(root: Path, text: str) -> Path:
     """
     if any((Path(text) / name).exists() for name in ("config.yaml", "failed.json")):
         return Path(text)
+    check_results_folder(root)
     runs = list(find_runs(root))
     words = text.strip("/").split("/")
     for matches in (_is_folder, _has_seed, _has_hash) if words[-1] else ():
