@@ -10,17 +10,23 @@ import os
 import random
 import re
 import resource
+import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 import tasks
 from benchmarks.timing import now, seconds
 from tasks.base import fingerprint
 from tfstudy.config.resolve import resolve
+from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.reuse import find_reusable
 from tfstudy.grids.expand import expand
@@ -35,35 +41,70 @@ from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import identify
 from tfstudy.runs.progress import study_runs
-from tfstudy.runs.reader import read_config
+from tfstudy.runs.reader import read_config, read_predictions
 from tfstudy.runs.writer import RunFolder
 
 TEMPLATES = Path(__file__).parents[2] / "results" / "scan"
 FILES = ("config.yaml", "env.json", "metrics.csv", "test_reads.csv", "result.json")
+SPLITS = ("validation", "test")
 SEEDS = 5  # of an experiment
 UNFINISHED = 25  # one run in so many failed, and as many were interrupted
+CHILD = """
+import resource, subprocess, sys
+code = subprocess.call([sys.executable, "-m", "tfstudy", *sys.argv[1:]], stdout=subprocess.DEVNULL)
+usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(code, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+"""  # runs a command and prints its exit code, CPU seconds and peak memory in KiB
 PLANNED = 60  # runs whose planning is timed: the cost of one does not depend on their number
 
 
-def create(study: Path, count: int) -> list[Job]:
-    """Create a study with this number of runs; return their jobs and those of one in 10 more that did not start."""
+def create(
+    study: Path, count: int, seeds: int = SEEDS, predictions: bool = False, summaries: bool = False
+) -> list[Job]:
+    """Create a study with this number of runs; return their jobs and those of one in 10 more that did not start.
+
+    With `predictions`, each run has the predictions of its template (as hard links); with `summaries`, also their
+    summary in the result.
+    """
     templates = [
         (path.parent.relative_to(TEMPLATES), {name: (path.parent / name).read_text() for name in FILES})
         for path in sorted(TEMPLATES.glob("*/*/*/result.json"))
     ]
+    if predictions:
+        copy_predictions(study.parent / "predictions")
+    if summaries:
+        for folder, files in templates:
+            files["result.json"] = with_summaries(files["result.json"], TEMPLATES / folder)
     jobs = []
     for number in range(count + count // 10):
-        experiment, seed = divmod(number, SEEDS)
+        experiment, seed = divmod(number, seeds)
         copy, template = divmod(experiment, len(templates))
         folder, files = templates[template]
         folder = Path(f"{folder.parts[0]}_{copy}", *folder.parts[1:])  # its own split: rows are compared within one
         path = study / folder.parent / f"s{seed}-{number:08x}"
         if number < count:
             write(path, files, number, seed, f"{experiment:064x}", f"{f'{number:08x}':0<64}")
+            for file in (study.parent / "predictions").glob(f"{template}/*.gz"):
+                (path / "predictions").mkdir(exist_ok=True)
+                os.link(file, path / "predictions" / file.name)
         config = {"task": folder.parts[0].split("-")[0], "train": {"steps": 3000}, "folder": str(folder)}
         jobs.append(Job(str(path), config))
     save_plan(jobs)
     return jobs
+
+
+def copy_predictions(target: Path) -> None:
+    """Copy the predictions of each template to a folder with its number."""
+    for number, path in enumerate(sorted(TEMPLATES.glob("*/*/*/result.json"))):
+        shutil.copytree(path.parent / "predictions", target / str(number))
+
+
+def with_summaries(text: str, path: Path) -> str:
+    """Return the result of a run with its predictions summarised, as they are when a run finishes."""
+    result = json.loads(text)
+    for split in SPLITS:
+        result["splits"][split]["errors"] = msgspec.to_builtins(summarize_errors(read_predictions(path, split)))
+    return json.dumps(result)
 
 
 def write(path: Path, files: dict[str, str], number: int, seed: int, experiment: str, run: str) -> None:
@@ -161,11 +202,32 @@ def measure(count: int) -> None:
         )
 
 
+def measure_commands(count: int, seeds: int, summaries: bool) -> None:
+    """Print CPU time and peak memory of commands that read a study with predictions, each in its own process."""
+    with tempfile.TemporaryDirectory() as folder:
+        study = Path(folder, "results", "study")
+        create(study, count, seeds, predictions=True, summaries=summaries)
+        print(f"\n{count:,} runs, {seeds} seeds each, with{'' if summaries else 'out'} summaries of predictions")
+        words = ["--results", str(study.parent)]
+        for name in (["list", "runs"], ["status", "study"], ["table", "study"], ["report", "study", "--out", folder]):
+            # a small process in between: the peak memory of a child includes that of the process that started it
+            small = [sys.executable, "-c", CHILD, *name, *words]
+            code, cpu, memory = map(float, subprocess.check_output(small).split())
+            print(f"  {name[0]:24}{cpu:9.2f} s of CPU{memory / 1024:9.0f} MiB{'  FAILED' * bool(code)}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", default="1000,10000", help="sizes of the study, separated by commas")
     parser.add_argument("--quick", action="store_true", help="a small study: quick end-to-end check")
+    parser.add_argument("--commands", action="store_true", help="whole commands, on studies with predictions")
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="of each experiment, with --commands")
+    parser.add_argument("--old", action="store_true", help="records without summaries of predictions, with --commands")
     chosen = parser.parse_args()
+    if chosen.commands:
+        for count in map(int, chosen.runs.split(",")):
+            measure_commands(count, chosen.seeds, not chosen.old)
+        return
     for count in [100] if chosen.quick else map(int, chosen.runs.split(",")):
         measure(count)
     print("\nplanning, for any size of the study")

@@ -8,9 +8,10 @@ import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
+from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.experiment import prepare
 from tfstudy.experiment.prepare import slow_work_reported
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.training import progress_display
 
 BASELINES = """
@@ -81,3 +82,10 @@ def test_weights_are_reused_by_a_run_with_another_limit(capsys):
     assert tfstudy(*command("cnn", "--set", "model.max_positions=2")) == 0
     assert tfstudy(*command("cnn", "--set", "model.max_positions=2", "--set", "decode.limit=source")) == 0
     assert "reusing the weights" in capsys.readouterr().out
+
+
+def test_the_kinds_of_errors_are_recorded_when_a_run_finishes():
+    assert tfstudy(*command()) == 0
+    for split, scores in read_result(folder()).splits.items():
+        assert scores.errors == summarize_errors(read_predictions(folder(), split))
+        assert sum(kind.n for kind in scores.errors.values()) == scores.n > 0

@@ -1,16 +1,19 @@
 """The errors that a report shows: kinds, examples, marked tokens, and what is not shown."""
 
 import gzip
+import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tasks.errors import UserError
-from tests.example_records import GOLD, predict, result, three_architectures, write
+from tests.example_records import GOLD, edit_result, predict, result, three_architectures, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.error_kinds import KINDS
-from tfstudy.report.error_browser import MAX_EXAMPLES, MAX_FILES, MAX_TOKENS, build_error_browser, marked
+from tfstudy.evaluation.error_kinds import KINDS, summarize_errors
+from tfstudy.report.error_browser import EXAMPLE_SEEDS, MAX_EXAMPLES, MAX_FILES, MAX_TOKENS, build_error_browser, marked
+from tfstudy.report.plots.errors import shares_by_seed
 from tfstudy.runs.reader import read_predictions
 
 
@@ -70,3 +73,57 @@ def test_of_many_conditions_only_the_first_are_shown(study, monkeypatch):
     assert browser.notes[1] == "Only the first 2 of 3 conditions are shown, to keep the page small."
     assert "all predictions of the first seed" in browser.notes[0]
     assert MAX_FILES > 100
+
+
+def summarized(study: Path) -> Path:
+    """Add to each record the summary of its predictions, as the code writes it today."""
+    for path in study.glob("*/*/*/result.json"):
+        kinds = msgspec.to_builtins(summarize_errors(read_predictions(path.parent, "test")))
+        splits = json.loads(path.read_text())["splits"]
+        splits["test"] |= {"n": sum(kind["n"] for kind in kinds.values()), "errors": kinds}
+        edit_result(path.parent, splits=splits)
+    return study
+
+
+def test_a_summary_gives_the_same_as_the_predictions(study):
+    before = build_error_browser(conditions(read_finished_runs(study).runs))
+    after = build_error_browser(conditions(read_finished_runs(summarized(study)).runs))
+    assert [one[1:] for one in after.conditions] == [one[1:] for one in before.conditions]
+    assert after[1:] == before[1:]
+
+
+def test_with_summaries_predictions_are_read_for_examples_only(tmp_path, monkeypatch):
+    study = write(tmp_path / "study", *(result(seed) for seed in range(EXAMPLE_SEEDS + 3)))
+    study = summarized(predict(study, (GOLD, GOLD), (GOLD, "a b")))
+    read = []
+    monkeypatch.setattr(
+        "tfstudy.report.error_browser.read_predictions", lambda *words: read.append(words) or read_predictions(*words)
+    )
+    monkeypatch.setattr("tfstudy.report.error_examples.read_predictions", lambda *_: pytest.fail("they are summarized"))
+    [all_runs] = conditions(read_finished_runs(study).runs)
+    assert shares_by_seed(all_runs) == [{"correct": 50.0, "stops early": 50.0}] * (EXAMPLE_SEEDS + 3)
+    [one] = build_error_browser([all_runs]).conditions
+    assert len(read) == EXAMPLE_SEEDS
+    assert (one.n, len(one.seeds)) == (2 * (EXAMPLE_SEEDS + 3), EXAMPLE_SEEDS + 3)
+    assert {example.seed for example in one.kinds[1].examples} == set(range(EXAMPLE_SEEDS))
+
+
+def test_counts_are_shown_although_the_predictions_are_gone(study):
+    for file in summarized(study).glob("*/*/*/predictions/*"):
+        file.unlink()
+    browser = build_error_browser(conditions(read_finished_runs(study).runs))
+    assert [one.n for one in browser.conditions] == [16, 16, 4]
+    assert not any(kind.examples for one in browser.conditions for kind in one.kinds)
+    assert "Conditions without readable predictions: " in browser.notes[-1]
+
+
+@pytest.mark.parametrize("n", [-1, 0, 3, "4", 10**30])
+def test_a_summary_that_does_not_add_up_is_not_believed(tmp_path, n):
+    study = summarized(predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b")))
+    [path] = study.glob("*/*/s0-*")
+    splits = json.loads((path / "result.json").read_text())["splits"]
+    splits["test"]["errors"]["correct"]["n"] = n
+    edit_result(path, splits=splits)
+    [(left_out, reason)] = read_finished_runs(study).left_out
+    assert left_out == path
+    assert "the result is broken" in reason

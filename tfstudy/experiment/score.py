@@ -10,6 +10,7 @@ import torch
 from tasks.base import Task
 from tasks.errors import UserError
 from tfstudy.evaluation import evaluate
+from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.options import RunOptions
@@ -75,4 +76,4 @@ def score_split(prepared: Prepared, folder: RunFolder, device: torch.device, nam
         )
     if reason == "run":
         folder.write_predictions(name, evaluation.rows)
-    return SplitScores.create(role, evaluation.summary)
+    return SplitScores.create(role, evaluation.summary | {"errors": summarize_errors(evaluation.rows)})

@@ -2,18 +2,22 @@
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.analysis.error_kinds import CORRECT, KINDS, count_errors, first_error
+from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, count_errors, first_error
 from tfstudy.runs.reader import read_predictions
-from tfstudy.runs.schema import Prediction
+from tfstudy.runs.schema import ErrorKind, Prediction
+
+T = TypeVar("T")
 
 END = "(end)"  # shown for the end of a prediction or a target
 MAX_EXAMPLES = 20  # of a kind and condition
 ALL_EXAMPLES = 600  # of all kinds and conditions, about
 MAX_FILES = 150  # of predictions that are read
+EXAMPLE_SEEDS = 5  # of a condition, from which examples are taken
 MAX_TOKENS = 120  # of a text
 MAX_NAMED = 10  # conditions without predictions
 
@@ -40,7 +44,7 @@ class Kind(NamedTuple):
 
     name: str
     n: int
-    share: float  # percent of all its predictions that were read
+    share: float  # percent of all predictions
     first_error: float | None  # mean position of the first wrong token, in percent of the target; None if correct
     examples: list[Example]
 
@@ -50,9 +54,18 @@ class ConditionErrors(NamedTuple):
 
     condition: Condition
     test_set: str  # and split scheme
-    seeds: list[int]  # whose predictions were read
+    seeds: list[int]  # whose predictions are counted
     n: int
     kinds: list[Kind]
+
+
+@dataclass
+class _Read:
+    """What is known of a condition's predictions."""
+
+    summaries: dict[int, Mapping[str, ErrorKind]]  # of each seed
+    examples: dict[str, list[Example]]  # of each wrong kind
+    files: int  # that were read
 
 
 class ErrorBrowser(NamedTuple):
@@ -64,50 +77,67 @@ class ErrorBrowser(NamedTuple):
 
 
 def build_error_browser(conditions: Sequence[Condition]) -> ErrorBrowser:
-    """Return the kinds of these conditions' predictions, reading at most `MAX_FILES` files.
+    """Return the kinds of these conditions' predictions, with examples.
 
-    Examples are taken evenly from a whole test set; the more conditions, the fewer of each kind.
+    Counts are from the records. Predictions are only read for examples, and to count those of records of older code:
+    at most `MAX_FILES` files. Examples are taken evenly from a whole test set; the more conditions, the fewer of each.
     """
     shown = [condition for condition in conditions if condition.runs][:MAX_FILES]
     seeds = max(1, MAX_FILES // max(1, len(shown)))
     examples = max(2, min(MAX_EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # about 4 kinds per condition
     browsable, unreadable = [], []
     for condition in shown:
-        if read := _read(condition, seeds):
+        read = _read(condition, seeds, examples)
+        if read.summaries:
             browsable.append(_condition_errors(condition, test_set_label(condition, conditions), read, examples))
-        else:
+        if not read.files:
             unreadable.append(condition)
     occurring = {kind.name for condition in browsable for kind in condition.kinds}
-    notes = _notes(conditions, shown, unreadable, seeds, examples)
+    notes = _notes(conditions, shown, unreadable, _counted(browsable, seeds), examples)
     return ErrorBrowser(browsable, [name for name in KINDS if name in occurring and name != CORRECT], notes)
 
 
-def _read(condition: Condition, seeds: int) -> dict[int, list[Prediction]]:
-    """Return the predictions of the first seeds that have any."""
-    out: dict[int, list[Prediction]] = {}
-    for run in condition.runs[:seeds]:
-        with contextlib.suppress(UserError):
-            out[run.result.seed] = read_predictions(run.path, condition.test_set)
-    return out
+def _read(condition: Condition, max_files: int, max_examples: int) -> _Read:
+    """Return the kinds of each seed, and examples from the first seeds; at most `max_files` files are read."""
+    read = _Read({}, {}, 0)
+    for number, run in enumerate(condition.runs):
+        scores = run.result.splits.get(condition.test_set)
+        summary = scores.errors if scores else {}
+        if number < (EXAMPLE_SEEDS if summary else max_files) and read.files < max_files:
+            with contextlib.suppress(UserError):
+                predictions = read_predictions(run.path, condition.test_set)
+                read.files += 1
+                counts = count_errors(predictions, len(predictions))
+                summary = summary or counts.summary()
+                for kind, wrong in counts.examples.items() if read.files <= EXAMPLE_SEEDS else ():
+                    chosen = _evenly(wrong, max_examples)
+                    read.examples.setdefault(kind, []).extend(_example(run.result.seed, one) for one in chosen)
+        if summary:
+            read.summaries[run.result.seed] = summary
+    return read
 
 
-def _condition_errors(
-    condition: Condition, test_set: str, read: Mapping[int, list[Prediction]], max_examples: int
-) -> ConditionErrors:
-    seeds = {id(prediction): seed for seed, members in read.items() for prediction in members}
-    counts = count_errors((prediction for members in read.values() for prediction in members), len(seeds))
+def _condition_errors(condition: Condition, test_set: str, read: _Read, max_examples: int) -> ConditionErrors:
+    total = add_errors(list(read.summaries.values()))
+    n = sum(kind.n for kind in total.values())
     kinds = []
-    for name, n in counts.kinds.items():
-        shown = _evenly(counts.examples.get(name, []), max_examples)
-        examples = [_example(seeds[id(prediction)], prediction) for prediction in shown]
-        first = 100 * counts.first_error[name] if name in counts.first_error else None
-        kinds.append(Kind(name, n, 100 * n / counts.n, first, examples))
-    return ConditionErrors(condition, test_set, list(read), counts.n, kinds)
+    for name, kind in total.items():
+        first = None if kind.first_error is None else 100 * kind.first_error
+        examples = _evenly(read.examples.get(name, []), max_examples)
+        kinds.append(Kind(name, kind.n, 100 * kind.n / n, first, list(examples)))
+    return ConditionErrors(condition, test_set, list(read.summaries), n, kinds)
 
 
-def _evenly(predictions: Sequence[Prediction], count: int) -> Sequence[Prediction]:
-    total = len(predictions)
-    return [predictions[number * total // count] for number in range(count)] if total > count else predictions
+def _counted(browsable: Sequence[ConditionErrors], seeds: int) -> str:
+    """Return which seeds' predictions are counted, in words."""
+    if all(len(one.seeds) == len(one.condition.runs) for one in browsable):
+        return "all seeds"
+    return "the first seed" if seeds == 1 else f"up to {seeds} seeds"
+
+
+def _evenly(items: Sequence[T], count: int) -> Sequence[T]:
+    total = len(items)
+    return [items[number * total // count] for number in range(count)] if total > count else items
 
 
 def _example(seed: int, prediction: Prediction) -> Example:
@@ -131,15 +161,13 @@ def _notes(
     conditions: Sequence[Condition],
     shown: Sequence[Condition],
     unreadable: Sequence[Condition],
-    seeds: int,
+    counted: str,
     examples: int,
 ) -> list[str]:
     with_runs = sum(bool(condition.runs) for condition in conditions)
-    cut = any(len(condition.runs) > seeds for condition in shown)
-    which = "all seeds" if not cut else "the first seed" if seeds == 1 else f"up to {seeds} seeds"
     notes = [
         f"Up to {examples} examples of each kind are shown per condition, taken evenly from its predictions; counts "
-        f"are over all predictions of {which}."
+        f"are over all predictions of {counted}."
     ]
     if with_runs > len(shown):
         notes.append(f"Only the first {len(shown):,} of {with_runs:,} conditions are shown, to keep the page small.")

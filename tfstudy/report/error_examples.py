@@ -1,14 +1,14 @@
 """Wrong predictions of finished runs as text: their kinds, with examples, and which runs solve which examples."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tasks.errors import UserError, one_of
-from tfstudy.analysis.error_kinds import CORRECT, count_errors, solved_by
+from tfstudy.evaluation.error_kinds import CORRECT, count_errors, solved_by, summarize_errors
 from tfstudy.report.markup import plural
 from tfstudy.runs.reader import read_predictions, read_result
-from tfstudy.runs.schema import Prediction
+from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
 
 MAX_WIDTH = 100  # characters of an example
 
@@ -26,6 +26,16 @@ def predictions_if_readable(path: Path, split: str) -> list[Prediction]:
     except UserError as error:
         print(f"left out: {error}", file=sys.stderr)
         return []
+
+
+def error_kinds(path: Path, split: str, scores: SplitScores) -> Mapping[str, ErrorKind]:
+    """Return the kinds of a run's predictions of a split: from its record, or from its predictions if it is older.
+
+    Empty, with a line on stderr if they can't be read, if there are neither.
+    """
+    if scores.errors or not (path / "predictions" / f"{split}.jsonl.gz").exists():
+        return scores.errors
+    return summarize_errors(predictions_if_readable(path, split))
 
 
 def error_kind_lines(path: Path, split: str, examples: int) -> list[str]:

@@ -19,6 +19,8 @@ def impossible_values(result: Result) -> str:
         share, ends = scores.metrics.get("exact_match"), scores.exact_match_interval
         if share is not None and ends and not ends[0] - 1e-9 <= share <= ends[1] + 1e-9:
             return f"exact match on {name} lies outside its interval"
+        if scores.errors and sum(kind.n for kind in scores.errors.values()) != scores.n:
+            return f"the kinds of errors on {name} do not add up to its examples"
         if not scores.n and scores.metrics:
             return f"metrics on {name}, which has no examples"
     if result.status not in ("finished", "diverged"):

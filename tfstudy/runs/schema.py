@@ -35,6 +35,13 @@ class Slice(msgspec.Struct, frozen=True):
     exact_match_interval: tuple[float, float] | None = None  # Wilson, 95 %
 
 
+class ErrorKind(msgspec.Struct, frozen=True):
+    """The predictions of one kind (see `tfstudy.evaluation.error_kinds`) on a split."""
+
+    n: Annotated[int, msgspec.Meta(ge=1, le=10**15)]
+    first_error: Share | None = None  # mean position of the first wrong token, as a share of the target
+
+
 class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
     """What a run measured on a held-out split, as a whole and by tag."""
 
@@ -42,6 +49,7 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
     examples: str = ""  # digest of the evaluated examples as text; empty in records of older code
     limit_hits: Count = 0  # outputs that ended because they had the maximum number of tokens, without EOS
     baselines: dict[str, dict[str, Share]] = {}  # metrics of trivial systems, by their names
+    errors: dict[str, ErrorKind] = {}  # kinds of its predictions, with `correct`; empty in records of older code
     predictions: str = ""  # sha256 of the file of predictions; empty in records of older code
     mean_over_lengths: dict[str, Share] = {}
     encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
@@ -63,6 +71,7 @@ class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
             examples=summary.get("examples", ""),
             limit_hits=summary.get("limit_hits", 0),
             baselines=summary.get("baselines", {}),
+            errors=summary.get("errors", {}),
             mean_over_lengths=summary.get("mean_over_lengths", {}),
             encoded_slices=slices,
         )

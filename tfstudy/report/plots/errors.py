@@ -8,8 +8,8 @@ from matplotlib.patches import Patch
 
 from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.error_kinds import CORRECT, count_errors
-from tfstudy.report.error_examples import predictions_if_readable
+from tfstudy.evaluation.error_kinds import CORRECT
+from tfstudy.report.error_examples import error_kinds
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.rows import row_panels
@@ -37,7 +37,8 @@ Shares = Mapping[str, float]  # kind to percent of the predictions
 def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the kinds of all predictions as stacked shares: a bar for the mean over seeds and a thin one for each.
 
-    Runs without saved predictions are left out; `UserError` if that leaves none.
+    Runs with neither a summary of their predictions nor readable predictions are left out; `UserError` if that leaves
+    none.
     """
     shares = {id(c): shares_by_seed(c) for c in conditions}
     shown = [condition for condition in conditions if shares[id(condition)]]
@@ -73,10 +74,10 @@ def shares_by_seed(condition: Condition) -> list[Shares]:
     test_set = condition.test_set
     shares: list[Shares] = []
     for run in condition.runs:
-        saved = (run.path / "predictions" / f"{test_set}.jsonl.gz").exists()
-        if test_set in run.result.splits and saved and (read := predictions_if_readable(run.path, test_set)):
-            counts = count_errors(read, examples=0)
-            shares.append({kind: 100 * counts.kinds[kind] / counts.n for kind in KIND_STYLES if kind in counts.kinds})
+        scores = run.result.splits.get(test_set)
+        if scores and (kinds := error_kinds(run.path, test_set, scores)):
+            n = sum(kind.n for kind in kinds.values())
+            shares.append({kind: 100 * kinds[kind].n / n for kind in KIND_STYLES if kind in kinds})
     return shares
 
 

@@ -4,7 +4,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tfstudy.analysis.error_kinds import KINDS, count_errors, first_error, kind_of, solved_by
+from tfstudy.evaluation.error_kinds import (
+    KINDS,
+    add_errors,
+    count_errors,
+    first_error,
+    kind_of,
+    solved_by,
+    summarize_errors,
+)
 from tfstudy.runs.schema import Prediction
 
 TOKENS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=12)
@@ -115,3 +123,15 @@ def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys
     assert sum(counts) == 3 * 7706, "every source is of one kind in each run, and in one group"
     assert tfstudy("errors", runs[0], "--test-set", "tset") == 2
     assert "did you mean 'test'" in capsys.readouterr().err
+
+
+@given(st.lists(st.lists(st.tuples(TOKENS, TOKENS), max_size=6), min_size=1, max_size=4))
+def test_summaries_of_runs_add_up_to_the_summary_of_all_their_predictions(runs):
+    read = [[Prediction("s", " ".join(target), " ".join(made)) for target, made in run] for run in runs]
+    whole = summarize_errors([prediction for run in read for prediction in run])
+    added = add_errors([summarize_errors(run) for run in read])
+    assert {kind: one.n for kind, one in added.items()} == {kind: one.n for kind, one in whole.items()}
+    assert list(added) == list(whole)
+    for kind, one in added.items():
+        assert one.first_error == pytest.approx(whole[kind].first_error)
+    assert "correct" not in added or added["correct"].first_error is None

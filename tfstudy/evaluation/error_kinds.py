@@ -1,4 +1,4 @@
-"""Kinds of errors in predictions, and which runs solve which examples.
+"""Kinds of errors in predictions, and which runs solve which examples. Imports no torch.
 
 target  a b c d      a b     stops early      a b c d a    runs on           (blank)  empty
                      c d a b swapped parts    a x c d      one token replaced
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfstudy.runs.schema import Prediction
+from tfstudy.runs.schema import ErrorKind, Prediction
 
 CORRECT = "correct"
 KINDS = (
@@ -37,6 +37,10 @@ class ErrorCounts(NamedTuple):
         str, float
     ]  # of each wrong kind: mean position of the first wrong token, as a share of the target
     examples: dict[str, list[Prediction]]  # the first few of each wrong kind
+
+    def summary(self) -> dict[str, ErrorKind]:
+        """Return the counts and positions of each kind, as a record has them."""
+        return {kind: ErrorKind(n, self.first_error.get(kind)) for kind, n in self.kinds.items()}
 
 
 def kind_of(target: Tokens, prediction: Tokens) -> str:
@@ -81,6 +85,22 @@ def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorC
     kinds = {kind: counts[kind] for kind in KINDS if counts[kind]}
     means = {kind: sum(positions[kind]) / len(positions[kind]) for kind in kinds if kind in positions}
     return ErrorCounts(counts.total(), kinds, means, wrong)
+
+
+def summarize_errors(predictions: Iterable[Prediction]) -> dict[str, ErrorKind]:
+    """Return the kinds of these predictions, as a record has them."""
+    return count_errors(predictions, examples=0).summary()
+
+
+def add_errors(summaries: Sequence[Mapping[str, ErrorKind]]) -> dict[str, ErrorKind]:
+    """Return the kinds of all predictions of several runs from the kinds of each, in the order of `KINDS`."""
+    total = {}
+    for kind in KINDS:
+        parts = [summary[kind] for summary in summaries if kind in summary]
+        if n := sum(part.n for part in parts):
+            position = sum(part.n * (part.first_error or 0.0) for part in parts) / n
+            total[kind] = ErrorKind(n, None if kind == CORRECT else position)
+    return total
 
 
 def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...], list[str]]:
