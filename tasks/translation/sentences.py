@@ -101,7 +101,7 @@ def _target_clause(clause: Clause, mood: str, head: Phrase | None = None) -> lis
     place = [*_target_phrase(clause.place[1], case), postposition] if clause.place else []
     object_ = _target_phrase(clause.object, clause.verb.governs) if clause.object else []
     agent, patient = clause.subject or head, clause.object or head if clause.verb.governs else None
-    assert agent
+    assert agent  # noqa: S101 - always true; for the type checker
     agreements = _agreement(agent), _agreement(patient) if patient else None
     return [*subject, *place, *object_, verb_form(clause.verb, clause.tense, clause.negative, *agreements, mood)]
 

@@ -64,7 +64,7 @@ class Translation(Task):
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
         super().check_config(config)
-        assert isinstance(config, TranslationConfig)
+        assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
         check(config)
 
     @classmethod

@@ -207,7 +207,7 @@ def _child(job: Job, environment: dict[str, str]) -> None:
         os.environ.pop(name, None)
     os.environ.update(environment)
     parent = multiprocessing.parent_process()
-    assert parent
+    assert parent  # noqa: S101 - always true; for the type checker
     kill_with(lambda: wait([parent.sentinel]))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.exit(perform(job))

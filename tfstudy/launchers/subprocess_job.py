@@ -49,7 +49,7 @@ def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
 def start(job: Job, pipe: int, environment: Mapping[str, str] = {}, **streams: Any) -> "subprocess.Popen[bytes]":
     """Start the process, which is killed when the other end of `pipe` closes; `OSError` if it can't be started."""
     code = own_code(streams.get("cwd") or os.getcwd())
-    return subprocess.Popen(
+    return subprocess.Popen(  # noqa: S603 - this Python, with our own module
         [sys.executable, "-m", "tfstudy.launchers", job.to_json()],
         env={**without_cluster(os.environ), **code, **environment, LAUNCHER_PIPE: str(pipe)},
         pass_fds=[pipe],

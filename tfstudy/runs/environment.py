@@ -110,7 +110,7 @@ def commit() -> str:
     folder = Path(__file__).parent
 
     def git(*words: str) -> str:
-        process = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)
+        process = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603, S607 - git of the path, with fixed words
         return process.stdout.strip() if process.returncode == 0 else ""
 
     try:

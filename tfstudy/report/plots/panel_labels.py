@@ -14,7 +14,7 @@ def label_axes(axes: Sequence[Axes], x: str, y: str) -> None:
     """Label the x axes of the lowest panels and the y axes of the first panel in each row."""
     for number, panel in enumerate(axes):
         spec = panel.get_subplotspec()
-        assert spec is not None
+        assert spec is not None  # noqa: S101 - always true; for the type checker
         lowest = number + spec.get_gridspec().ncols >= len(axes)
         panel.set_xlabel(_wrapped(panel, x, float(panel.xaxis.label.get_fontsize())) if lowest else "")
         panel.set_ylabel(fill(y, 26) if spec.is_first_col() else "")
@@ -27,7 +27,7 @@ def set_title(axes: Axes, title: str, **options: Any) -> None:
 
 def _wrapped(axes: Axes, text: str, points: float) -> str:
     spec, figure = axes.get_subplotspec(), axes.get_figure(root=True)
-    assert spec is not None
-    assert figure is not None
+    assert spec is not None  # noqa: S101 - always true; for the type checker
+    assert figure is not None  # noqa: S101 - always true; for the type checker
     width = figure.get_figwidth() / spec.get_gridspec().ncols - TICK_LABELS
     return fill(text, int(width / (LETTER * points)), break_long_words=False, break_on_hyphens=False)
