@@ -10,7 +10,7 @@ from tasks.errors import UserError
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
 from tfstudy.evaluation.limits import needed_positions
-from tfstudy.experiment.compatibility import check, sized_model
+from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.experiment.prepare import prepare
 
 SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
@@ -19,7 +19,7 @@ SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
 def refusal(task: str, *assignments: str) -> str:
     config = resolve(merge({"task": task, "arch": "transformer"}, overrides(assignments)))
     with pytest.raises(UserError) as error:
-        check(config, tasks.find(task)(config.data))
+        check(config, DataShape.of(tasks.find(task)(config.data)))
     return str(error.value)
 
 
@@ -76,5 +76,6 @@ def test_the_cnn_takes_the_lengths_of_chomsky():
     config = resolve({"task": "chomsky", "arch": "cnn", "data": {"split": "reverse_string", "test_length": "41-500",
                       "train_examples": 50, "eval_examples": 60}})  # fmt: skip
     task = tasks.find("chomsky")(config.data)
-    check(config, task)
-    assert sized_model(config, task).max_positions == needed_positions(task) > 512
+    shape = DataShape.of(task)
+    check(config, shape)
+    assert sized_model(config, shape).max_positions == needed_positions(task) > 512

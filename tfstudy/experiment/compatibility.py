@@ -1,5 +1,8 @@
 """Check that the sections of a config fit each other and the data. Imports no Lightning."""
 
+from functools import lru_cache
+from typing import NamedTuple
+
 import torch
 
 from tasks.base import Task
@@ -11,37 +14,63 @@ from tfstudy.evaluation.limits import longest_target, needed_positions
 from tfstudy.models.config import ModelConfig
 
 
-def check(config: RunConfig, task: Task) -> None:
+class DataShape(NamedTuple):
+    """What a model has to fit: facts of a task's data, which take long to collect."""
+
+    one_vocabulary: bool  # of source and target
+    vocabularies: tuple[int, int]  # sizes, with the special tokens
+    longest_target: int
+    positions: int  # that any source and any output can have
+    validation: str | None  # the name of the validation split
+
+    @classmethod
+    def of(cls, task: Task) -> "DataShape":
+        """Return the facts of a task's data."""
+        source, target = task.vocabulary()
+        sizes = len(Vocab(source)), len(Vocab(target))
+        return cls(source == target, sizes, longest_target(task), needed_positions(task), task.splits().validation)
+
+
+def check(config: RunConfig, data: DataShape) -> None:
     """Raise `UserError` if a value is allowed in its section but does not fit the data or another section."""
-    source, target = task.vocabulary()
-    if config.model.needs_one_vocabulary and source != target:
+    if config.model.needs_one_vocabulary and not data.one_vocabulary:
         raise UserError(f"model.share_embeddings needs one vocabulary, but {config.task} has two")
-    longest = longest_target(task)
-    if 0 < config.decode.max_length < longest:
+    if 0 < config.decode.max_length < data.longest_target:
         raise UserError(
-            f"decode.max_length must be 0 or at least {longest}, the length of the longest target, "
+            f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "
             f"but is {config.decode.max_length}"
         )
-    available = position_table(config.arch, sized_model(config, task), (len(Vocab(source)), len(Vocab(target))))
+    available = checked_table(config.arch, _shape(with_positions(config.model, data.positions)), data.vocabularies)
     needed = 1 + config.decode.max_length
     if available is not None and needed > available:
         raise UserError(
             f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
             f"but is {available}"
         )
-    train, validation = config.train, task.splits().validation
-    if config.eval.checkpoint == "best" and (not validation or train.steps % train.validation_interval):
+    train = config.train
+    if config.eval.checkpoint == "best" and (not data.validation or train.steps % train.validation_interval):
         raise UserError(
             "eval.checkpoint 'best' needs a validation split, and train.steps must be a multiple of validation_interval"
         )
 
 
-def sized_model(config: RunConfig, task: Task) -> ModelConfig:
+def _shape(model: ModelConfig) -> str:
+    """Return the section `model` as JSON, the same for any dropout."""
+    return model.model_copy(update={"dropout": 0.0}).model_dump_json()
+
+
+@lru_cache(maxsize=1 << 14)
+def checked_table(arch: str, model: str, vocabularies: tuple[int, int]) -> int | None:
+    """Return the size of the table of learned positions; the model is built once for each shape."""
+    return position_table(arch, models.find(arch).Config.model_validate_json(model), vocabularies)
+
+
+def sized_model(config: RunConfig, data: DataShape) -> ModelConfig:
     """Return the section `model` with a table of positions that is large enough for the data.
 
     This depends on the data only, so that runs that differ in decoding can have the same weights.
     """
-    return with_positions(config.model, needed_positions(task))
+    return with_positions(config.model, data.positions)
 
 
 def with_positions(model: ModelConfig, needed: int) -> ModelConfig:

@@ -16,7 +16,7 @@ from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.experiment.compatibility import check, sized_model
+from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.runs.identity import Identity, identify
 
@@ -37,11 +37,12 @@ def prepare(config: RunConfig) -> Prepared:
     """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
     with slow_work_reported(f"preparing {config.task}"):
         task = tasks.find(config.task)(config.data)
-        check(config, task)
+        shape = DataShape.of(task)
+        check(config, shape)
         data = TaskEncoder(task)
         identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
     torch.manual_seed(config.seed)
-    model = models.find(config.arch)(sized_model(config, task), len(data.source_vocab), len(data.target_vocab))
+    model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
     return Prepared(config, task, data, model, identity)
 
 

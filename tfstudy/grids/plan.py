@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tasks
-from tasks.base import Task, fingerprint
+from tasks.base import fingerprint
 from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.code_versions import declared_versions
@@ -32,11 +32,11 @@ class PlannedRun(NamedTuple):
 def plan(runs: Sequence[GridRun], root: Path, study: str) -> list[PlannedRun]:
     """Return every run with its folder in `root/study`; `UserError` with the errors of all runs.
 
-    Data are built once for all runs that share them; a model is checked once for all its seeds.
+    Data are built once for all runs that share them, and a model once for all runs that share its shape and data.
     """
-    from tfstudy.experiment.compatibility import check
+    from tfstudy.experiment.compatibility import DataShape, check
 
-    data: dict[str, tuple[Task, str]] = {}  # a task and the fingerprint of its data
+    data: dict[str, tuple[DataShape, str]] = {}  # with the fingerprint
     errors: dict[str, str] = {}  # of each config without its seed; empty if it is valid
     planned = []
     for config, preset in runs:
@@ -45,7 +45,7 @@ def plan(runs: Sequence[GridRun], root: Path, study: str) -> list[PlannedRun]:
         try:
             if data_key not in data:
                 task = tasks.find(config.task)(config.data)
-                data[data_key] = task, fingerprint(task)
+                data[data_key] = DataShape.of(task), fingerprint(task)
             if experiment not in errors:
                 errors[experiment] = ""
                 check(config, data[data_key][0])
