@@ -1,6 +1,7 @@
 """Runs that differ only in decoding or evaluation reuse trained weights; all other runs are trained."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command
+from tfstudy.experiment import reuse
+from tfstudy.experiment.reuse import INDEX, KEY, index_weights
+from tfstudy.runs.reader import read_config
 
 BEAM = ["--set", "decode.method=beam", "--set", "decode.beam_size=3"]
 REUSED = "reusing the weights of"
@@ -92,5 +96,69 @@ def test_a_run_that_has_lost_its_weights_is_not_reused(capsys):
 def test_weights_are_reused_although_rounding_and_code_have_changed(monkeypatch, capsys):
     assert tfstudy(*command()) == 0
     monkeypatch.setattr("tfstudy.runs.environment.code_digest", lambda module: "other code")
+    assert tfstudy(*command(), *BEAM) == 0
+    assert REUSED in capsys.readouterr().out
+
+
+def neighbours(path: Path, count: int) -> None:
+    """Copies of a run under other names, with other keys in the index."""
+    for number in range(count):
+        name = f"s3-{number:08x}"
+        shutil.copytree(path, path.with_name(name))
+        index_weights(path.with_name(name), f"{number:0{KEY}x}")
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """The names of the runs whose records are read in search of weights."""
+    names: list[str] = []
+    monkeypatch.setattr(reuse, "read_config", lambda path: names.append(path.name) or read_config(path))
+    return names
+
+
+def test_only_the_run_that_the_index_names_is_read(capsys, read):
+    assert tfstudy(*command()) == 0
+    first = results()
+    [path] = map(Path, first)
+    neighbours(path, 5)
+    assert tfstudy(*command(), *BEAM) == 0
+    assert f"{REUSED} {path}" in capsys.readouterr().out
+    assert read == [path.name]
+    assert tfstudy(*command(), *BEAM, "--set", "train.gradient_clip_norm=2") == 0
+    assert read == [path.name]
+
+
+def test_an_index_that_names_another_run_is_not_believed(capsys, read):
+    assert tfstudy(*command(), "--set", "train.gradient_clip_norm=2") == 0
+    [other] = map(Path, results())
+    assert tfstudy(*command()) == 0
+    [same] = {Path(name) for name in results()} - {other}
+    [entry] = (same.parent / INDEX).glob(f"*-{same.name}")
+    entry.rename(entry.with_name(f"{entry.name[:KEY]}-{other.name}"))
+    shutil.rmtree(same)
+    assert tfstudy(*command(), *BEAM) == 0
+    assert REUSED not in capsys.readouterr().out
+    assert read == [other.name]
+
+
+def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(capsys, read):
+    assert tfstudy(*command()) == 0
+    [path] = map(Path, results())
+    index = sorted((path.parent / INDEX).iterdir())
+    shutil.rmtree(path.parent / INDEX)
+    other = ["--set", "train.gradient_clip_norm=2"]
+    assert tfstudy(*command(), *other) == 0
+    assert read == [path.name]
+    assert index[0] in (path.parent / INDEX).iterdir()
+    assert tfstudy(*command(), *BEAM) == 0
+    assert REUSED in capsys.readouterr().out
+    assert read == [path.name] * 2
+
+
+def test_an_index_that_cannot_be_written_changes_nothing(capsys):
+    assert tfstudy(*command()) == 0
+    [path] = map(Path, results())
+    shutil.rmtree(path.parent / INDEX)
+    (path.parent / INDEX).write_text("")
     assert tfstudy(*command(), *BEAM) == 0
     assert REUSED in capsys.readouterr().out

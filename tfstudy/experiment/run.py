@@ -14,7 +14,7 @@ from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
-from tfstudy.experiment.reuse import find_reusable, reuse
+from tfstudy.experiment.reuse import find_reusable, index_weights, reuse, weights_key
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.models.base import parameter_count
@@ -159,6 +159,8 @@ def finish(
         test_reads=folder.test_reads(),
     )
     folder.finish(result)
+    identity = prepared.identity
+    index_weights(folder.path, weights_key(config, identity.data, identity.versions, result.device, result.devices))
 
 
 def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> Outcome:
