@@ -1,5 +1,6 @@
 """Runs are found by folder, hash, or study, architecture and seed."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -178,3 +179,15 @@ def test_a_finished_run_records_its_environment_and_when_it_ran():
     assert environment.versions["torch"] == torch.__version__
     assert environment.code_versions.keys() == {"task", "model", "training", "evaluation"}
     assert "tfstudy.models.lstm" in environment.syntax_trees
+
+
+def test_the_contents_of_a_run_are_not_listed(tmp_path, monkeypatch):
+    runs = [started(tmp_path / f"study/scan-length/lstm/s{seed}-aaaa0000") for seed in (0, 1)]
+    archived = started(tmp_path / "study/scan-length/lstm/s0-aaaa0000.old-1")
+    (runs[0] / "checkpoints").mkdir()
+    (tmp_path / "study/scan-length/lstm/s2-aaaa0000").mkdir()
+    listed = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: listed.append(Path(folder)) or scandir(folder))
+    assert list(find_runs(tmp_path)) == runs
+    assert not {*runs, archived} & set(listed)

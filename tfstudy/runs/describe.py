@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from tfstudy.runs.progress import FINISHED, RunStatus, run_status
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.progress import FINISHED, RunStatus, status_and_result
 from tfstudy.runs.schema import Result
 
 
@@ -14,8 +13,9 @@ def headline(result: Result) -> str:
 
 def describe_run(path: Path) -> str:
     """The state of a run, its first metric, its folder, and what is wrong with it."""
-    run = run_status(path) or RunStatus(path, "unknown")
-    metric = first_metric(read_result(path)) if run.state == FINISHED else ""
+    run, result = status_and_result(path)
+    run = run or RunStatus(path, "unknown")
+    metric = first_metric(result) if result and run.state == FINISHED else ""
     note = f"  ({run.reason})" if run.reason else ""
     return f"{run.state:12}{metric:22}{path}{note}"
 

@@ -11,6 +11,7 @@ from tfstudy.runs.reader import is_finished
 
 MAX_LINKS = 2
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
+STARTED = ("config.yaml", "failed.json")  # a run folder has at least one of these files
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3 "
     "(`tfstudy list runs`)"
@@ -56,15 +57,17 @@ def find_runs(root: Path) -> Iterator[Path]:
 
 
 def _find_runs(root: Path, links: int) -> Iterator[Path]:
+    if RUN.fullmatch(root.name):  # a run contains no other run
+        if not is_archived(root) and any(os.path.isfile(f"{root}/{name}") for name in STARTED):
+            yield root
+        return
     try:
         with os.scandir(root) as folder:
             entries = sorted(folder, key=lambda entry: entry.name)
     except OSError:
         return
-    if not is_archived(root) and any(e.name in ("config.yaml", "failed.json") and e.is_file() for e in entries):
+    if not is_archived(root) and any(entry.name in STARTED and entry.is_file() for entry in entries):
         yield root
-    if RUN.fullmatch(root.name):  # a run contains no other run
-        return
     for entry in entries:
         if not entry.name.startswith(".") and entry.name != TUNING and _leads_to_folder(entry):
             followed = links + entry.is_symlink()
@@ -90,7 +93,7 @@ def find_run(root: Path, text: str) -> Path:
 
     `UserError` if no run matches, or several different ones.
     """
-    if any((Path(text) / name).exists() for name in ("config.yaml", "failed.json")):
+    if any((Path(text) / name).exists() for name in STARTED):
         return Path(text)
     check_results_folder(root)
     runs = list(find_runs(root))

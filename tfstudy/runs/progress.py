@@ -60,12 +60,22 @@ def planned_runs(study: Path) -> dict[str, str]:
 
 def run_status(path: Path) -> RunStatus | None:
     """The state of the run in this folder; None if it has not started."""
+    return status_and_result(path)[0]
+
+
+def status_and_result(path: Path) -> tuple[RunStatus | None, Result | None]:
+    """The state of the run in this folder and its result, if it has one that is sound; both from one reading."""
     broken = ""
     try:
         if has_result(path):
-            return _finished(path, decode_result(path))
+            result = decode_result(path)
+            return _finished(path, result), result
     except BrokenError as error:
         broken = str(error)
+    return _unfinished(path, broken), None
+
+
+def _unfinished(path: Path, broken: str) -> RunStatus | None:
     progress = read_progress(path) or Progress(steps=0)
     if is_locked(path):
         return RunStatus(path, RUNNING, step=progress.step, steps=progress.steps, seconds_left=seconds_left(progress))
