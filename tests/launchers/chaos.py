@@ -2,8 +2,8 @@
 
     python -m tests.launchers.chaos --kills 200     prints a table (minutes)
 
-Each kill is a SIGKILL, at a random moment, of the process of a run or, one time in ten, of the launcher of the grid.
-The same command is then started again until all runs are finished. If that happens before there were enough kills, the
+Each kill is a SIGKILL, at a random moment, of the process of a run or, one time in ten, of the launcher while it has
+runs. The same command is then started again until all runs are finished. If that happens before there were enough kills, the
 next round starts in an empty folder.
 """
 
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.example_jobs import COPYING, digests, process_of
+from tfstudy.report.markup import plural
 
 GRID = {**COPYING, "axes": {"arch": ["transformer", "lstm"]}, "seeds": "0-9"}
 RUN, LAUNCHER = "process of a run", "launcher"
@@ -83,10 +84,11 @@ def _victims(launcher: "subprocess.Popen[bytes]", results: Path, draw: random.Ra
     """Yield a random process after each random pause, while the launcher lives."""
     while launcher.poll() is None:
         time.sleep(draw.uniform(0.05, 1.0))
-        if draw.random() < 0.1:
-            yield launcher.pid, LAUNCHER, ""
+        living = {process: path for path in runs(results) if (process := process_of(path))}
+        if living and draw.random() < 0.1:
+            yield launcher.pid, LAUNCHER, "while runs were running"
             launcher.wait()
-        elif living := {process: path for path in runs(results) if (process := process_of(path))}:
+        elif living:
             process = draw.choice(list(living))
             yield process, RUN, _progress(living[process])
 
@@ -121,7 +123,7 @@ def report(kills: int, seed: int = 0) -> tuple[list[str], bool]:
             outcome["different"] += sum(found[name] != expected.get(name) for name in found)
     lines = ["| killed | when | kills |", "|---|---|---|"]
     lines += [f"| {what} | {when} | {number} |" for (what, when), number in sorted(counts.items())]
-    lines.append(f"| all | {rounds} grids of {len(expected)} runs | {counts.total()} |")
+    lines.append(f"| all | in {plural(rounds, 'grid')} of {len(expected)} runs | {counts.total()} |")
     lines.append("")
     lines.append(f"Runs lost: {outcome['lost']}; doubled: {outcome['doubled']}; different: {outcome['different']}.")
     return lines, not outcome.total()
