@@ -3,8 +3,8 @@
     python -m tests.launchers.chaos --kills 200     prints a table (minutes)
 
 Each kill is a SIGKILL, at a random moment, of the process of a run or, one time in ten, of the launcher while it has
-runs. The same command is then started again until all runs are finished. If that happens before there were enough kills, the
-next round starts in an empty folder.
+runs. The same command is then started again until all runs are finished. If that happens before there were enough
+kills, the next round starts in an empty folder.
 """
 
 import argparse
