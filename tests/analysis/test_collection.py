@@ -8,8 +8,9 @@ import pytest
 import tfstudy
 from tasks.errors import UserError
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.collection import read_record, read_study
 from tfstudy.report.tables import table
+from tfstudy.runs.reader import read_result
 
 
 def only(study: Path) -> Path:
@@ -139,3 +140,16 @@ def test_the_frame_has_validation_rows_only_on_request(tmp_path):
 def test_a_missing_folder_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match="no study"):
         tfstudy.results(tmp_path / "nowhere")
+
+
+def test_the_slices_of_a_study_are_kept_compressed(tmp_path):
+    slices = {"length": {str(n): {"n": 1, "metrics": {"exact_match": n / 100}} for n in range(100)}}
+    made = result(0)
+    made["splits"]["test"]["slices"] = slices
+    path = only(write(tmp_path, made))
+    scores, kept = (run.splits["test"] for run in (read_result(path), read_record(path).result))
+    assert kept.slices == scores.slices
+    assert kept.slices["length"]["7"].metrics == {"exact_match": 0.07}
+    assert (kept.n, kept.metrics, kept.role) == (scores.n, scores.metrics, scores.role)
+    assert 4 * len(kept.__dict__["packed"]) < len(bytes(scores.encoded_slices))
+    assert bytes(kept.encoded_slices) == b"{}"

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from tasks.errors import UserError
 from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
@@ -115,7 +117,8 @@ def read_record(path: Path) -> RunRecord | str:
         return TRIAL
     if not os.path.exists(f"{path}/config.yaml"):
         return "config.yaml is missing or unreadable"
-    return RunRecord(path, result)
+    splits = {name: scores.packed() for name, scores in result.splits.items()}
+    return RunRecord(path, msgspec.structs.replace(result, splits=splits))
 
 
 def _without_duplicates(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], list[LeftOut]]:
