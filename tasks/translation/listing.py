@@ -5,8 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten, wrap
 
-import yaml
-
 from tasks.errors import UserError, printable
 from tasks.translation.corpus import Sentences
 from tasks.translation.filtering import overlaps, row_of
@@ -17,6 +15,7 @@ from tasks.translation.quality import FAULTS, check_order, counts, faults
 WIDTH = 80
 MAX_LICENCE = 150  # characters that are shown
 MAX_READ = 100_000  # characters of a file that are searched for a licence
+SEVERAL = "sources_with_several_targets"
 COLUMNS = "  {:12}{:>9}{:>14}{:>14}{:>10}{:>9}{:>8}"
 LICENCE = re.compile(r"^\W*licen[cs]es?\W*:\W*(\S.*)$", re.IGNORECASE)
 
@@ -80,6 +79,8 @@ def _sizes(pairs: Sequence[Sentences]) -> list[int]:
 def _faults(pairs: Sequence[Sentences], profile: OrderProfile) -> str:
     found = counts(pairs, faults(pairs, profile))
     labels = {name: FAULTS.get(name, name.replace("_", " ")) for name in found}
+    if found.get(SEVERAL) == 1:
+        labels[SEVERAL] = labels[SEVERAL].replace("sources", "source")
     return ", ".join(f"{number:,} {labels[name]}" for name, number in found.items() if number) or "no faults"
 
 
@@ -88,7 +89,7 @@ def _wrapped(text: str) -> list[str]:
 
 
 def licence_of(root: Path) -> str:
-    """Return the licence of a corpus: from `corpus.yaml`, or a line `Licence: ...` of a README or LICENSE file.
+    """Return the licence of a corpus: what a line `Licence: ...` of `corpus.yaml`, a README or a LICENSE file says.
 
     A LICENSE file without such a line is represented by its first line. "unknown" without any of these.
     """
@@ -102,17 +103,6 @@ def licence_of(root: Path) -> str:
 
 
 def _licence_in(name: str, text: str) -> str:
-    if name == "corpus.yaml":
-        return _licence_in_yaml(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    stated = next((match[1] for line in lines if (match := LICENCE.match(line))), "")
+    stated = next((match[1].strip("'\"") for line in lines if (match := LICENCE.match(line))), "")
     return stated or (lines[0] if lines and name.lower().startswith("licen") else "")
-
-
-def _licence_in_yaml(text: str) -> str:
-    try:
-        facts = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return ""
-    facts = facts if isinstance(facts, dict) else {}
-    return str(facts.get("licence") or facts.get("license") or "")

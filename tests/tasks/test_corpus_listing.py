@@ -93,3 +93,13 @@ def test_real_corpora_fit_80_columns_with_the_sizes_of_their_notes():
 def test_text_of_a_corpus_is_never_printed_with_control_characters(tmp_path):
     write(tmp_path / "a\x1b[31m", {"train.tsv": "x\n", "README": "Licence: \x1b[31mred"})
     assert all(line.isprintable() for line in list_corpora(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("text", "licence"),
+    [("licence: " + "[" * 90_000, "unknown"), ("a: &a [x]\nb: [*a, *a]\nlicense: 'CC0'\n", "CC0")],
+    ids=["deep", "aliases"],
+)
+def test_a_corpus_yaml_is_read_as_lines(tmp_path, text, licence):
+    (tmp_path / "corpus.yaml").write_text(text)
+    assert licence_of(tmp_path) == licence
