@@ -28,7 +28,7 @@ from tasks.base import fingerprint
 from tfstudy.config.resolve import resolve
 from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.experiment.reuse import find_reusable
+from tfstudy.experiment.reuse import KEY, find_reusable, index_weights
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job
@@ -167,15 +167,22 @@ def planning() -> dict[str, float]:
     return out
 
 
-def search_for_reusable(study: Path) -> tuple[int, float]:
-    """Return the number of runs with the same seed in the fullest folder, and how long a new run searches them."""
+def search_for_reusable(study: Path) -> tuple[int, float, float]:
+    """Return the number of runs with the same seed in the fullest folder, and how long a new run searches them.
+
+    The first time is without the index (records of older code), the second with it.
+    """
     fullest = max(study.glob("[!.]*/*"), key=lambda path: len(os.listdir(path)))
     path = next(find_runs(fullest))
     config = resolve(read_config(path))
     versions = declared_versions(config.task, config.arch)
     identity = identify(config, fingerprint(tasks.find(config.task)(config.data)), versions)
     same_seed = len(list(fullest.glob(f"s{config.seed}-*")))
-    return same_seed, seconds(partial(find_reusable, RunFolder(path, ""), config, identity, "cpu", 1))
+    search = partial(find_reusable, RunFolder(path, ""), config, identity, "cpu", 1)
+    unindexed = seconds(search)
+    for number, run in enumerate(find_runs(fullest)):
+        index_weights(run, f"{number:0{KEY}x}")
+    return same_seed, unindexed, seconds(search)
 
 
 def measure(count: int) -> None:
@@ -196,10 +203,9 @@ def measure(count: int) -> None:
             growth = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
             memory = f", {growth:,.0f} MiB of memory" if growth > 50 else ""
             print(f"  {name:24}{median:9.3f} s{1e6 * median / count:10.1f} us per run{memory}", flush=True)
-        same_seed, median = search_for_reusable(root / "study")
-        print(
-            f"  {'find reusable weights':24}{median:9.3f} s{1e6 * median / same_seed:10.1f} us for each of {same_seed}"
-        )
+        same_seed, *times = search_for_reusable(root / "study")
+        for name, duration in zip(("without index", "with index"), times, strict=True):
+            print(f"  {f'find weights, {name}':24}{duration:9.3f} s, {same_seed} runs with the same seed")
 
 
 def measure_commands(count: int, seeds: int, summaries: bool) -> None:

@@ -248,3 +248,11 @@ def test_an_invalid_name_writes_nothing(study, tmp_path, capsys, words, message)
     assert tfstudy("report", *words, "--results", tmp_path, "--out", tmp_path / "out") == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("limit", ["MAX_PLOTTED", "MAX_PLOTTED_RUNS"])
+def test_a_large_study_has_no_figures_and_the_page_says_why(study, tmp_path, monkeypatch, limit):
+    monkeypatch.setattr(f"tfstudy.report.study_page.{limit}", 1)
+    page, content = publish(read_finished_runs(study), tmp_path / "out")
+    assert content.figures == []
+    assert "No figures for more than 200 conditions or 2,000 runs" in page.read_text()

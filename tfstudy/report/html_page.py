@@ -10,7 +10,7 @@ from tfstudy.analysis.collection import Study
 from tfstudy.report import markdown_page
 from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import plural
-from tfstudy.report.study_page import MAX_PLOTTED, TEXT_COLUMNS, FigureFile, Page, build_page
+from tfstudy.report.study_page import MAX_PLOTTED, MAX_PLOTTED_RUNS, TEXT_COLUMNS, FigureFile, Page, build_page
 from tfstudy.runs.files import write_atomically
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -73,7 +73,8 @@ def render(page: Page) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters["data_url"] = _data_url
-    environment.globals |= {"mark": MARK, "text_columns": TEXT_COLUMNS, "max_plotted": MAX_PLOTTED, "plural": plural}
+    environment.globals |= {"mark": MARK, "text_columns": TEXT_COLUMNS, "plural": plural}
+    environment.globals |= {"max_plotted": MAX_PLOTTED, "max_plotted_runs": MAX_PLOTTED_RUNS}
     return environment.get_template("report.html").render(page=page, claim_notes=protocol()) + "\n"
 
 

@@ -23,6 +23,7 @@ from tfstudy.report.tables import build_table
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_PLOTTED = 200  # conditions
+MAX_PLOTTED_RUNS = 2000
 MAX_EMBEDDED = 4_000_000  # characters of figures within the page
 TEXT_COLUMNS = {"task", "split", "architecture", "preset", "metric", "group"}
 RunLink = tuple[RunRecord, str]  # a run and its result, or the reason why it diverged
@@ -64,6 +65,7 @@ class Page(NamedTuple):
     lines: list[PageLine]
     notes: list[str]
     figures: list[FigureFile]
+    too_large: bool  # for figures
     errors: ErrorBrowser
     protocol: Protocol
     names: list[str]  # of the lines
@@ -78,6 +80,7 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     table = build_table(study, all_conditions, metric, baseline)
     labels = examples_labels(table)
     left_out_notes = study.left_out_notes()
+    too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
     return Page(
         name=study.root.resolve().name,
@@ -89,7 +92,8 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         table=table,
         lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
         notes=[note for note in table.notes if note not in left_out_notes],
-        figures=_figures(study) if len(all_conditions) <= MAX_PLOTTED else [],
+        figures=[] if too_large else _figures(study),
+        too_large=too_large,
         errors=build_error_browser(all_conditions),
         protocol=build_protocol(all_conditions),
         names=[f"{labels[condition.examples_key]}, {condition.label}" for condition in all_conditions],
