@@ -133,7 +133,7 @@ def test_an_index_that_names_another_run_is_not_believed(capsys, read):
     [other] = map(Path, results())
     assert tfstudy(*command()) == 0
     [same] = {Path(name) for name in results()} - {other}
-    [entry] = (same.parent / INDEX).glob(f"*-{same.name}")
+    [entry] = (same.parents[2] / INDEX).glob(f"*-{same.name}")
     entry.rename(entry.with_name(f"{entry.name[:KEY]}-{other.name}"))
     shutil.rmtree(same)
     assert tfstudy(*command(), *BEAM) == 0
@@ -144,12 +144,12 @@ def test_an_index_that_names_another_run_is_not_believed(capsys, read):
 def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(capsys, read):
     assert tfstudy(*command()) == 0
     [path] = map(Path, results())
-    index = sorted((path.parent / INDEX).iterdir())
-    shutil.rmtree(path.parent / INDEX)
+    index = sorted((path.parents[2] / INDEX).iterdir())
+    shutil.rmtree(path.parents[2] / INDEX)
     other = ["--set", "train.gradient_clip_norm=2"]
     assert tfstudy(*command(), *other) == 0
     assert read == [path.name]
-    assert index[0] in (path.parent / INDEX).iterdir()
+    assert index[0] in (path.parents[2] / INDEX).iterdir()
     assert tfstudy(*command(), *BEAM) == 0
     assert REUSED in capsys.readouterr().out
     assert read == [path.name] * 2
@@ -158,7 +158,7 @@ def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(c
 def test_an_index_that_cannot_be_written_changes_nothing(capsys):
     assert tfstudy(*command()) == 0
     [path] = map(Path, results())
-    shutil.rmtree(path.parent / INDEX)
-    (path.parent / INDEX).write_text("")
+    shutil.rmtree(path.parents[2] / INDEX)
+    (path.parents[2] / INDEX).write_text("")
     assert tfstudy(*command(), *BEAM) == 0
     assert REUSED in capsys.readouterr().out

@@ -204,10 +204,10 @@ def test_a_plan_has_the_folders_that_runs_use(tmp_path):
 
 
 def test_errors_of_model_and_data_together_are_reported_for_all_runs_at_once(tmp_path):
-    axes = {"arch": ["transformer", "cnn"], "model.max_positions": [5]}
+    axes = {"arch": ["transformer", "cnn"], "decode.max_length": [1]}
     with pytest.raises(UserError) as error:
         plan(expand({**SORTING, "axes": axes}), tmp_path, "study")
-    assert "model.max_positions must be at least" in str(error.value)
+    assert "decode.max_length must be 0 or at least" in str(error.value)
     wrong = {"axes": {"arch": ["transformer"], "decode.max_length": [1, 2]}}
     with pytest.raises(UserError) as error:
         plan(expand({**SORTING, **wrong}), tmp_path, "study")

@@ -17,11 +17,7 @@ def list_(
     of: Annotated[str, typer.Argument(metavar="[TASK|FOLDER]", help="Task (splits, presets); folder (corpora).")] = "",
     results: Results = RESULTS,
 ) -> None:
-    """List tasks, splits, presets, architectures, grids, runs, or the corpora of a folder.
-
-    A corpus is a folder with train, dev and test pairs for --task translation; its sizes, licence, the overlap of
-    its splits and the faults of its pairs are listed.
-    """
+    """List tasks, corpora, presets, runs and more."""
     from tasks.errors import one_of
 
     lines = LISTS[one_of("kind of list", what, LISTS)]

@@ -17,7 +17,7 @@ from tfstudy.runs.writer import RunFolder
 from tfstudy.training.recovery import BEST, LAST
 from tfstudy.training.saved_weights import STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 
-INDEX = ".weights"  # the folder of the index, beside the runs
+INDEX = ".weights"  # the folder of the index, in that of the study
 KEY = 32  # characters of a key
 
 
@@ -32,13 +32,14 @@ def weights_key(config: RunConfig, data: str, versions: Mapping[str, int], devic
 
 
 def index_weights(path: Path, key: str) -> None:
-    """Record the key of a finished run in the index: an empty file `.weights/KEY-RUN` beside the runs.
+    """Record the key of a finished run in the index: an empty file `.weights/KEY-RUN` in the folder of its study.
 
     The index is a cache. It can be deleted, and a folder that can't be written only costs time.
     """
     with suppress(OSError):
-        (path.parent / INDEX).mkdir(exist_ok=True)
-        (path.parent / INDEX / f"{key}-{path.name}").touch()
+        index = path.parents[2] / INDEX
+        index.mkdir(exist_ok=True)
+        (index / f"{key}-{path.name}").touch()
 
 
 def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, device: str, devices: int) -> Path | None:
@@ -49,7 +50,7 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
     """
     folder, wanted = record.path.parent, (identity, device, devices)
     key = weights_key(config, identity.data, identity.versions, device, devices)
-    keys = _indexed(folder)
+    keys = _indexed(folder.parents[1])
     for path in sorted(folder.glob(f"s{config.seed}-????????")):
         if path == record.path or key not in keys.get(path.name, {key}) or not has_result(path):
             continue
@@ -64,11 +65,11 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
     return None
 
 
-def _indexed(folder: Path) -> dict[str, set[str]]:
+def _indexed(study: Path) -> dict[str, set[str]]:
     """Return the keys of each run in the index; more than one if the run was repeated on another device."""
     keys: dict[str, set[str]] = {}
     with suppress(OSError):
-        for name in os.listdir(folder / INDEX):
+        for name in os.listdir(study / INDEX):
             keys.setdefault(name[KEY + 1 :], set()).add(name[:KEY])
     return keys
 
