@@ -1,5 +1,6 @@
 """Small models of all architectures for all tests. The shapes in signatures are checked while tests run."""
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ from jaxtyping import install_import_hook
 pytest_plugins = ("tests.interrupted_runs",)  # the fixture `undisturbed`
 install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; tests interrupt themselves
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")
 
