@@ -43,7 +43,7 @@ def corpus(tmp_path_factory):
 
 
 def config_of(corpus, arch="transformer", **settings):
-    given = {"data": {"root": str(corpus), "target_language": "de"}}
+    given = {"data": {"root": str(corpus), "target_language": "de"}, "eval": {"checkpoint": "last"}}
     for key, value in settings.items():
         section, name = key.split("__")
         given.setdefault(section, {})[name] = value

@@ -74,7 +74,8 @@ def config_of(chosen: argparse.Namespace) -> RunConfig:
     interval = {"log_interval": 50, "validation_interval": 1_000_000}  # as in JoeyNMT: no validation in between
     given = merge({"data": data, "train": interval}, overrides(chosen.set))
     split = "corpus" if chosen.root else "embedded"
-    return compose_config("translation", chosen.arch, "default", given, split, chosen.seed)
+    last = {"eval": {"checkpoint": "last"}}  # JoeyNMT does not validate before the end
+    return compose_config("translation", chosen.arch, "default", merge(last, given), split, chosen.seed)
 
 
 def train_tfstudy(config: RunConfig, folder: Path, **changes: int) -> FinishedRun:
