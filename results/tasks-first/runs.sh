@@ -14,22 +14,22 @@ list() {
     echo "copying --arch $arch"
   done
   for arch in lstm transformer; do
-    echo "translation --arch $arch --split corpus --set data.root=$MULTI30K --set data.source_language=en --set data.target_language=de --set data.train_pairs=5000"
+    echo "translation --preset untuned --arch $arch --split corpus --set data.root=$MULTI30K --set data.source_language=en --set data.target_language=de --set data.train_pairs=5000"
   done
   for pairs in 2000 5000; do
-    echo "translation --arch lstm --set data.train_pairs=$pairs --set data.subword_vocab_size=2000 --set train.steps=2500"
-    echo "translation --arch transformer --set data.train_pairs=$pairs"
+    echo "translation --preset untuned --arch lstm --set data.train_pairs=$pairs --set data.subword_vocab_size=2000 --set train.steps=2500"
+    echo "translation --preset untuned --arch transformer --set data.train_pairs=$pairs"
   done
-  echo "translation --arch transformer --set data.train_pairs=500 --set train.steps=1600"
+  echo "translation --preset untuned --arch transformer --set data.train_pairs=500 --set train.steps=1600"
   for dropout in 0.3 0.5; do
-    echo "translation --arch lstm --set data.train_pairs=500 --set train.steps=2500 --set model.dropout=$dropout"
+    echo "translation --preset untuned --arch lstm --set data.train_pairs=500 --set train.steps=2500 --set model.dropout=$dropout"
   done
 }
 
 list | xargs -P 2 -I{} sh -c 'tfstudy run {} --study tasks-first || exit 255'
 # Decode the same weights greedily.
 for arch in lstm transformer; do
-  tfstudy run translation --arch $arch --split corpus --set data.root="$MULTI30K" --set data.source_language=en --set data.target_language=de \
+  tfstudy run translation --preset untuned --arch $arch --split corpus --set data.root="$MULTI30K" --set data.source_language=en --set data.target_language=de \
     --set data.train_pairs=5000 --set decode.method=greedy --set decode.length_penalty=0 --study tasks-first
 done
 tfstudy table tasks-first

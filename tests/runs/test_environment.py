@@ -17,7 +17,7 @@ from tfstudy.runs.environment import recorded_words
         (["--api_key=abc"], ["--api_key=***"]),
         (["--ray.address", "ray://me:abc@host:1"], ["--ray.address", "ray://***@host:1"]),
         (["data.root=/home/ann/corpus", "/Users/ann/x", "/root/x"], ["data.root=~/corpus", "~/x", "~/x"]),
-        ([f"{Path.home()}/results", "/work/root/x", "/rooted"], ["~/results", "/work/root/x", "/rooted"]),
+        ([f"{Path.home()}/results", "/data/root/x", "/rooted"], ["~/results", "/data/root/x", "/rooted"]),
         (['{"path": "/home/ann/results/s"}'], ['{"path": "~/results/s"}']),
     ],
 )
