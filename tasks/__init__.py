@@ -6,9 +6,10 @@ A task is found by the name of its file: `tasks/scan.py` defines the task `scan`
 import importlib
 import inspect
 import pkgutil
+import sys
 
-from tasks.base import Task
-from tasks.errors import UserError, one_of
+from tfstudy.tasks.base import Task
+from tfstudy.tasks.errors import UserError, one_of
 
 __all__ = ["Task", "UserError", "find", "names"]
 
@@ -23,7 +24,7 @@ def names() -> list[str]:
 def find(name: str) -> type[Task]:
     """Return the task class of `tasks/<name>.py` or `tasks/<name>/`; raise `UserError` if there is no such task."""
     one_of("task", name, names())
-    module = importlib.import_module(f"tasks.{name}")
+    module = importlib.import_module(f"tfstudy.tasks.{name}")
     classes = [
         value
         for value in vars(module).values()
@@ -32,5 +33,6 @@ def find(name: str) -> type[Task]:
         and f"{value.__module__}.".startswith(f"{module.__name__}.")
     ]
     if len(classes) != 1:
-        raise UserError(f"tasks/{name}.py must define one subclass of Task, but defines {len(classes)}")
+        hint = "; import Task from tfstudy.tasks.base" if "tasks.base" in sys.modules else ""
+        raise UserError(f"tasks/{name}.py must define one subclass of Task, but defines {len(classes)}{hint}")
     return classes[0]

@@ -23,10 +23,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from tasks.base import Example, Tag, Tokens
-from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, random_number
-from tasks.scoring import exact_match, mean
+from tfstudy.tasks.base import Example, Tag, Tokens
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, random_number
+from tfstudy.tasks.scoring import exact_match, mean
 
 SPLIT_SCHEMES = {
     "addition": "the sum of two numbers",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tasks.errors import UserError, one_of
-from tasks.scoring import exact_match, mean, token_accuracy
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 if TYPE_CHECKING:
     from datasets import DatasetDict

@@ -13,7 +13,7 @@ from string import ascii_lowercase
 
 from pydantic import Field
 
-from tasks.generated import Drawn, Generated, GeneratedConfig
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 
 SPLIT_SCHEMES = {
     "copy": "the same string",

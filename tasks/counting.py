@@ -21,8 +21,8 @@ from string import ascii_lowercase
 
 from pydantic import Field
 
-from tasks.base import Tokens
-from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 SPLIT_SCHEMES = {
     "occurrences": "how often the queried symbol occurs in a string",

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import Field
 
-from tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
-from tasks.errors import UserError, one_of
+from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
+from tfstudy.tasks.errors import UserError, one_of
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
@@ -139,7 +139,9 @@ def _example(command: str, actions: Tokens) -> Example:
 @cache
 def official() -> dict[str, dict[str, str]]:
     """Return the path of each official split in its repository (`files`) and the checksums of both sides."""
-    checksums: dict[str, dict[str, str]] = json.loads((resources.files("tasks") / "scan_checksums.json").read_text())
+    checksums: dict[str, dict[str, str]] = json.loads(
+        (resources.files("tfstudy.tasks") / "scan_checksums.json").read_text()
+    )
     return checksums
 
 

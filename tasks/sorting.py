@@ -15,9 +15,9 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
-from tasks.base import Tokens
-from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, random_number
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, random_number
 
 SPLIT_SCHEMES = {
     "symbols": "letters; `data.test_symbols` adds a test split with letters that never occur in training",

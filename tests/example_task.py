@@ -14,7 +14,7 @@ TASK = '''
 
 from itertools import product
 
-from tasks.base import Example, Splits, Task, TaskConfig, UserError, hold_out, one_of
+from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, UserError, hold_out, one_of
 
 SPLIT_SCHEMES = {"short": "train on 2 to 4 words, test on 5", "42": "the same, renamed", "alone": "no validation"}
 

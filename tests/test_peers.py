@@ -9,9 +9,9 @@ import pytest
 import torch
 import yaml
 
-from tasks.errors import UserError
-from tasks.translation import Translation
 from tfstudy.experiment.api import compose_config
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation import Translation
 
 LOG = """\
 2026-01-31 12:00:00,000 - INFO - joeynmt.model - Total params: 12345

@@ -4,8 +4,8 @@ import re
 import warnings
 from pathlib import Path
 
-import tasks
-from tasks.base import overlap
+from tfstudy import tasks
+from tfstudy.tasks.base import overlap
 
 TEXT = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)

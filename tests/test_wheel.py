@@ -24,7 +24,9 @@ def test_a_wheel_runs_in_an_empty_folder(tmp_path):
 
     assert done.returncode == 0, done.stderr
     assert "SMOKE RUN" in done.stdout
-    where = "import tasks, tfstudy, tfstudy.config.files as c; print(tasks.__file__, tfstudy.__file__, c.configs())"
+    where = (
+        "import tfstudy.config.files as c; from tfstudy import tasks; print(tasks.__file__, c.__file__, c.configs())"
+    )
     places = subprocess.run(
         [sys.executable, "-c", where],
         cwd=empty,
@@ -33,4 +35,5 @@ def test_a_wheel_runs_in_an_empty_folder(tmp_path):
         text=True,
         check=True,
     ).stdout.split()
+    assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"tfstudy", "bin"}
     assert all(Path(place).is_relative_to(site) for place in places)

@@ -22,9 +22,8 @@ from typing import Any
 
 import msgspec
 
-import tasks
 from benchmarks.timing import now, seconds
-from tasks.base import fingerprint
+from tfstudy import tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.experiment.code_versions import declared_versions
@@ -43,6 +42,7 @@ from tfstudy.runs.identity import identify
 from tfstudy.runs.progress import study_runs
 from tfstudy.runs.reader import read_config, read_predictions
 from tfstudy.runs.writer import RunFolder
+from tfstudy.tasks.base import fingerprint
 
 TEMPLATES = Path(__file__).parents[2] / "results" / "scan"
 FILES = ("config.yaml", "env.json", "metrics.csv", "test_reads.csv", "result.json")

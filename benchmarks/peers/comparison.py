@@ -7,8 +7,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from tasks.base import Tokens
-from tasks.translation import Translation
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.translation import Translation
 
 
 class System(NamedTuple):

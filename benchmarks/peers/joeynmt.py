@@ -31,9 +31,6 @@ from benchmarks.peers.joeynmt_environment import (
     versions,
 )
 from benchmarks.peers.joeynmt_settings import DECODING_BATCH, check, differences, settings
-from tasks.base import Tokens
-from tasks.errors import UserError, one_of
-from tasks.translation import Translation
 from tfstudy.config.resolve import overrides
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, flatten, merge
@@ -42,6 +39,9 @@ from tfstudy.evaluation.decoding import beam, greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.finished import FinishedRun, load
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.translation import Translation
 
 CALIBRATION = 60  # updates that are timed to find how many fit in the given time
 

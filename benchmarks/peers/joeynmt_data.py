@@ -10,8 +10,8 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.peers.joeynmt_settings import SOURCE, SPECIAL, TARGET, symbol
-from tasks.base import Example, Task, Tokens
 from tfstudy.config.schema import RunConfig
+from tfstudy.tasks.base import Example, Task, Tokens
 
 TEST = "test"  # the split that is translated
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import torch
 
-from tasks.errors import UserError
+from tfstudy.tasks.errors import UserError
 
 ENVIRONMENT = Path(__file__).parents[2] / ".venv-joeynmt"
 CONSTRAINTS = Path(__file__).with_name("joeynmt-constraints.txt")

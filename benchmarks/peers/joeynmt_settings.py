@@ -4,9 +4,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree
+from tfstudy.tasks.errors import UserError
 
 DECODING_BATCH = 64  # sentences decoded at once, by both systems
 LOG_INTERVAL = 50  # updates

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-import tasks
 from benchmarks.timing import alternate, arguments, seconds
-from tasks.base import Example
-from tasks.generated import Generated
+from tfstudy import tasks
 from tfstudy.data.encoding import Encoded
 from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
+from tfstudy.tasks.base import Example
+from tfstudy.tasks.generated import Generated
 
 
 def generated_tasks(count: int) -> dict[str, Generated]:

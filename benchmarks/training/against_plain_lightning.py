@@ -19,7 +19,6 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
 from benchmarks.timing import alternate, arguments, now, scan, table
-from tasks.base import Example
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
@@ -29,6 +28,7 @@ from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
 from tfstudy.models.layers import Dropout
+from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 from tfstudy.training.optimization import learning_rate_factor

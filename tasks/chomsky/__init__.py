@@ -1,5 +1,5 @@
 """Fifteen tasks of the Chomsky hierarchy (Deletang et al. 2022)."""
 
-from tasks.chomsky.task import Chomsky
+from tfstudy.tasks.chomsky.task import Chomsky
 
 __all__ = ["Chomsky"]

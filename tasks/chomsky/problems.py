@@ -10,7 +10,7 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
-from tasks.base import Tokens
+from tfstudy.tasks.base import Tokens
 
 BITS = "01"
 MODULUS = 5  # of the arithmetic; also the length of the cycle and the size of the alphabet of bucket_sort

@@ -33,9 +33,9 @@ from random import Random
 
 from pydantic import Field
 
-from tasks.chomsky.problems import PROBLEMS
-from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
+from tfstudy.tasks.chomsky.problems import PROBLEMS
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
 
 
 class Chomsky(Generated):

@@ -1,5 +1,5 @@
 """Balanced brackets of several types (Dyck-k)."""
 
-from tasks.parentheses.task import Parentheses
+from tfstudy.tasks.parentheses.task import Parentheses
 
 __all__ = ["Parentheses"]

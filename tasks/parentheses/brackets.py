@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from random import Random
 
-from tasks.base import Tag, Tokens, stable_hash
+from tfstudy.tasks.base import Tag, Tokens, stable_hash
 
 OPENING, CLOSING, NONE = "([{<", ")]}>", "-"
 PARTNER = dict(zip(OPENING, CLOSING, strict=True))

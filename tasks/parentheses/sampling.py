@@ -8,8 +8,8 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from tasks.base import Tokens
-from tasks.parentheses.brackets import CLOSING, OPENING
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.parentheses.brackets import CLOSING, OPENING
 
 
 class Space(NamedTuple):

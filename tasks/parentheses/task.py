@@ -21,11 +21,11 @@ from random import Random
 
 from pydantic import Field
 
-from tasks.base import Tag, Tokens
-from tasks.errors import UserError
-from tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
-from tasks.parentheses.brackets import fault, follows, shape, swapped
-from tasks.parentheses.sampling import Space, walk
+from tfstudy.tasks.base import Tag, Tokens
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.parentheses.brackets import fault, follows, shape, swapped
+from tfstudy.tasks.parentheses.sampling import Space, walk
 
 SPLIT_SCHEMES = {
     "recognition": "whether a string is balanced; half of the strings have two symbols swapped; lengths are in pairs",

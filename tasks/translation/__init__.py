@@ -1,5 +1,5 @@
 """Low-resource translation: a synthetic language pair with held-out constructions, or a corpus of your own."""
 
-from tasks.translation.task import Translation
+from tfstudy.tasks.translation.task import Translation
 
 __all__ = ["Translation"]

@@ -4,9 +4,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from tasks.base import TaskConfig
-from tasks.errors import UserError
-from tasks.translation.subwords import BYTES
+from tfstudy.tasks.base import TaskConfig
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.subwords import BYTES
 
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
 TEST = re.compile(r"test\w*")  # names of test splits

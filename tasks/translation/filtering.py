@@ -5,9 +5,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tasks.base import Tag
-from tasks.errors import UserError
-from tasks.translation.corpus import Sentences
+from tfstudy.tasks.base import Tag
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Sentences
 
 # Test splits of longer sources: more than and at most this many times the maximum train length.
 LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}

@@ -11,9 +11,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError, quoted
-from tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
-from tasks.translation.lines import lines
+from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
+from tfstudy.tasks.translation.lines import lines
 
 EXPECTED_FILES = (
     "{0}.tsv, {0}.jsonl, or parallel files {0}.<source_language> and {0}.<target_language> (optionally .gz)"

@@ -2,8 +2,8 @@
 
 import re
 
-from tasks.errors import UserError
-from tasks.translation.corpus import TEST, Corpus, Languages, pair_of, split_name
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, pair_of, split_name
 
 
 def from_hub(hub: str, config: str, revision: str, languages: Languages) -> Corpus:

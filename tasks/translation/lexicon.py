@@ -1,7 +1,7 @@
 """The words of the embedded languages and the inflected forms of the target language.
 
-`tasks.translation.synthetic` describes the rules and draws sentences. The lexicon is the same for all seeds, so a
-target can be analysed without its seed.
+`tfstudy.tasks.translation.synthetic` describes the rules and draws sentences. The lexicon is the same for all seeds, so
+a target can be analysed without its seed.
 """
 
 from bisect import bisect

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten, wrap
 
-from tasks.errors import UserError, printable
-from tasks.translation.corpus import Sentences
-from tasks.translation.filtering import overlaps, row_of
-from tasks.translation.folder import from_folder, languages_of
-from tasks.translation.profile import OrderProfile
-from tasks.translation.quality import FAULTS, check_order, counts, faults
+from tfstudy.tasks.errors import UserError, printable
+from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.filtering import overlaps, row_of
+from tfstudy.tasks.translation.folder import from_folder, languages_of
+from tfstudy.tasks.translation.profile import OrderProfile
+from tfstudy.tasks.translation.quality import FAULTS, check_order, counts, faults
 
 WIDTH = 80
 MAX_LICENCE = 150  # characters that are shown

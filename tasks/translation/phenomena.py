@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from tasks.translation.lexicon import (
+from tfstudy.tasks.translation.lexicon import (
     ADJECTIVE_SUFFIX,
     ADJECTIVES,
     NAMES,

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.corpus import Sentences
 
 BUCKETS = 2**18  # of hashed trigrams
 MIN_COUNT = 5  # rarer trigrams are no evidence: they may be of the judged sentence only

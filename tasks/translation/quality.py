@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tasks.errors import UserError
-from tasks.translation.corpus import Corpus, Languages, Sentences
-from tasks.translation.profile import MIN_EVIDENCE, OrderProfile, script_shares
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences
+from tfstudy.tasks.translation.profile import MIN_EVIDENCE, OrderProfile, script_shares
 
 MAX_RATIO = 9  # of the two sides' lengths in words, as in Moses
 FAULTS = {  # and how a list describes such pairs; the first fault of a pair is the reason to leave it out

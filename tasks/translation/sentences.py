@@ -1,11 +1,11 @@
 """Sentences as trees of clauses and phrases, and their words in the source and in the target language.
 
-`tasks.translation.synthetic` describes the rules of both languages.
+`tfstudy.tasks.translation.synthetic` describes the rules of both languages.
 """
 
 from typing import NamedTuple
 
-from tasks.translation.lexicon import (
+from tfstudy.tasks.translation.lexicon import (
     NUMBERS,
     PLACES,
     PRONOUNS,

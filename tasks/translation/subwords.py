@@ -10,8 +10,8 @@ any order and with any number of threads.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from tasks.base import Tokens
-from tasks.translation.corpus import Sentences
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.translation.corpus import Sentences
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

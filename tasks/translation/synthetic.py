@@ -20,17 +20,17 @@ Rules of the target:
   class, with a possessor. Names are copied and belong to class I; their suffixes harmonise with the last vowel.
 
 A source phrase never has both a possessor and a relative clause, and a relative clause has no place, so each source has
-one translation. Seeds change the sentences, not the languages, whose words are in `tasks.translation.lexicon`.
+one translation. Seeds change the sentences, not the languages, whose words are in `tfstudy.tasks.translation.lexicon`.
 """
 
 from collections.abc import Callable, Mapping
 from random import Random
 from typing import NamedTuple
 
-from tasks.base import Tag, Tokens
-from tasks.errors import one_of
-from tasks.translation.lexicon import ADJECTIVES, NAMES, NOUNS, PLACES, PRONOUNS, VERBS, Noun, Verb, zipf
-from tasks.translation.sentences import Clause, Phrase, Sentence, source_words, target_words
+from tfstudy.tasks.base import Tag, Tokens
+from tfstudy.tasks.errors import one_of
+from tfstudy.tasks.translation.lexicon import ADJECTIVES, NAMES, NOUNS, PLACES, PRONOUNS, VERBS, Noun, Verb, zipf
+from tfstudy.tasks.translation.sentences import Clause, Phrase, Sentence, source_words, target_words
 
 TESTS = {
     "noun_forms": "nouns that train contains only as singular subjects, in other forms",

@@ -16,16 +16,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tasks.base import Example, Splits, Task, TaskConfig, Tokens
-from tasks.errors import UserError, one_of
-from tasks.scoring import exact_match, mean, token_accuracy
-from tasks.translation.config import TranslationConfig, check
-from tasks.translation.corpus import Sentences
-from tasks.translation.filtering import Row, overlaps
-from tasks.translation.phenomena import phenomena
-from tasks.translation.subwords import Subwords, coders
-from tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
-from tasks.translation.trivial import lexicon, translated
+from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
+from tfstudy.tasks.translation.config import TranslationConfig, check
+from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.filtering import Row, overlaps
+from tfstudy.tasks.translation.phenomena import phenomena
+from tfstudy.tasks.translation.subwords import Subwords, coders
+from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
+from tfstudy.tasks.translation.trivial import lexicon, translated
 
 UNSPACED = {"ja": "char", "jpn": "char", "zh": "zh", "zho": "zh"}  # languages without spaces: tokenizer of sacreBLEU
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch

@@ -4,15 +4,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError
-from tasks.translation import synthetic
-from tasks.translation.config import TranslationConfig
-from tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled
-from tasks.translation.filtering import Row, TrainFilter, overlaps, row_of, split_by_length
-from tasks.translation.folder import from_folder
-from tasks.translation.hub import from_hub
-from tasks.translation.profile import OrderProfile
-from tasks.translation.quality import check_empty, check_order, counts, faults, without_faults
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation import synthetic
+from tfstudy.tasks.translation.config import TranslationConfig
+from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled
+from tfstudy.tasks.translation.filtering import Row, TrainFilter, overlaps, row_of, split_by_length
+from tfstudy.tasks.translation.folder import from_folder
+from tfstudy.tasks.translation.hub import from_hub
+from tfstudy.tasks.translation.profile import OrderProfile
+from tfstudy.tasks.translation.quality import check_empty, check_order, counts, faults, without_faults
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
 EVAL_PAIRS = {"validation": 500, "test": 1_000}

@@ -10,7 +10,7 @@ from functools import cache
 
 import numpy as np
 
-from tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.corpus import Sentences
 
 ITERATIONS = 5
 MAX_WORDS = 100  # of a side; longer pairs are not learnt from

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.scoring import wilson
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import result, write
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
@@ -20,6 +19,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import markdown
 from tfstudy.report.tables import table
+from tfstudy.tasks.scoring import wilson
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import tfstudy
-from tasks.errors import UserError
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_record, read_study
 from tfstudy.report.tables import table
 from tfstudy.runs.reader import read_result
+from tfstudy.tasks.errors import UserError
 
 
 def only(study: Path) -> Path:

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-import tasks
-from tasks.errors import UserError
+from tfstudy import tasks
 from tfstudy.analysis import published
 from tfstudy.analysis.statements import METRICS
 from tfstudy.config.files import configs
 from tfstudy.config.presets import preset
+from tfstudy.tasks.errors import UserError
 
 FIGURES = published.all_figures()
 OTHER_METRICS = {  # to their units: metrics of papers that tfstudy does not measure

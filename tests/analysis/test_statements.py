@@ -10,7 +10,6 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from tasks.errors import UserError
 from tests.example_claims import SPLIT, claim
 from tfstudy.analysis.condition_selection import select_conditions
 from tfstudy.analysis.conditions import Condition
@@ -19,6 +18,7 @@ from tfstudy.cli import app
 from tfstudy.config.trees import flatten
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
+from tfstudy.tasks.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.base import fingerprint
 from tests.commands import tfstudy
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.tasks.base import fingerprint
 
 SETTINGS = {
     "data.train_examples": 60,

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command
-from tfstudy import cli
+from tfstudy import cli, tasks
 from tfstudy.cli import app
 from tfstudy.training.module import Seq2Seq
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
+from tfstudy import tasks
 from tfstudy.runs.reader import read_predictions, read_test_reads
 
 

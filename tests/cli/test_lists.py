@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, start_run
 from tests.example_task import TASK, added
 from tests.tasks.translation_tasks import write
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.presets import presets
 from tfstudy.grids.spec import grid_names
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-import tasks
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.evaluation import version as evaluation
 from tfstudy.training import version as training

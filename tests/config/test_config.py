@@ -4,9 +4,7 @@ import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
 
-import tasks
-from tasks.errors import UserError
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.cli.options import config_of
 from tfstudy.config.display import annotated, to_yaml
 from tfstudy.config.files import configs, read_yaml
@@ -15,6 +13,7 @@ from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
 from tfstudy.models.base import parameter_count
+from tfstudy.tasks.errors import UserError
 
 PRESETS = [
     (path.stem, arch, name)

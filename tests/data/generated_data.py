@@ -4,9 +4,9 @@ from collections import Counter
 
 from hypothesis import strategies as st
 
-from tasks.base import Example, Splits, Task
 from tfstudy.data.encoding import Encoded
 from tfstudy.data.vocabulary import PAD, Vocab
+from tfstudy.tasks.base import Example, Splits, Task
 
 WORDS = "abcdefgh"
 LENGTHS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=40)

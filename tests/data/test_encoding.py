@@ -4,10 +4,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.base import Example
 from tests.data.generated_data import LENGTHS, encoded
 from tfstudy.data.encoding import Encoded, pad
 from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK, Vocab
+from tfstudy.tasks.base import Example
 
 
 @given(st.lists(st.lists(st.integers(1, 9), max_size=6), max_size=6))

@@ -6,10 +6,10 @@ import lightning
 import pytest
 import torch
 
-from tasks.base import Example, TaskConfig
 from tests.data.generated_data import Reverse, Unvalidated, pairs
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import EOS, UNK
+from tfstudy.tasks.base import Example, TaskConfig
 
 
 @pytest.fixture

@@ -6,10 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-import tasks
-from tasks.base import Example
 from tests.example_task import TASK, added
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data.module import TaskData
 from tfstudy.data.vocabulary import EOS, PAD
@@ -21,6 +19,7 @@ from tfstudy.evaluation.evaluate import (
 )
 from tfstudy.evaluation.limits import EXTRA_TOKENS, generation_limit
 from tfstudy.models.base import Model
+from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 

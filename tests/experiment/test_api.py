@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 import tfstudy
-from tasks.errors import UserError
 from tests.example_task import TASK, added
+from tfstudy import tasks
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.options import RunOptions
+from tfstudy.tasks.errors import UserError
 
 SMALL = {
     "train.steps": 20,

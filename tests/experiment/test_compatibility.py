@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-import tasks
-from tasks.errors import UserError
+from tfstudy import tasks
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
 from tfstudy.evaluation.limits import needed_positions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.experiment.prepare import prepare
+from tfstudy.tasks.errors import UserError
 
 SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
 

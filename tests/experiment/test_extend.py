@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import ARCHITECTURE, TASK, added
-from tfstudy import models
+from tfstudy import models, tasks
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +19,7 @@ def _here(tmp_path, monkeypatch):
 
 
 def source_files() -> dict[Path, int]:
-    folders = [Path(tasks.__file__).parent, Path(models.__file__).parent.parent]
+    folders = [Path(tasks.__file__).resolve().parent, Path(models.__file__).parent.parent]
     return {path: path.stat().st_mtime_ns for folder in folders for path in folder.rglob("*.py")}
 
 
@@ -39,7 +38,7 @@ def test_a_new_task_is_one_file(tmp_path, capsys):
     assert len(rows) == 3**5
     assert rows[1] == {"source": "a a a a b", "target": "b a a a a", "length": 5, "first": "a"}
     assert source_files() == before
-    assert "tasks.reverse" not in sys.modules
+    assert "tfstudy.tasks.reverse" not in sys.modules
     capsys.readouterr()
     assert tfstudy("run", "reverse") == 2
     assert "unknown task" in capsys.readouterr().err

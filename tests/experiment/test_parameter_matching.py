@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-import tasks
-from tasks.errors import UserError
 from tests.example_task import ARCHITECTURE, TASK, added
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.experiment.api import compose_config
@@ -14,6 +12,7 @@ from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.prepare import prepare
 from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
+from tfstudy.tasks.errors import UserError
 
 OTHERS = [name for name in models.names() if name != "transformer"]
 

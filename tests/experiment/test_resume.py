@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import ARCHITECTURES, assert_same, at_row, command, die, folder, forked, killed
+from tfstudy import tasks
 
 
 @pytest.fixture(autouse=True)

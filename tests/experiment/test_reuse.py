@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command
+from tfstudy import tasks
 from tfstudy.experiment import reuse
 from tfstudy.experiment.reuse import INDEX, KEY, index_weights
 from tfstudy.runs.reader import read_config

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
-from tasks.generated import Generated
 from tests.commands import tfstudy
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.presets import preset, presets
+from tfstudy.tasks.generated import Generated
 
 TASKS = tasks.names()
 ARCHS = models.names()

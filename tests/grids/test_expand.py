@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.errors import UserError
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.grids.spec import (
@@ -19,6 +18,7 @@ from tfstudy.grids.spec import (
     with_axes,
     with_tier,
 )
+from tfstudy.tasks.errors import UserError
 
 SORTING = {"base": {"task": "sorting", "data": {"train_examples": 200}}}
 

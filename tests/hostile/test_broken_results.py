@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tasks.errors import UserError
 from tests.commands import tfstudy
 from tests.example_jobs import numbers_of
 from tfstudy.analysis.collection import read_study
 from tfstudy.runs.progress import run_status
 from tfstudy.runs.reader import BrokenError, decode_result, is_finished, read_predictions
+from tfstudy.tasks.errors import UserError
 
 GRID = """
 base:

@@ -77,12 +77,17 @@ def test_only_modules_of_the_project_count_as_changed_code(run, capsys):
     assert tfstudy("why", run) == 0
     out = capsys.readouterr().out
     assert "the code of 2 modules has changed" in out
-    assert "  tasks.vanished (no longer exists), tfstudy.training.module" in out
+    assert "  tfstudy.tasks.vanished (no longer exists), tfstudy.training.module" in out
 
 
 def test_a_digest_is_that_of_the_file_and_imports_nothing():
     before = set(sys.modules)
     assert len(code_digest("tfstudy.cli.tuning")) == 16
     assert len(code_digest("tfstudy.launchers.ray")) == 16
-    assert code_digest("json.tool") == code_digest("tasks.scan.nothing") == code_digest("tfstudy.nothing.cli") == ""
+    assert (
+        code_digest("json.tool")
+        == code_digest("tfstudy.tasks.scan.nothing")
+        == code_digest("tfstudy.nothing.cli")
+        == ""
+    )
     assert set(sys.modules) == before

@@ -182,7 +182,7 @@ def test_an_import_that_ctrl_c_ended_counts_as_interrupted(interruption):
 
 def test_data_of_a_record_come_from_the_network_only_with_online(results, capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr("tasks.scan._from_hub", lambda *words: asked.append(words) or [])
+    monkeypatch.setattr("tfstudy.tasks.scan._from_hub", lambda *words: asked.append(words) or [])
     [run, *_] = results.glob("*/*/s0*")
     (run / "config.yaml").write_text("task: scan\narch: lstm\ndata: {split: length, hub: them/corpus}\n")
     (run / "env.json").write_text('[{"data": "d"}]')

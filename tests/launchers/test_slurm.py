@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.errors import UserError
 from tests.example_jobs import executable
 from tests.example_study import finish_run
 from tfstudy.experiment.options import RunOptions
@@ -15,6 +14,7 @@ from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.private_folder import check_private
 from tfstudy.launchers.slurm import Slurm
+from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

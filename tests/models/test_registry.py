@@ -9,13 +9,13 @@ import sys
 import pytest
 from jaxtyping import TypeCheckError
 
-from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import CNN
 from tfstudy.models.lstm import LSTM
 from tfstudy.models.transformer import Transformer
+from tfstudy.tasks.errors import UserError
 
 
 def test_architectures_are_found_by_name():

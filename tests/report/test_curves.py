@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from tasks.errors import UserError
 from tests.example_plots import colour, drawn, folder, runs, tagged, texts
 from tests.example_records import result, write
 from tfstudy.report.plots.curves import Stretch, coincide, stretches
 from tfstudy.report.plots.series_style import COLOURS
+from tfstudy.tasks.errors import UserError
 
 
 def with_metrics(tmp_path, made, *columns):

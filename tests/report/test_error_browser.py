@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tasks.errors import UserError
 from tests.example_records import GOLD, edit_result, predict, result, three_architectures, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
@@ -15,6 +14,7 @@ from tfstudy.evaluation.error_kinds import KINDS, summarize_errors
 from tfstudy.report.error_browser import EXAMPLE_SEEDS, MAX_EXAMPLES, MAX_FILES, MAX_TOKENS, build_error_browser, marked
 from tfstudy.report.plots.errors import shares_by_seed
 from tfstudy.runs.reader import read_predictions
+from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture

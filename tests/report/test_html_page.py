@@ -8,13 +8,13 @@ from urllib.parse import unquote
 
 import pytest
 
-from tasks.errors import UserError
 from tests.commands import tfstudy
 from tests.example_records import result, three_architectures, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report import html_page
 from tfstudy.report.claims import ClaimText, study_claims
 from tfstudy.report.html_page import publish
+from tfstudy.tasks.errors import UserError
 
 
 class Page(HTMLParser):

@@ -77,7 +77,7 @@ def test_changed_data_outdate_a_run(run, monkeypatch):
 
 
 def test_data_that_are_missing_are_reported_but_outdate_nothing(run, monkeypatch):
-    from tasks.errors import UserError
+    from tfstudy.tasks.errors import UserError
 
     def missing(task):
         raise UserError("can't read the corpus")

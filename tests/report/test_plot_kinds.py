@@ -6,7 +6,6 @@ from itertools import groupby
 import pytest
 from matplotlib.colors import to_hex
 
-from tasks.errors import UserError
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
@@ -16,6 +15,7 @@ from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.errors import KIND_STYLES
 from tfstudy.report.plots.operands import read_answers, trained_digits
 from tfstudy.report.plots.series_style import COLOURS
+from tfstudy.tasks.errors import UserError
 
 # length
 

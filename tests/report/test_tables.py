@@ -7,7 +7,6 @@ import sys
 import msgspec
 import pytest
 
-from tasks.errors import UserError
 from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
@@ -16,6 +15,7 @@ from tfstudy.report.table_columns import columns
 from tfstudy.report.table_formats import markdown
 from tfstudy.report.tables import table
 from tfstudy.runs.schema import Result
+from tfstudy.tasks.errors import UserError
 
 
 def only(study, **options):

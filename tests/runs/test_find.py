@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 import torch
 
-import tasks
-from tasks.errors import UserError
 from tests.commands import tfstudy
 from tests.example_study import finish_run
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
+from tfstudy import tasks
 from tfstudy.runs.find import find_run, find_runs, find_study
 from tfstudy.runs.reader import read_environments, read_result
 from tfstudy.runs.schema import utc_now
 from tfstudy.runs.writer import archive
+from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -96,11 +96,15 @@ def test_committed_runs_keep_their_hash_and_name(path):
 
 
 def test_the_environment_records_settings_versions_and_code_but_no_torch_is_needed():
-    import tasks.scan  # noqa: F401
+    import tfstudy.tasks.scan  # noqa: F401
 
     found = environment(identity("train.steps=7"), "a device", 3)
     assert found.settings["train"] == {"steps": 7}
     assert (found.data, found.device, found.threads) == ("d", "a device", 3)
     assert found.code_versions == VERSIONS
-    assert found.syntax_trees["tasks.scan"] == code_digests()["tasks.scan"] == code_digest("tasks.scan")
-    assert code_digest("tasks.none") == code_digest("nowhere.none") == ""
+    assert (
+        found.syntax_trees["tfstudy.tasks.scan"]
+        == code_digests()["tfstudy.tasks.scan"]
+        == code_digest("tfstudy.tasks.scan")
+    )
+    assert code_digest("tfstudy.tasks.none") == code_digest("nowhere.none") == ""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
+from tfstudy import tasks
 from tfstudy.runs.files import write_atomically
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, Slice, SplitScores

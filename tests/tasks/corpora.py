@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from tasks.translation.corpus import Languages, Sentences
+from tfstudy.tasks.translation.corpus import Languages, Sentences
 
 HERE = Path(__file__).resolve().parents[2]
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy

@@ -2,8 +2,18 @@
 
 from random import Random
 
-from tasks.base import Tokens
-from tasks.translation.lexicon import ADJECTIVES, NOUNS, NUMBERS, PLACES, PRONOUNS, SOURCE, TARGET, TENSES, VERBS
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.translation.lexicon import (
+    ADJECTIVES,
+    NOUNS,
+    NUMBERS,
+    PLACES,
+    PRONOUNS,
+    SOURCE,
+    TARGET,
+    TENSES,
+    VERBS,
+)
 
 CITATION = {
     **{noun.source: noun.stem.text for noun in [*NOUNS, PRONOUNS[0]]},

@@ -5,8 +5,8 @@ from functools import lru_cache
 
 import pytest
 
-from tasks.base import checksum
-from tasks.scan import Scan
+from tfstudy.tasks.base import checksum
+from tfstudy.tasks.scan import Scan
 
 # Number of lines and sha256 of the sorted lines `command<TAB>actions` of the official files, repeated lines kept.
 SUMS = {

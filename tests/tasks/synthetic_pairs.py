@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tasks.translation import lexicon
-from tasks.translation.synthetic import TESTS, pair
+from tfstudy.tasks.translation import lexicon
+from tfstudy.tasks.translation.synthetic import TESTS, pair
 
 NOUNS = {noun.source: noun for noun in lexicon.NOUNS + lexicon.NAMES}
 VERBS = {verb.source: verb for verb in lexicon.VERBS}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arithmetic import ANSWER, MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
-from tasks.errors import UserError
-from tasks.generated import parse_spans
+from tfstudy.tasks.arithmetic import ANSWER, MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import parse_spans
 
 FORMATS = ("plain", "padded", "reversed")
 every = pytest.mark.parametrize("split", SPLIT_SCHEMES)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tasks
-from tasks.chomsky import task as chomsky
-from tasks.errors import UserError
+from tfstudy import tasks
 from tfstudy.analysis.published import published
+from tfstudy.tasks.chomsky import task as chomsky
+from tfstudy.tasks.errors import UserError
 
 TASK = tasks.find("chomsky")
 NAMES = list(TASK.split_schemes())

@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.errors import UserError
-from tasks.translation.corpus import Languages, Sentences
-from tasks.translation.folder import from_folder
 from tests.tasks.corpora import (
     EN_DE,
     FORMS,
@@ -21,6 +18,9 @@ from tests.tasks.corpora import (
     pair,
     write,
 )
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Languages, Sentences
+from tfstudy.tasks.translation.folder import from_folder
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -4,9 +4,6 @@ import gzip
 
 import pytest
 
-from tasks.errors import UserError
-from tasks.translation.corpus import Languages
-from tasks.translation.folder import from_folder
 from tests.tasks.corpora import (
     EN_DE,
     PAIRS,
@@ -15,6 +12,9 @@ from tests.tasks.corpora import (
     tsv,
     write,
 )
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Languages
+from tfstudy.tasks.translation.folder import from_folder
 
 
 def error_of(folder, files, languages=EN_DE):

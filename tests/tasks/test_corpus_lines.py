@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from tasks.errors import UserError
-from tasks.translation import lines as module
-from tasks.translation.lines import lines
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation import lines as module
+from tfstudy.tasks.translation.lines import lines
 
 
 def read(path, content):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tasks.errors import UserError
-from tasks.translation.listing import licence_of, list_corpora
 from tests.tasks.corpora import FORMS, REAL, corpus, write
 from tests.tasks.translation_tasks import invented
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.listing import licence_of, list_corpora
 
 
 def row(lines, split):

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.translation.corpus import Languages, Sentences, shuffled
-from tasks.translation.folder import from_folder
-from tasks.translation.profile import MIN_EVIDENCE, OrderProfile, main_script, script_shares
 from tests.tasks.corpora import REAL, pair
 from tests.tasks.translation_tasks import invented
+from tfstudy.tasks.translation.corpus import Languages, Sentences, shuffled
+from tfstudy.tasks.translation.folder import from_folder
+from tfstudy.tasks.translation.profile import MIN_EVIDENCE, OrderProfile, main_script, script_shares
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,19 @@ import json
 
 import pytest
 
-from tasks.errors import UserError
-from tasks.translation.corpus import Corpus, Languages, Sentences
-from tasks.translation.profile import OrderProfile
-from tasks.translation.quality import FAULTS, check_empty, check_order, counts, faults, own_script, without_faults
 from tests.tasks.translation_tasks import invented, sources, translation, write
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences
+from tfstudy.tasks.translation.profile import OrderProfile
+from tfstudy.tasks.translation.quality import (
+    FAULTS,
+    check_empty,
+    check_order,
+    counts,
+    faults,
+    own_script,
+    without_faults,
+)
 
 ENGLISH = [
     "the dog sees a small house",

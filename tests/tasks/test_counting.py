@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.counting import Counting, spread
+from tfstudy.tasks.counting import Counting, spread
 
 seeds = st.integers(0, 2**32)
 lengths = st.integers(1, 80)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.errors import UserError, one_of, printable, quoted
+from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 import datasets
 import pytest
 
-from tasks.base import (
+from tests.tasks.toy_task import toy
+from tfstudy.tasks.base import (
     to_datasets,
     write_datasets,
 )
-from tasks.errors import UserError
-from tasks.scan import Scan
-from tests.tasks.toy_task import toy
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.scan import Scan
 
 
 def test_an_export_has_a_row_per_example_and_a_column_per_tag():

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.errors import UserError
-from tasks.translation.corpus import Languages, Sentences, lowercased, shuffled
-from tasks.translation.filtering import TrainFilter, overlaps, row_of, split_by_length
-from tasks.translation.folder import from_folder
 from tests.tasks.corpora import EN_DE, PAIRS, REAL, TEST, pair, write
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Languages, Sentences, lowercased, shuffled
+from tfstudy.tasks.translation.filtering import TrainFilter, overlaps, row_of, split_by_length
+from tfstudy.tasks.translation.folder import from_folder
 
 alike = st.builds(Sentences, st.sampled_from("abcdefgh"), st.sampled_from("abcdefgh"))
 

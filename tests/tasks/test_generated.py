@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import tasks
-from tasks.base import checksum, fingerprint, overlap, to_datasets
-from tasks.errors import UserError
-from tasks.generated import FRESH_EXAMPLES, Generated, Span, parse_spans
+from tfstudy import tasks
+from tfstudy.tasks.base import checksum, fingerprint, overlap, to_datasets
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import FRESH_EXAMPLES, Generated, Span, parse_spans
 
 ALL = {name: tasks.find(name) for name in tasks.names()}
 GENERATED = [(name, split) for name, cls in ALL.items() if issubclass(cls, Generated) for split in cls.split_schemes()]
@@ -95,7 +95,8 @@ def test_gold_targets_have_all_scores_of_1(name, split):
 
 def test_the_same_examples_in_another_process():
     code = (
-        "import tasks\nfrom tasks.base import fingerprint\nfrom tasks.generated import Generated\n"
+        "from tfstudy import tasks\nfrom tfstudy.tasks.base import fingerprint\n"
+        "from tfstudy.tasks.generated import Generated\n"
         "for name in tasks.names():\n"
         "    cls = tasks.find(name)\n"
         "    if issubclass(cls, Generated):\n"

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.base import (
+from tests.tasks.toy_task import TOKENS, A, B, C, D, E, Toy, example, quick, toy
+from tfstudy.tasks.base import (
     Splits,
     as_lines,
     checksum,
@@ -15,7 +16,6 @@ from tasks.base import (
     hold_out,
     stable_hash,
 )
-from tests.tasks.toy_task import TOKENS, A, B, C, D, E, Toy, example, quick, toy
 
 # Hashes
 

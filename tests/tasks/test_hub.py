@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import datasets
 import pytest
 
-from tasks.errors import UserError
-from tasks.translation.corpus import Languages, pair_of
-from tasks.translation.hub import from_hub
 from tests.tasks.corpora import EN_DE, FORMS, HERE, PAIRS, TEST, corpus
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.corpus import Languages, pair_of
+from tfstudy.tasks.translation.hub import from_hub
 
 
 def rows_of(form):
@@ -147,8 +147,8 @@ def test_a_local_folder_of_parquet_files_is_a_data_set(tmp_path, monkeypatch):
 
 def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
-        "from tasks.translation.corpus import Languages\nfrom tasks.translation.hub import from_hub\n"
-        "from tasks.errors import UserError\n"
+        "from tfstudy.tasks.translation.corpus import Languages\nfrom tasks.translation.hub import from_hub\n"
+        "from tfstudy.tasks.errors import UserError\n"
         "try:\n    from_hub('someone/set', '', '', Languages())\nexcept UserError as error:\n    print(error)\n"
     )
     offline = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}

@@ -11,10 +11,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
-from tasks.errors import UserError
-from tasks.parentheses import Parentheses
-from tasks.parentheses.brackets import swapped
-from tasks.parentheses.sampling import Space, continuations, walk
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.parentheses import Parentheses
+from tfstudy.tasks.parentheses.brackets import swapped
+from tfstudy.tasks.parentheses.sampling import Space, continuations, walk
 
 PAIRS = ("()", "[]", "{}", "<>")
 BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the end

@@ -8,9 +8,9 @@ import sacrebleu
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.translation import lexicon, phenomena
 from tests.tasks.phenomena_baselines import copying, dictionary, shuffled
 from tests.tasks.synthetic_pairs import stem_of
+from tfstudy.tasks.translation import lexicon, phenomena
 
 
 def golds(pairs):

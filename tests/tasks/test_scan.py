@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from tasks.base import as_lines, overlap
-from tasks.errors import UserError
-from tasks.scan import CUTOFFS, RULES, SHARES, Scan, all_pairs, tags
 from tests.tasks.scan_examples import (
     SUMS,
     scan,
     sums,
     without_garbage_collection,  # noqa: F401
 )
+from tfstudy.tasks.base import as_lines, overlap
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.scan import CUTOFFS, RULES, SHARES, Scan, all_pairs, tags
 
 COUNTS = {  # at most, and more than, so many actions
     22: (16990, 3920),

@@ -9,14 +9,14 @@ from pathlib import Path
 import datasets
 import pytest
 
-from tasks.errors import UserError
-from tasks.scan import Scan
 from tests.tasks.scan_examples import (
     SUMS,
     scan,
     sums,
     without_garbage_collection,  # noqa: F401
 )
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.scan import Scan
 
 HERE = Path(__file__).resolve().parents[2]
 OFFICIAL = HERE.parent / "shared" / "data" / "scan"  # part of the official repository, where there is a copy
@@ -263,7 +263,7 @@ def test_rows_without_the_columns_are_refused(monkeypatch):
 
 def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
-        "from tasks.scan import Scan\nfrom tasks.errors import UserError\n"
+        "from tfstudy.tasks.scan import Scan\nfrom tasks.errors import UserError\n"
         "try:\n    Scan(Scan.Config(split='length', hub='scan'))\nexcept UserError as error:\n    print(error)\n"
     )
     offline = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from tasks.scoring import exact_match, mean, token_accuracy, wilson
 from tests.tasks.toy_task import TOKENS, A, B, quick, toy
+from tfstudy.tasks.scoring import exact_match, mean, token_accuracy, wilson
 
 # Scores
 

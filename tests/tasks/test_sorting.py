@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tasks.base import overlap
-from tasks.errors import UserError
-from tasks.sorting import Sorting
+from tfstudy.tasks.base import overlap
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.sorting import Sorting
 
 
 def made(split, **data):

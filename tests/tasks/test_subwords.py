@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.translation.corpus import Sentences
-from tasks.translation.subwords import Words, coders, learn, size_for
 from tests.tasks.translation_tasks import HERE
+from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.subwords import Words, coders, learn, size_for
 
 TEXTS = [
     " ".join(random.Random(i).choices(["ab", "abc", "bcd", "naïve", "dog", "dogs", "犬", "'ll", "12", "."], k=9))
@@ -71,7 +71,7 @@ def test_subwords_do_not_depend_on_the_order_of_the_text():
 
 def test_subwords_are_the_same_in_another_process_with_other_threads():
     learned = "print(learn(json.load(sys.stdin), 300).json())"
-    code = f"import sys, json\nfrom tasks.translation.subwords import learn\n{learned}"
+    code = f"import sys, json\nfrom tfstudy.tasks.translation.subwords import learn\n{learned}"
     for threads, hashing in ((1, 1), (4, 2)):
         environment = os.environ | {"RAYON_NUM_THREADS": str(threads), "PYTHONHASHSEED": str(hashing)}
         done = subprocess.run([sys.executable, "-c", code], cwd=HERE, env=environment, input=json.dumps(TEXTS),

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.errors import UserError
-from tasks.translation import lexicon, phenomena, synthetic
-from tasks.translation.synthetic import TESTS, pair
 from tests.tasks.synthetic_pairs import ADJECTIVES, NOUNS, STEMS, VERBS, stem_of
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation import lexicon, phenomena, synthetic
+from tfstudy.tasks.translation.synthetic import TESTS, pair
 
 AUXILIARIES = {"da": "dU", "su": "mA", "vo": "rOs"}
 NUMBERS = {"bi": "dual", "mo": "plural"}
@@ -156,7 +156,7 @@ def test_a_sentence_depends_on_seed_split_and_number_alone():
 
 def test_sentences_are_the_same_in_every_process():
     program = (
-        "import hashlib; from tasks.translation.synthetic import TESTS, pair;"
+        "import hashlib; from tfstudy.tasks.translation.synthetic import TESTS, pair;"
         "pairs = [pair(split, i, 1) for split in ('train', *TESTS) for i in range(12)];"
         "print(hashlib.sha256(repr(pairs).encode()).hexdigest())"
     )

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-import tasks
-from tasks.base import (
+from tests.tasks.toy_task import A, B, C, D, Toy
+from tfstudy import tasks
+from tfstudy.tasks.base import (
     Splits,
     Task,
     TaskConfig,
     overlap,
 )
-from tasks.errors import UserError, one_of
-from tasks.scan import Scan
-from tests.tasks.toy_task import A, B, C, D, Toy
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.scan import Scan
 
 HERE = Path(__file__).resolve().parents[2]
 
@@ -55,13 +55,13 @@ def folder(tmp_path, monkeypatch):
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
-        if name.startswith("tasks."):
+        if name.startswith("tfstudy.tasks."):
             del sys.modules[name]
-            delattr(tasks, name.removeprefix("tasks."))
+            delattr(tasks, name.removeprefix("tfstudy.tasks."))
 
 
 def test_adding_a_task_takes_one_file(folder):
-    (folder / "extra_task.py").write_text("from tasks import Task\n\nclass Extra(Task):\n    'A task.'\n")
+    (folder / "extra_task.py").write_text("from tfstudy.tasks import Task\n\nclass Extra(Task):\n    'A task.'\n")
     assert "extra_task" in tasks.names()
     assert tasks.find("extra_task").__name__ == "Extra"
 
@@ -69,7 +69,7 @@ def test_adding_a_task_takes_one_file(folder):
 @pytest.mark.parametrize("count", [0, 2])
 def test_a_file_must_define_one_task(folder, count):
     classes = "".join(f"class T{n}(Task):\n    'A task.'\n" for n in range(count))
-    (folder / "other_task.py").write_text(f"from tasks import Task\n{classes}")
+    (folder / "other_task.py").write_text(f"from tfstudy.tasks import Task\n{classes}")
     with pytest.raises(UserError, match=rf"tasks/other_task\.py must define one subclass of Task, but defines {count}"):
         tasks.find("other_task")
 

@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-import tasks
-from tasks.base import overlap, to_datasets
-from tasks.errors import UserError
-from tasks.translation import synthetic
-from tasks.translation.phenomena import phenomena
-from tasks.translation.task import Translation
 from tests.tasks.translation_tasks import HERE, sources, targets, translation, write
+from tfstudy import tasks
+from tfstudy.tasks.base import overlap, to_datasets
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation import synthetic
+from tfstudy.tasks.translation.phenomena import phenomena
+from tfstudy.tasks.translation.task import Translation
 
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
 

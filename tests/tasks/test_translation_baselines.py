@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from tasks.translation.corpus import Sentences
-from tasks.translation.trivial import MAX_WORDS, lexicon, translated
 from tests.tasks.translation_tasks import sources, translation, write
+from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.trivial import MAX_WORDS, lexicon, translated
 
 PAIRS = [Sentences(*p) for p in [("das Haus", "the house"), ("das Buch", "the book"), ("ein Buch", "a book")]]
 

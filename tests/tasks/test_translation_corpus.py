@@ -7,9 +7,9 @@ import datasets
 import pytest
 from tokenizers import Tokenizer
 
-from tasks.base import fingerprint, overlap
-from tasks.errors import UserError
 from tests.tasks.translation_tasks import invented, sources, targets, translation, write
+from tfstudy.tasks.base import fingerprint, overlap
+from tfstudy.tasks.errors import UserError
 
 
 def test_a_corpus_is_its_text(root):

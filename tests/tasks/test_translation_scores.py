@@ -3,9 +3,9 @@
 import pytest
 import sacrebleu
 
-from tasks.errors import UserError
-from tasks.translation.subwords import learn
 from tests.tasks.translation_tasks import translation, write
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation.subwords import learn
 
 
 def scored(root, predictions, **config):

@@ -3,7 +3,7 @@
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from tasks.base import (
+from tfstudy.tasks.base import (
     Example,
     Splits,
     Task,

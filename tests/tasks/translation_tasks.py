@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.translation.task import Translation
+from tfstudy.tasks.translation.task import Translation
 
 HERE = Path(__file__).resolve().parents[2]
 
@@ -49,8 +49,8 @@ def embedded():
 @pytest.fixture
 def few(monkeypatch):
     """Small held-out splits of the embedded pair, which take most of its time."""
-    monkeypatch.setattr("tasks.translation.text.EVAL_PAIRS", {"validation": 30, "test": 100})
-    monkeypatch.setattr("tasks.translation.text.CONSTRUCTION_PAIRS", 10)
+    monkeypatch.setattr("tfstudy.tasks.translation.text.EVAL_PAIRS", {"validation": 30, "test": 100})
+    monkeypatch.setattr("tfstudy.tasks.translation.text.CONSTRUCTION_PAIRS", 10)
 
 
 def sources(task, split="train"):

@@ -2,8 +2,8 @@
 
 import pytest
 
-import tasks
 from tests.example_task import TASK, added
+from tfstudy import tasks
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import torch
 
-import tasks
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.module import TaskData
 from tfstudy.training.fit import fit

@@ -11,10 +11,10 @@ from typing import ClassVar
 import pytest
 from lightning.pytorch.loggers import Logger
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
+from tfstudy import tasks
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
 from tfstudy.report import grid_console

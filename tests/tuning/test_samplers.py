@@ -2,10 +2,10 @@
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_search import request, trials
 from tests.example_task import TASK, added
+from tfstudy import tasks
 from tfstudy.tuning import samplers, search, space
 from tfstudy.tuning.search import plan_search
 from tfstudy.tuning.space import parse

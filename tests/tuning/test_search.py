@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
-from tasks.errors import UserError
 from tests.commands import tfstudy
 from tests.example_search import request, trials
 from tests.example_task import TASK, added
+from tfstudy import tasks
 from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
@@ -18,6 +17,7 @@ from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
+from tfstudy.tasks.errors import UserError
 from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets, sections
 from tfstudy.tuning.search import (
     IncompleteSearchError,

@@ -5,15 +5,14 @@ from statistics import median
 import pytest
 import torch
 
-import tasks
-from tasks.errors import UserError
 from tests.example_task import TASK, added
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.models.base import parameter_count
+from tfstudy.tasks.errors import UserError
 from tfstudy.tuning import space
 from tfstudy.tuning.space import Choice, Range, draw, for_architecture, parse, parse_space
 

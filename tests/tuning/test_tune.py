@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-import tasks
 from tests.commands import tfstudy
 from tests.example_search import SMALL, WIDTHS
 from tests.example_task import TASK, added
+from tfstudy import tasks
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.reader import read_result
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tasks.errors import UserError
 from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import outdated_because
@@ -22,6 +21,7 @@ from tfstudy.runs.files import read_bytes
 from tfstudy.runs.find import check_results_folder, find_runs
 from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
+from tfstudy.tasks.errors import UserError
 
 UNFINISHED, SMOKE, TRIAL = "not finished", "smoke run", "tuning trial"
 LeftOut = tuple[Path, str]  # a run's folder and the reason

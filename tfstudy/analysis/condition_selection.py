@@ -3,13 +3,13 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import NOT_SETTINGS, Condition, conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement
 from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge
 from tfstudy.experiment.code_versions import last_environment
+from tfstudy.tasks.errors import UserError
 
 Item = TypeVar("Item")
 UNRECORDED = "settings.unrecorded"

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tasks.errors import one_of
 from tfstudy.analysis.collection import RunRecord, experiment_settings
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.schema import Slice, SplitScores
+from tfstudy.tasks.errors import one_of
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
 # of a config: what decides the order of training, with the data

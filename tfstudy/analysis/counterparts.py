@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import shorten
 from typing import Any
 
-import tasks
+from tfstudy import tasks
 from tfstudy.analysis.condition_selection import closest, differing_settings, preset_distance
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import metric_by_seed

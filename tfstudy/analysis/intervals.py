@@ -39,7 +39,7 @@ def interval(values: Values) -> Interval:
 
     The bootstrap also holds for skewed values, such as accuracies near 0 or 100 %: from 10 seeds on its coverage is as
     promised, while that of BCa is some points too low (`benchmarks/analysis/error_rates.py`). The interval of equal
-    values has no width: their uncertainty lies within the runs (`tasks.scoring.wilson`).
+    values has no width: their uncertainty lies within the runs (`tfstudy.tasks.scoring.wilson`).
     """
     x = finite(values)
     n, mean = len(x), float(x.mean()) if len(x) else math.nan

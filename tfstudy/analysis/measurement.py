@@ -4,13 +4,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tasks.scoring import wilson
 from tfstudy.analysis.comparisons import Comparison, clipped_difference, mean_interval, resolution
 from tfstudy.analysis.conditions import Condition, pairing_key
 from tfstudy.analysis.intervals import Interval, clipped, interval, normal_quantile
 from tfstudy.analysis.power import MAX_SEEDS, seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, compare_with_bound, corrected
 from tfstudy.analysis.statements import DIVERGED, OVER_LENGTHS, Statement
+from tfstudy.tasks.scoring import wilson
 
 WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"
 Bounds = tuple[float, float]

@@ -13,10 +13,10 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.power import seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
+from tfstudy.tasks.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table
 WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks.errors import one_of
 from tfstudy.analysis.collection import RunRecord, experiment_settings, read_finished_runs
+from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
     import pandas as pd

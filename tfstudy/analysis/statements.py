@@ -31,11 +31,11 @@ from typing import Any
 
 import msgspec
 
-import tasks
-from tasks.errors import UserError, one_of
+from tfstudy import tasks
 from tfstudy.analysis.metrics import METRIC_NAMES
 from tfstudy.analysis.published import figure_of
 from tfstudy.config.files import configs, read_yaml
+from tfstudy.tasks.errors import UserError, one_of
 
 OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}

@@ -28,9 +28,9 @@ def check(
 
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing.
     """
-    from tasks.errors import UserError
     from tfstudy.report.regression import check_study
     from tfstudy.runs.files import write_atomically
+    from tfstudy.tasks.errors import UserError
 
     outcome = check_study(study_folder(results, study), against, tolerance, partial)
     print(outcome.markdown)

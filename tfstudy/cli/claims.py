@@ -43,8 +43,8 @@ def reproduce(
     A figure agrees, differs or is undecided if runs of its own settings are finished. Otherwise it was not run, was run
     with other settings, or has no counterpart in tfstudy.
     """
-    from tasks.errors import UserError
     from tfstudy.report import reproduction
+    from tfstudy.tasks.errors import UserError
 
     if not paper:
         print("\n".join(reproduction.paper_lines()))

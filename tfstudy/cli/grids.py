@@ -76,10 +76,10 @@ def grid(
 
     The same command resumes an interrupted grid.
     """
-    from tasks.errors import UserError
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.spec import load_grid
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
+    from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
 
     slurm = SlurmRequest(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)

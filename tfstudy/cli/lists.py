@@ -18,7 +18,7 @@ def list_(
     results: Results = RESULTS,
 ) -> None:
     """List tasks, corpora, presets, runs and more."""
-    from tasks.errors import one_of
+    from tfstudy.tasks.errors import one_of
 
     lines = LISTS[one_of("kind of list", what, LISTS)]
     for line in lines(of or ("." if what == "corpora" else "scan"), results):
@@ -30,7 +30,7 @@ def _tasks(_: str, __: Path) -> list[str]:
     import sys
     import textwrap
 
-    import tasks
+    from tfstudy import tasks
 
     lines = []
     for name in tasks.names():
@@ -43,7 +43,7 @@ def _tasks(_: str, __: Path) -> list[str]:
 
 
 def _splits(task: str, _: Path) -> list[str]:
-    import tasks
+    from tfstudy import tasks
 
     return [f"{name:42}{text}" for name, text in tasks.find(task).split_schemes().items()]
 
@@ -55,7 +55,7 @@ def _architectures(_: str, __: Path) -> list[str]:
 
 
 def _presets(task: str, _: Path) -> list[str]:
-    import tasks
+    from tfstudy import tasks
     from tfstudy.config.presets import presets
 
     tasks.find(task)
@@ -83,7 +83,7 @@ def _runs(_: str, results: Path) -> list[str]:
 
 
 def _corpora(folder: str, _: Path) -> Iterator[str]:
-    from tasks.translation.listing import list_corpora
+    from tfstudy.tasks.translation.listing import list_corpora
 
     return list_corpora(Path(folder).expanduser())
 
@@ -111,8 +111,8 @@ def export(
 
     `datasets.load_dataset` reads these files.
     """
-    from tasks.base import write_datasets
     from tfstudy.config.resolve import overrides, resolve_data
+    from tfstudy.tasks.base import write_datasets
 
     settings = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
     for path in write_datasets(resolve_data(task, settings), out, format_):

@@ -27,7 +27,7 @@ class Commands(TyperGroup):
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:
-        from tasks.errors import UserError, printable
+        from tfstudy.tasks.errors import UserError, printable
 
         try:
             with quoted_usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
@@ -51,7 +51,7 @@ class Commands(TyperGroup):
 @contextmanager
 def quoted_usage_errors() -> Iterator[None]:
     """Cut and escape what a message of Click on wrong words quotes."""
-    from tasks.errors import quoted
+    from tfstudy.tasks.errors import quoted
 
     try:
         yield
@@ -70,7 +70,7 @@ def was_interrupted(error: BaseException | None) -> bool:
 
 def some_path(text: str | Path) -> Path:
     """Return a path; `UserError` for an empty one, which would be the current folder."""
-    from tasks.errors import UserError
+    from tfstudy.tasks.errors import UserError
 
     if not str(text):
         raise UserError("the path of an option must not be empty")
@@ -79,7 +79,7 @@ def some_path(text: str | Path) -> Path:
 
 def results_path(text: str | Path) -> Path:
     """Return a folder of results, which may not exist yet."""
-    from tasks.errors import UserError, quoted
+    from tfstudy.tasks.errors import UserError, quoted
 
     path = some_path(text)
     if path.exists() and not path.is_dir():
@@ -160,8 +160,8 @@ def config_of(
 
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder."""
-    from tasks.errors import UserError, printable, quoted
     from tfstudy.runs.find import TUNING
+    from tfstudy.tasks.errors import UserError, printable, quoted
 
     if (
         not study

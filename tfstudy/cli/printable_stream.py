@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from tasks.errors import printable
+from tfstudy.tasks.errors import printable
 
 
 class PrintableStream:

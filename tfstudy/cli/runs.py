@@ -78,7 +78,7 @@ def config_(
     smoke: Smoke = False,
 ) -> None:
     """Show the resolved config, with every key explained."""
-    import tasks
+    from tfstudy import tasks
     from tfstudy.config.display import annotated
 
     resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
@@ -133,8 +133,8 @@ def evaluate(
 
     Each evaluation of a test set is counted.
     """
-    from tasks.errors import UserError
     from tfstudy.runs.find import find_run
+    from tfstudy.tasks.errors import UserError
 
     if extend and test_set:
         raise UserError("--extend generates new examples, so it can't be combined with --test-set")

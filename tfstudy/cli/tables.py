@@ -27,12 +27,12 @@ def table(
 
     One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
     """
-    from tasks.errors import UserError, one_of
     from tfstudy.report import tables
     from tfstudy.report.table_formats import FORMATS
     from tfstudy.report.table_latex import latex
     from tfstudy.report.table_terminal import print_table
     from tfstudy.report.terminal import Terminal
+    from tfstudy.tasks.errors import UserError, one_of
 
     name = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), FORMATS)
     if (caption or label) and name != "tex":

@@ -3,9 +3,9 @@
 from functools import lru_cache
 from pathlib import Path
 
-from tasks.errors import one_of
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.trees import Tree
+from tfstudy.tasks.errors import one_of
 
 
 def presets(task: str) -> dict[str, Tree]:

@@ -10,13 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-import tasks
-from tasks.base import Task
-from tasks.errors import UserError, quoted
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import Tree, merge, nested
+from tfstudy.tasks.base import Task
+from tfstudy.tasks.errors import UserError, quoted
 
 LARGEST = 2**63 - 1  # of all integers
 SMOKE: Tree = {

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
-from tasks.base import TaskConfig
 from tfstudy.models.config import ModelConfig
+from tfstudy.tasks.base import TaskConfig
 
 
 class Section(BaseModel):

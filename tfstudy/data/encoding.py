@@ -7,9 +7,9 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from tasks.base import Example, Task
 from tfstudy.data.ragged import least_padding, split_evenly
 from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
+from tfstudy.tasks.base import Example, Task
 
 
 class PaddedRows(NamedTuple):

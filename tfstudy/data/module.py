@@ -6,10 +6,10 @@ from typing import Self
 
 from lightning.pytorch import LightningDataModule
 
-from tasks.base import Example, Task
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import Batch, Encoded, TaskEncoder
 from tfstudy.data.ragged import GROUPS, micro_batch_count
+from tfstudy.tasks.base import Example, Task
 
 VALIDATION_BATCH_SIZE = 256
 

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tasks.base import Example, Task, Tokens, stable_hash
-from tasks.scoring import mean, wilson
 from tfstudy.config.schema import DecodeConfig, EvalConfig
 from tfstudy.data.encoding import PaddedRows, TaskEncoder
 from tfstudy.data.vocabulary import PAD
@@ -18,6 +16,8 @@ from tfstudy.evaluation.lengths import mean_over_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Prediction
+from tfstudy.tasks.base import Example, Task, Tokens, stable_hash
+from tfstudy.tasks.scoring import mean, wilson
 
 Shown = Callable[[int, float], None]  # gets the number of examples evaluated so far, and the share of the work done
 

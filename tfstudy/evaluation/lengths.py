@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
-from tasks.scoring import mean
 from tfstudy.runs.schema import Lengths, SplitScores
+from tfstudy.tasks.scoring import mean
 
 MIN_EXAMPLES = 10  # of a length, for it to count for L90 and L50
 

@@ -3,15 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tasks
-from tasks.errors import one_of
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.runs.find import results_folder
+from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
     from tfstudy.experiment.run import Outcome

@@ -4,14 +4,13 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-import tasks
-from tasks.errors import UserError
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.evaluation import version as evaluation
 from tfstudy.runs.files import is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.reader import is_finished, read_environments
 from tfstudy.runs.schema import Environment
+from tfstudy.tasks.errors import UserError
 from tfstudy.training import version as training
 
 

@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import torch
 
-from tasks.base import Task
-from tasks.errors import UserError
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.vocabulary import Vocab
 from tfstudy.evaluation.limits import longest_target, needed_positions
 from tfstudy.models.config import ModelConfig
+from tfstudy.tasks.base import Task
+from tfstudy.tasks.errors import UserError
 
 
 class DataShape(NamedTuple):

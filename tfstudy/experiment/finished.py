@@ -6,8 +6,6 @@ from pathlib import Path
 import msgspec
 import torch
 
-from tasks.base import Example
-from tasks.errors import UserError, one_of
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate
@@ -21,6 +19,8 @@ from tfstudy.runs.find import find_run
 from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, SplitScores
 from tfstudy.runs.writer import open_run
+from tfstudy.tasks.base import Example
+from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.training.progress_display import ProgressDisplay
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 

@@ -6,9 +6,7 @@ from functools import cache
 
 import torch
 
-import tasks
-from tasks.errors import UserError
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
@@ -17,6 +15,7 @@ from tfstudy.data.vocabulary import Vocab
 from tfstudy.evaluation.limits import needed_positions
 from tfstudy.experiment.compatibility import position_table, with_positions
 from tfstudy.models.base import parameter_count
+from tfstudy.tasks.errors import UserError
 
 TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
 REFERENCE = "transformer"  # the architecture whose size the others get where they have no preset

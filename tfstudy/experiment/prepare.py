@@ -10,15 +10,14 @@ from typing import NamedTuple
 
 import torch
 
-import tasks
-from tasks.base import Task, fingerprint
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.runs.identity import Identity, identify
+from tfstudy.tasks.base import Task, fingerprint
 
 SLOW = 2.0  # seconds after which preparing is reported
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from tasks.errors import UserError
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree
@@ -14,6 +13,7 @@ from tfstudy.runs.identity import Identity, identify, run_hash, settings_of
 from tfstudy.runs.reader import has_result, read_config, read_environments, read_result
 from tfstudy.runs.schema import Result
 from tfstudy.runs.writer import RunFolder
+from tfstudy.tasks.errors import UserError
 from tfstudy.training.recovery import BEST, LAST
 from tfstudy.training.saved_weights import STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 import msgspec
 import torch
 
-from tasks.base import overlap
-from tasks.errors import UserError
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
@@ -21,6 +19,8 @@ from tfstudy.models.base import parameter_count
 from tfstudy.runs.environment import environment, recorded_words
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
+from tfstudy.tasks.base import overlap
+from tfstudy.tasks.errors import UserError
 from tfstudy.training.fit import quiet
 from tfstudy.training.logger_choice import check_loggers
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 
 import torch
 
-from tasks.base import Task
-from tasks.errors import UserError
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.evaluation.lengths import accuracy_by_length
@@ -17,6 +15,8 @@ from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import GenerationLimit, Lengths, Scores, SplitScores
 from tfstudy.runs.writer import RunFolder
+from tfstudy.tasks.base import Task
+from tfstudy.tasks.errors import UserError
 from tfstudy.training.peak_memory import peak_mib, reset_peak
 from tfstudy.training.progress_display import ProgressDisplay
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError, one_of, quoted
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, flatten, merge, unflatten
 from tfstudy.grids.spec import axis_values, check_size, parse_seeds, validated
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
 Point = Mapping[str, Any]  # dotted keys such as data.split, each with one value
 

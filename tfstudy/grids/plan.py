@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import tasks
-from tasks.base import fingerprint
-from tasks.errors import UserError
+from tfstudy import tasks
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.expand import GridRun
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.writer import run_folder
+from tfstudy.tasks.base import fingerprint
+from tfstudy.tasks.errors import UserError
 
 
 class PlannedRun(NamedTuple):

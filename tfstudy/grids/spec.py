@@ -24,10 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError, one_of, quoted
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
 from tfstudy.config.trees import Tree, flatten, merge
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
 KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
 PER_KEYS = ("when", "base", "axes")

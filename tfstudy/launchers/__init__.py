@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tasks.errors import one_of
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
+from tfstudy.tasks.errors import one_of
 
 __all__ = ["Executor", "ExecutorSettings", "Job", "JobExit", "SlurmRequest", "executor"]
 

@@ -96,10 +96,10 @@ def _redirect_output(path: Path) -> None:
 def _run(job: Job) -> int:
     import torch
 
-    from tasks.errors import UserError
     from tfstudy.config.resolve import resolve
     from tfstudy.experiment.run import run
     from tfstudy.runs.files import BusyError
+    from tfstudy.tasks.errors import UserError
 
     torch.set_num_threads(job.threads)
     root, study = job.study.parent, job.study.name

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from tasks.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.progress import PLANS
 from tfstudy.runs.reader import is_finished, read_result
+from tfstudy.tasks.errors import UserError, quoted
 
 SAMPLE = 5  # finished runs from which a time is estimated
 

@@ -7,8 +7,7 @@ import signal
 import lightning.pytorch.strategies
 import torch._dynamo
 
-import tasks
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.experiment import run
 from tfstudy.launchers.server import is_server
 from tfstudy.runs.environment import code_digests, commit

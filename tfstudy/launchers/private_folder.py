@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from tasks.errors import UserError
+from tfstudy.tasks.errors import UserError
 
 
 def check_private(folder: Path) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.errors import UserError
 from tfstudy.config.resolve import resolve
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.grids.expand import GridRun
@@ -12,6 +11,7 @@ from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import jobs_of
 from tfstudy.runs.progress import RunStatus, planned_runs
 from tfstudy.runs.reader import read_config, read_progress
+from tfstudy.tasks.errors import UserError
 
 CHANGED = "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy why`)"
 

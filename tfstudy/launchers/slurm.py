@@ -17,12 +17,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.errors import UserError, one_of
 from tfstudy.experiment.options import ACCELERATORS
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.private_folder import check_private
 from tfstudy.launchers.subprocess_job import execute
+from tfstudy.tasks.errors import UserError, one_of
 
 MAX_ARRAY = 1000  # jobs of an array: the default limit of Slurm
 MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of
 
 if TYPE_CHECKING:
     from tfstudy.models.base import Model

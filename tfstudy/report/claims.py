@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.errors import one_of
 from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
@@ -14,6 +13,7 @@ from tfstudy.analysis.settings_text import settings_text
 from tfstudy.analysis.statements import read_claims, select_claims
 from tfstudy.report.evidence import evidence, measured, settings
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural
+from tfstudy.tasks.errors import one_of
 
 Notes = Sequence[str]
 PROTOCOL = (

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from tasks.errors import UserError
 from tfstudy.analysis.conditions import Condition, test_set_label
 from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, count_errors, first_error
 from tfstudy.runs.reader import read_predictions
 from tfstudy.runs.schema import ErrorKind, Prediction
+from tfstudy.tasks.errors import UserError
 
 T = TypeVar("T")
 

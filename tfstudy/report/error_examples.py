@@ -4,11 +4,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tasks.errors import UserError, one_of
 from tfstudy.evaluation.error_kinds import CORRECT, count_errors, solved_by, summarize_errors
 from tfstudy.report.markup import plural
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
+from tfstudy.tasks.errors import UserError, one_of
 
 MAX_WIDTH = 100  # characters of an example
 

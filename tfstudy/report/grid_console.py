@@ -4,7 +4,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tasks.errors import one_of, printable
 from tfstudy.config.trees import Tree
 from tfstudy.experiment.options import device_of
 from tfstudy.grids.spec import grid_names, load_grid
@@ -17,6 +16,7 @@ from tfstudy.report.grid_progress import Progress
 from tfstudy.report.markup import plural
 from tfstudy.report.status import duration
 from tfstudy.runs.progress import FAILED, INTERRUPTED, study_runs
+from tfstudy.tasks.errors import one_of, printable
 
 
 def run_grid(

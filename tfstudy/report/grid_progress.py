@@ -11,7 +11,6 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from tasks.errors import UserError
 from tfstudy.launchers import Job
 from tfstudy.launchers.gpu_sharing import DeviceLoad
 from tfstudy.launchers.job_batch import Batch
@@ -22,6 +21,7 @@ from tfstudy.report.terminal import Terminal
 from tfstudy.runs.describe import headline
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress as ProgressRecord
+from tfstudy.tasks.errors import UserError
 
 REDRAW_SECONDS = 0.5
 RESERVED_LINES = 8  # of the terminal that are not running jobs

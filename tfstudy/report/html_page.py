@@ -5,13 +5,13 @@ from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.errors import UserError
 from tfstudy.analysis.collection import Study
 from tfstudy.report import markdown_page
 from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import plural
 from tfstudy.report.study_page import MAX_PLOTTED, MAX_PLOTTED_RUNS, TEXT_COLUMNS, FigureFile, Page, build_page
 from tfstudy.runs.files import write_atomically
+from tfstudy.tasks.errors import UserError
 
 TEMPLATES = Path(__file__).parent / "templates"
 MARK = '<meta name="generator" content="tfstudy report">'  # identifies a file as a report

@@ -4,19 +4,18 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-import tasks
-from tasks.base import fingerprint
-from tasks.errors import UserError
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, version_changes
-from tfstudy.runs.environment import belongs_to_project, code_digest
+from tfstudy.runs.environment import belongs_to_project, code_digest, current_name
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status
 from tfstudy.runs.reader import broken_because, read_config, read_environments
 from tfstudy.runs.schema import Environment
+from tfstudy.tasks.base import fingerprint
+from tfstudy.tasks.errors import UserError
 
 SHOWN = 12  # changed modules that are listed by name
 
@@ -92,8 +91,9 @@ def _settings(config: RunConfig, entry: Environment) -> Iterator[str]:
 def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
     """Lines on modules whose code differs from that of any process that worked on the run."""
     unused = {f"tfstudy.models.{name}" for name in models.names() if name != config.arch}
-    unused |= {f"tasks.{name}" for name in tasks.names() if name != config.task}
-    recorded = set(chain.from_iterable(entry.syntax_trees.items() for entry in environments))
+    unused |= {f"tfstudy.tasks.{name}" for name in tasks.names() if name != config.task}
+    entries = chain.from_iterable(entry.syntax_trees.items() for entry in environments)
+    recorded = {(current_name(name), digest) for name, digest in entries}
     current = {name: code_digest(name) for name, _ in recorded if name not in unused and belongs_to_project(name)}
     changed = sorted({name for name, digest in recorded if name in current and current[name] != digest})
     if not changed:

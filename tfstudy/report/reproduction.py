@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tasks.errors import one_of
 from tfstudy.analysis import published, reproduction
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
@@ -20,6 +19,7 @@ from tfstudy.analysis.settings_text import settings_text
 from tfstudy.report.evidence import run_links
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural, with_interval
 from tfstudy.report.reproduction_terminal import terminal_text
+from tfstudy.tasks.errors import one_of
 
 PROTOCOL = (
     "a figure is compared only with runs of its own settings: of the preset that has them, with nothing changed. Other "

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError
 from tfstudy.config.trees import flatten
 from tfstudy.runs.reader import read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
+from tfstudy.tasks.errors import UserError
 
 Difference = tuple[str, str, str]  # what differs, its value in A and in B
 MACHINE = ("commit", "platform", "device", "threads", "processors")

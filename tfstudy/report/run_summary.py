@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from rich.table import Table
 
-from tasks.errors import one_of
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.report.terminal import Terminal
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
+from tfstudy.tasks.errors import one_of
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
     "bleu": "BLEU",

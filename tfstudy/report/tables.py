@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UserError, one_of, quoted
 from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
 from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
 from tfstudy.report.table_columns import quoted_figures, shown_columns
 from tfstudy.report.table_lines import Table, build_line
 from tfstudy.report.table_notes import table_notes
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.table import Table
 
-from tasks.errors import printable
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job_batch import running
@@ -16,6 +15,7 @@ from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, su
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import Terminal
 from tfstudy.runs.reader import read_result
+from tfstudy.tasks.errors import printable
 from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
 

@@ -18,7 +18,6 @@ from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
-PROJECT = ("tasks", "tfstudy")
 MAX_DEPTH = 8  # of packages within each other
 SECRET = re.compile(
     r"(^|[._-])(token|secret|password|passwd|api[_-]?key|credentials?)$", re.IGNORECASE
@@ -26,7 +25,7 @@ SECRET = re.compile(
 PASSWORD = re.compile(r"://[^/@\s]+@")
 HOME = re.compile(rf"(?<![\w.-])({re.escape(str(Path.home()))}|/home/[\w.-]+|/Users/[\w.-]+|/root)(?![\w.-])")
 # Modules whose code can change a result, if only by rounding or the order of random draws.
-NUMERIC = ("tasks.", "tfstudy.models.", "tfstudy.data.", "tfstudy.training.", "tfstudy.evaluation.")
+NUMERIC = tuple(f"tfstudy.{name}." for name in ("tasks", "models", "data", "training", "evaluation"))
 
 
 def environment(identity: Identity, device: str, threads: int) -> Environment:
@@ -74,17 +73,24 @@ def code_digests() -> dict[str, str]:
 def code_digest(module: str) -> str:
     """Return the start of the sha256 of a module's syntax tree, which ignores comments and layout.
 
-    Empty if there is no such module, or if it does not belong to `PROJECT`. Nothing is imported, since the name may
+    Empty if there is no such module, or if it is not one of tfstudy. Nothing is imported, since the name may
     come from the record of somebody else.
     """
     file = _source(module) if belongs_to_project(module) else None
     return _digest(file) if file else ""
 
 
+def current_name(module: str) -> str:
+    """Return today's name of a module that a record names: the tasks of older records are a package of their own."""
+    return f"tfstudy.{module}" if module.startswith("tasks.") else module
+
+
 def belongs_to_project(module: str) -> bool:
-    """Whether this is the name of a module in one of the packages `PROJECT`."""
+    """Whether this is the name of a module of tfstudy."""
     package, *names = module.split(".")
-    return package in PROJECT and bool(names) and len(names) <= MAX_DEPTH and all(name.isidentifier() for name in names)
+    return (
+        package == "tfstudy" and bool(names) and len(names) <= MAX_DEPTH and all(name.isidentifier() for name in names)
+    )
 
 
 def _source(module: str) -> Path | None:

@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tasks.errors import UserError, one_of, quoted
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import is_finished
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
 MAX_LINKS = 2
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from tasks.errors import UserError
 from tfstudy.config.display import to_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
@@ -40,6 +39,7 @@ from tfstudy.runs.repair import repair
 from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores, SplitScores
 from tfstudy.runs.sealing import seal
 from tfstudy.runs.train_log import last_lines
+from tfstudy.tasks.errors import UserError
 
 
 class RunFolder:

@@ -6,10 +6,10 @@ from tempfile import TemporaryFile
 
 import yaml
 
-from tasks.errors import UserError, quoted
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.trees import Tree, merge
 from tfstudy.runs.files import archive_name, write_atomically
+from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tuning.search import Search, Trial, TrialScore
 from tfstudy.tuning.space import SEARCHED
 

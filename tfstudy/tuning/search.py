@@ -9,9 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import tasks
-from tasks.errors import UserError, quoted
-from tfstudy import models
+from tfstudy import models, tasks
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
@@ -23,6 +21,7 @@ from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_metrics, read_result
+from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tuning.samplers import Sampler, Values, sampler
 from tfstudy.tuning.space import WIDTH, Space, for_architecture, parse_space, scaled
 

@@ -5,9 +5,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tasks.errors import UserError, one_of
 from tfstudy.analysis.collection import Study, read_finished_runs
 from tfstudy.analysis.conditions import Condition, conditions
+from tfstudy.tasks.errors import UserError, one_of
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot

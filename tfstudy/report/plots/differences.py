@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tasks.errors import UserError
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.report.markup import MINUS, p_equals, signed
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import architecture_colours
+from tfstudy.tasks.errors import UserError
 
 MAX_COMPARISONS = 60  # in one plot
 MAX_LETTERS = 56  # of two labels on one line

@@ -17,11 +17,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tasks.errors import UserError, printable
 from tfstudy.report.plots import captions
 from tfstudy.report.plots.panel_labels import LETTER
 from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
+from tfstudy.tasks.errors import UserError, printable
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
 MAX_PIXELS = 60_000  # matplotlib draws at most 65,536

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
-from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
 from tfstudy.evaluation import lengths
@@ -16,6 +15,7 @@ from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import condition_styles
 from tfstudy.report.table_lines import length_threshold
 from tfstudy.runs.schema import Lengths
+from tfstudy.tasks.errors import UserError
 
 Measured = Mapping[str, Sequence[Lengths]]  # experiment to what each run measured
 NO_INTERVAL = "One seed gives no interval."

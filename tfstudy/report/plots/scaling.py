@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tasks.errors import UserError
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
@@ -16,6 +15,7 @@ from tfstudy.report.markup import MINUS
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import Styles, series_styles
+from tfstudy.tasks.errors import UserError
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
 BETWEEN_SETTINGS = re.compile(r" (?=[\w.]+=)")

@@ -5,13 +5,13 @@ from statistics import mean
 
 from matplotlib.axes import Axes
 
-from tasks.errors import UserError
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import Styles, condition_styles
+from tfstudy.tasks.errors import UserError
 
 MAX_WIDTH = 11.0  # inches of all panels in a row
 MAX_LENGTH = 7.0  # inches of a panel along its values, unless they need more

@@ -7,7 +7,6 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tasks.errors import UserError
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.report.plots import captions, layout
@@ -15,6 +14,7 @@ from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.published_marks import Mark, draw_mark, mark_handles, marks_beside, source_notes
 from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
+from tfstudy.tasks.errors import UserError
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures
 RIGHT = 1.02  # of the axes: where published figures are written
