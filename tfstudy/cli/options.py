@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 RESUMABLE = ("run", "grid", "retry", "tune", "reproduce")  # commands that continue an interrupted one
 RESULTS = Path("results")
+RUN, STUDY, INSPECT, SHARE = "Run", "Study", "Inspect", "Share"  # the groups of commands in `tfstudy --help`
 MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
 
 
