@@ -12,10 +12,8 @@ import tfstudy
 from tfstudy import tasks
 
 ROOT = Path(tfstudy.__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-FLOORS = tuple(re.findall(r"^\| `([\w.]+)` \|", README, re.MULTILINE))[
-    ::-1
-]  # the table of the README, from the ground up
+TOUR = (ROOT / "docs" / "source.md").read_text(encoding="utf-8")
+FLOORS = tuple(re.findall(r"^\| `(tfstudy\.\w+)` \|", TOUR, re.MULTILINE))[::-1]  # from the ground up
 ROOF = ("tfstudy", "tfstudy.__main__")  # the Python API, imported lazily, and `python -m tfstudy`
 FILES = sorted([*(ROOT / "tasks").rglob("*.py"), *(ROOT / "tfstudy").rglob("*.py")])
 HEAVY = {"torch", "lightning", "torchmetrics", "pandas", "datasets", "sacrebleu", "tokenizers", "seaborn", "scipy"}
