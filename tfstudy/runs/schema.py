@@ -10,6 +10,7 @@ test_reads.csv            a row `split,reason` each time a test set is evaluated
 scores.json               `Scores` of the splits evaluated so far; removed when the run finishes
 result.json               `Result`, written last: a run with a result is finished
 extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
+attention.json            a list of `tfstudy.runs.attention_record.AttentionRecord` (`tfstudy attention --save`)
 failed.json               `Failure`: why a run was given up
 """
 
