@@ -1,9 +1,23 @@
 """The command `tfstudy`. The commands import what they need when they run, so that `--help` answers at once."""
 
-from tfstudy.cli import check, claims, grids, lists, plots, report, runs, status, tables, tuning
+from tfstudy.cli import check, claims, finished, grids, lists, plots, report, runs, status, tables, tuning
 from tfstudy.cli.options import app
 
-__all__ = ["app", "check", "claims", "grids", "lists", "main", "plots", "report", "runs", "status", "tables", "tuning"]
+__all__ = [
+    "app",
+    "check",
+    "claims",
+    "finished",
+    "grids",
+    "lists",
+    "main",
+    "plots",
+    "report",
+    "runs",
+    "status",
+    "tables",
+    "tuning",
+]
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The commands for one run: train it, and use it when it is finished."""
+"""The commands for one run: train it, and show its config."""
 
 from typing import Annotated
 
@@ -11,10 +11,8 @@ from tfstudy.cli.options import (
     ConfigFile,
     Devices,
     LoggerNames,
-    Online,
     Preset,
     Results,
-    Run,
     Seed,
     Set,
     Smoke,
@@ -84,67 +82,3 @@ def config_(
     resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
     tasks.find(task)(resolved.data)  # checks the data section
     print(annotated(resolved), end="")
-
-
-@app.command()
-def result(
-    run: Run,
-    by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
-    results: Results = RESULTS,
-) -> None:
-    """Show the results of a finished run.
-
-    These are the metrics of each test set and the published results.
-    """
-    from tfstudy.report.run_summary import show
-    from tfstudy.runs.find import find_run
-    from tfstudy.runs.reader import read_result
-
-    show(read_result(find_run(results, run)), by)
-
-
-@app.command()
-def predict(
-    run: Run,
-    source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
-    online: Online = False,
-    results: Results = RESULTS,
-) -> None:
-    """Print the output of a finished run for one source."""
-    from tfstudy.runs.find import find_run
-
-    path = find_run(results, run)
-    announce(f"{path}: loading PyTorch ...")
-    from tfstudy.experiment.finished import load
-
-    print(load(path, online=online).predict(source))
-
-
-@app.command()
-def evaluate(
-    run: Run,
-    test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
-    extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
-    max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
-    online: Online = False,
-    results: Results = RESULTS,
-) -> None:
-    """Decode and score a finished run again.
-
-    Each evaluation of a test set is counted.
-    """
-    from tfstudy.runs.find import find_run
-    from tfstudy.tasks.errors import UserError
-
-    if extend and test_set:
-        raise UserError("--extend generates new examples, so it can't be combined with --test-set")
-    path = find_run(results, run)
-    announce(f"{path}: loading PyTorch ...")
-    from tfstudy.experiment.finished import load
-    from tfstudy.report.run_summary import length_lines, show
-
-    finished = load(path, online=online)
-    if extend:
-        print("\n".join(length_lines(finished.evaluate_longer(max_length))))
-    else:
-        show(finished.evaluate(test_set or []))

@@ -1,4 +1,4 @@
-"""The commands that read the records of runs: tables and errors."""
+"""The command that prints the results of a study as a table."""
 
 import sys
 from typing import Annotated
@@ -44,24 +44,3 @@ def table(
         print_table(found, Terminal())
     else:
         print(latex(found, caption, label) if name == "tex" else FORMATS[name](found), end="")
-
-
-@app.command()
-def errors(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs: folders or hash prefixes.")],
-    test_set: Annotated[str, typer.Option(help="Test set whose predictions are read.")] = "test",
-    examples: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 2,
-    results: ExistingResults = RESULTS,
-) -> None:
-    """Count the wrong predictions of runs by kind.
-
-    For several runs, also list examples that only one model solves.
-    """
-    from tfstudy.report.error_examples import error_kind_lines, solved_by_lines
-    from tfstudy.runs.find import find_run
-
-    paths = [find_run(results, run) for run in runs]
-    for path in paths:
-        print("\n".join(error_kind_lines(path, test_set, examples)), end="\n\n")
-    if len(paths) > 1:
-        print("\n".join(solved_by_lines(paths, test_set, examples)))
