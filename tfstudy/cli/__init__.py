@@ -22,4 +22,4 @@ __all__ = [
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Exit code 2 for invalid input, 1 for a failed run, 130 for an interruption."""
-    app(arguments)
+    app(arguments, prog_name="tfstudy")

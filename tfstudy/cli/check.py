@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, ExistingResults, StudyName, app, file_error, some_path, study_folder
+from tfstudy.cli.command_group import file_error
+from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, StudyName, app, some_path, study_folder
 
 
-@app.command()
+@app.command(rich_help_panel=STUDY)
 def check(
     against: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, app, existing_results
+from tfstudy.cli import completion
+from tfstudy.cli.options import RESULTS, STUDY, Results, app, existing_results
 
 Format = Annotated[str, typer.Option("--format", help="md or json.")]
 
 
-@app.command()
+@app.command(rich_help_panel=STUDY)
 def claims(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Claims, such as L2 (default: all).")
@@ -27,9 +28,14 @@ def claims(
     print(claims_text(results, ids or [], format_), end="")
 
 
-@app.command()
+@app.command(rich_help_panel=STUDY)
 def reproduce(
-    paper: Annotated[str, typer.Argument(metavar="[PAPER]", help="Paper, such as lake-2018 (default: list all).")] = "",
+    paper: Annotated[
+        str,
+        typer.Argument(
+            metavar="[PAPER]", help="Paper, such as lake-2018 (default: list all).", autocompletion=completion.paper
+        ),
+    ] = "",
     run: Annotated[bool, typer.Option("--run", help="First run the grid with the name of the paper.")] = False,
     tier: Annotated[str, typer.Option(help="With --run: named size of the grid, such as quick.")] = "",
     within: Annotated[float, typer.Option(min=0.1, help="Tolerance in percentage points.")] = 5.0,

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, ExistingResults, Online, Results, Run, announce, app
+from tfstudy.cli.options import INSPECT, RESULTS, ExistingResults, Online, Results, Run, announce, app
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def result(
     run: Run,
     by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
@@ -24,7 +24,7 @@ def result(
     show(read_result(find_run(results, run)), by)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def predict(
     run: Run,
     source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
@@ -41,7 +41,7 @@ def predict(
     print(load(path, online=online).predict(source))
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def evaluate(
     run: Run,
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
@@ -71,7 +71,7 @@ def evaluate(
         show(finished.evaluate(test_set or []))
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def errors(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs: folders or hash prefixes.")],
     test_set: Annotated[str, typer.Option(help="Test set whose predictions are read.")] = "test",

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Results, Set, Split, TaskName, app, existing_results, some_path
+from tfstudy.cli.options import RESULTS, RUN, SHARE, Results, Set, Split, TaskName, app, existing_results, some_path
 
 
-@app.command("list")
+@app.command("list", rich_help_panel=RUN)
 def list_(
     what: Annotated[
         str, typer.Argument(help="tasks, splits, architectures, presets, grids, runs or corpora.")
@@ -99,7 +99,7 @@ LISTS: dict[str, Callable[[str, Path], Iterable[str]]] = {
 }
 
 
-@app.command()
+@app.command(rich_help_panel=SHARE)
 def export(
     task: TaskName,
     out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="New folder for the files.")],

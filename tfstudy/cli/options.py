@@ -1,72 +1,20 @@
-"""What the commands share: the app, its exit codes, and the options that several commands have."""
+"""What the commands share: the app, and the options that several commands have."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
-from tfstudy.cli.printable_stream import PrintableStream
+from tfstudy.cli import completion
+from tfstudy.cli.command_group import INSPECT, RUN, SHARE, STUDY, Commands  # noqa: F401 - files of commands import the groups from here
+from tfstudy.cli.version import show_version
 
 if TYPE_CHECKING:
     from tfstudy.config.schema import RunConfig
 
-RESUMABLE = ("run", "grid", "retry", "tune", "reproduce")  # commands that continue an interrupted one
 RESULTS = Path("results")
-RUN, STUDY, INSPECT, SHARE = "Run", "Study", "Inspect", "Share"  # the groups of commands in `tfstudy --help`
 MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
-
-
-class Commands(TyperGroup):
-    """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
-
-    def make_context(self, *args: Any, **extra: Any) -> Any:
-        with quoted_usage_errors():
-            return super().make_context(*args, **extra)
-
-    def invoke(self, ctx: Any) -> Any:
-        from tfstudy.tasks.errors import UserError, printable
-
-        try:
-            with quoted_usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
-                return super().invoke(ctx)
-        except UserError as error:
-            print(f"error: {printable(str(error))}", file=sys.stderr)
-            raise typer.Exit(2) from None
-        except OSError as error:
-            code, text = 1, f"error: {printable(file_error(error))}"
-        except KeyboardInterrupt:
-            code, text = 130, "interrupted"
-        except Exception as error:
-            if not was_interrupted(error):
-                raise
-            code, text = 130, "interrupted"
-        resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
-        print(f"{text}{resume}", file=sys.stderr)
-        raise typer.Exit(code) from None
-
-
-@contextmanager
-def quoted_usage_errors() -> Iterator[None]:
-    """Cut and escape what a message of Click on wrong words quotes."""
-    from tfstudy.tasks.errors import quoted
-
-    try:
-        yield
-    except Exception as error:
-        if hasattr(error, "format_message"):  # Click's, of which Typer may have a copy
-            error.message = quoted(error.message, limit=300, marks="")  # type: ignore[attr-defined]
-        raise
-
-
-def was_interrupted(error: BaseException | None) -> bool:
-    """Whether Ctrl-C is what caused an error, such as one of an import."""
-    while error and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return bool(error)
 
 
 def some_path(text: str | Path) -> Path:
@@ -101,16 +49,32 @@ app = typer.Typer(
     cls=Commands,
     help="Experiments on inductive bias and generalisation in sequence models.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+) -> None:
+    """Take the options that come before a command."""
+
+
 # What to run
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.")]
-Arch = Annotated[str | None, typer.Option(help="Architecture: transformer (default), lstm, cnn, ...")]
-Split = Annotated[str | None, typer.Option(help="Split scheme of the task (data.split).")]
-Preset = Annotated[str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.", autocompletion=completion.task)]
+Arch = Annotated[
+    str | None,
+    typer.Option(help="Architecture: transformer (default), lstm, cnn, ...", autocompletion=completion.architecture),
+]
+Split = Annotated[
+    str | None, typer.Option(help="Split scheme of the task (data.split).", autocompletion=completion.split)
+]
+Preset = Annotated[
+    str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.", autocompletion=completion.preset)
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", parser=some_path, metavar="PATH", help="YAML file with sections of the config."),
@@ -132,7 +96,10 @@ LoggerNames = Annotated[
 # Results
 Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]
 ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
-StudyName = Annotated[str, typer.Argument(metavar="[STUDY]", help="Study: a folder within the results.")]
+StudyName = Annotated[
+    str,
+    typer.Argument(metavar="[STUDY]", help="Study: a folder within the results.", autocompletion=completion.study),
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Run: a folder, hash prefix or STUDY/ARCH/SEED.")]
 Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
 Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
@@ -198,8 +165,3 @@ def announce(text: str) -> None:
     """Print a line on a terminal before imports that take seconds."""
     if sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
-
-
-def file_error(error: OSError) -> str:
-    """Return what went wrong, and with which file."""
-    return (error.strerror or str(error)) + (f": {error.filename}" if error.filename else "")

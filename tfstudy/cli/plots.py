@@ -5,16 +5,20 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, ExistingResults, app, some_path, study_folder
+from tfstudy.cli import completion
+from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, some_path, study_folder
 
 KINDS = "split, length, learning, operands, data, scaling, differences, errors, slices"
 
 
-@app.command()
+@app.command(rich_help_panel=STUDY)
 def plot(
     out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="Image file: .png, .svg or .pdf.")],
     studies: Annotated[
-        list[str] | None, typer.Argument(metavar="[STUDY...]", help="Studies: folders within the results.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[STUDY...]", help="Studies: folders within the results.", autocompletion=completion.study
+        ),
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of plot, listed above.")] = "split",
     task: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",

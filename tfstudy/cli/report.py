@@ -5,10 +5,20 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Baseline, ExistingResults, Metric, StudyName, app, some_path, study_folder
+from tfstudy.cli.options import (
+    RESULTS,
+    SHARE,
+    Baseline,
+    ExistingResults,
+    Metric,
+    StudyName,
+    app,
+    some_path,
+    study_folder,
+)
 
 
-@app.command()
+@app.command(rich_help_panel=SHARE)
 def report(
     out: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Folder for index.html, report.md and figures/*.svg.")

@@ -6,6 +6,7 @@ import typer
 
 from tfstudy.cli.options import (
     RESULTS,
+    RUN,
     Accelerator,
     Arch,
     ConfigFile,
@@ -26,7 +27,7 @@ from tfstudy.cli.options import (
 )
 
 
-@app.command()
+@app.command(rich_help_panel=RUN)
 def run(
     task: TaskName,
     arch: Arch = None,
@@ -64,7 +65,7 @@ def run(
         raise typer.Exit(int(outcome.result.status != "finished"))
 
 
-@app.command("config")
+@app.command("config", rich_help_panel=RUN)
 def config_(
     task: TaskName,
     arch: Arch = None,

@@ -6,7 +6,10 @@ from typing import Annotated
 import typer
 
 from tfstudy.cli.options import (
+    INSPECT,
     RESULTS,
+    RUN,
+    STUDY,
     Accelerator,
     Devices,
     ExistingResults,
@@ -22,7 +25,7 @@ from tfstudy.cli.options import (
 )
 
 
-@app.command()
+@app.command(rich_help_panel=STUDY)
 def status(
     study: StudyName = "",
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds until Ctrl-C.")] = False,
@@ -38,7 +41,7 @@ def status(
         print(line)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def logs(
     run: Run,
     lines: Annotated[int, typer.Option(min=1, help="Number of lines.")] = 20,
@@ -56,7 +59,7 @@ def logs(
         return
 
 
-@app.command()
+@app.command(rich_help_panel=RUN)
 def retry(
     study: StudyName = "runs",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs; run nothing.")] = False,
@@ -83,7 +86,7 @@ def retry(
     raise typer.Exit(retry_study(folder, settings, dry_run, fail_fast))
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def why(run: Run, online: Online = False, results: Results = RESULTS) -> None:
     """Show whether a run is up to date, and what changed.
 
@@ -98,7 +101,7 @@ def why(run: Run, online: Online = False, results: Results = RESULTS) -> None:
         print(line)
 
 
-@app.command()
+@app.command(rich_help_panel=INSPECT)
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="Run: a folder or hash prefix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, Baseline, ExistingResults, Metric, StudyName, app, study_folder
+from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, StudyName, app, study_folder
 
 
-@app.command()
+@app.command(rich_help_panel=STUDY)
 def table(
     study: StudyName = "",
     by: Annotated[str, typer.Option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from tfstudy.cli import completion
 from tfstudy.cli.options import (
     RESULTS,
+    RUN,
     Accelerator,
     PerDevice,
     Preset,
@@ -28,10 +30,13 @@ Searches = Annotated[
 ]
 
 
-@app.command()
+@app.command(rich_help_panel=RUN)
 def tune(
     task: TaskName,
-    arch: Annotated[str, typer.Option(help="Architectures, separated by commas.")] = "transformer,lstm,cnn",
+    arch: Annotated[
+        str,
+        typer.Option(help="Architectures, separated by commas.", autocompletion=completion.architecture),
+    ] = "transformer,lstm,cnn",
     split: Split = None,
     preset: Preset = "default",
     set_: Settings = None,

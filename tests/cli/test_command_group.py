@@ -1,0 +1,38 @@
+"""The help of `tfstudy`: commands in groups, on lines that are not cut."""
+
+import pytest
+
+from tests.commands import tfstudy
+from tfstudy.cli import app
+from tfstudy.cli.command_group import EXAMPLES, GROUPS
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_the_help_lists_every_command_once_in_its_group(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert tfstudy("--help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("...")]
+    heads = [line.removesuffix(":") for line in lines if line and not line.startswith(" ")][1:]
+    assert heads == [*GROUPS, "Options", "Examples"]
+    listed = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("  -")]
+    for command in app.registered_commands:
+        name = command.name or command.callback.__name__
+        assert listed.count(name) == 1, name
+
+
+def test_the_examples_are_commands():
+    names = {command.name or command.callback.__name__ for command in app.registered_commands}
+    assert {command.split()[1] for command, _ in EXAMPLES} <= names
+
+
+def test_the_help_of_a_command_is_at_most_60_characters():
+    for command in app.registered_commands:
+        first = command.callback.__doc__.splitlines()[0]
+        assert len(first) <= 60, first
+
+
+def test_a_misspelt_command_names_the_nearest(capsys):
+    assert tfstudy("tabel") == 2
+    assert "'table'" in capsys.readouterr().err

@@ -1,0 +1,103 @@
+"""The group of all commands: its help, its exit codes, and one line for each error."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, cast
+
+import typer
+from typer.core import TyperGroup
+
+from tfstudy.cli.printable_stream import PrintableStream
+
+RESUMABLE = ("run", "grid", "retry", "tune", "reproduce")  # commands that continue an interrupted one
+RUN, STUDY, INSPECT, SHARE = "Run", "Study", "Inspect", "Share"  # the groups of commands in `tfstudy --help`
+GROUPS = {  # the order of groups and of the commands within them; others follow
+    RUN: ("list", "config", "run", "grid", "tune", "retry"),
+    STUDY: ("status", "table", "plot", "claims", "reproduce", "check"),
+    INSPECT: ("result", "predict", "errors", "attention", "evaluate", "logs", "why", "diff"),
+    SHARE: ("report", "export", "weights"),
+}
+EXAMPLES = (
+    ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
+    ("tfstudy table scan", "a study beside published results"),
+    ("tfstudy grid --help", "a command and its options"),
+)
+
+
+class Commands(TyperGroup):
+    """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        with quoted_usage_errors():
+            return super().make_context(*args, **extra)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands in their groups, then the options and examples."""
+        width = max(map(len, self.commands))
+        for group, names in self._groups().items():
+            with formatter.section(group):
+                formatter.write_dl([(f"{name:{width}}", self.commands[name].get_short_help_str(99)) for name in names])
+        shown = [one for one in self.get_params(ctx) if one.name != "show_completion"]
+        with formatter.section("Options"):
+            formatter.write_dl([record for one in shown if (record := one.get_help_record(ctx))])
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {command:45}# {does}\n" for command, does in EXAMPLES))
+
+    def _groups(self) -> dict[str, list[str]]:
+        groups: dict[str, list[str]] = {name: [] for name in GROUPS}
+        for name, command in self.commands.items():
+            groups.setdefault(getattr(command, "rich_help_panel", None) or "Other", []).append(name)
+        return {name: sorted(found, key=lambda one: _place(name, one)) for name, found in groups.items() if found}
+
+    def invoke(self, ctx: Any) -> Any:
+        from tfstudy.tasks.errors import UserError, printable
+
+        try:
+            with quoted_usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
+                return super().invoke(ctx)
+        except UserError as error:
+            print(f"error: {printable(str(error))}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        except OSError as error:
+            code, text = 1, f"error: {printable(file_error(error))}"
+        except KeyboardInterrupt:
+            code, text = 130, "interrupted"
+        except Exception as error:
+            if not was_interrupted(error):
+                raise
+            code, text = 130, "interrupted"
+        resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
+        print(f"{text}{resume}", file=sys.stderr)
+        raise typer.Exit(code) from None
+
+
+def _place(group: str, command: str) -> int:
+    """Return where a command is listed in its group."""
+    order = GROUPS.get(group, ())
+    return order.index(command) if command in order else len(order)
+
+
+@contextmanager
+def quoted_usage_errors() -> Iterator[None]:
+    """Cut and escape what a message of Click on wrong words quotes."""
+    from tfstudy.tasks.errors import quoted
+
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "format_message"):  # Click's, of which Typer may have a copy
+            error.message = quoted(error.message, limit=300, marks="")  # type: ignore[attr-defined]
+        raise
+
+
+def was_interrupted(error: BaseException | None) -> bool:
+    """Whether Ctrl-C is what caused an error, such as one of an import."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return bool(error)
+
+
+def file_error(error: OSError) -> str:
+    """Return what went wrong, and with which file."""
+    return (error.strerror or str(error)) + (f": {error.filename}" if error.filename else "")
