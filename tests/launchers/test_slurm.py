@@ -9,11 +9,11 @@ import pytest
 
 from tests.example_jobs import executable
 from tests.example_study import finish_run
-from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.private_folder import check_private
 from tfstudy.launchers.slurm import Slurm
+from tfstudy.launchers.slurm_queue import recorded_jobs
 from tfstudy.tasks.errors import UserError
 
 
@@ -36,10 +36,11 @@ class RefusedError(Exception):
 class Submitit:
     """As much of submitit as the executor uses; all that was submitted together is an array."""
 
+    result = SUCCEEDED, ""
     core = SimpleNamespace(utils=SimpleNamespace(FailedJobError=RefusedError, FailedSubmissionError=RefusedError))
 
     def __init__(self):
-        self.arrays, self.refuses, self.parameters = [], False, {}
+        self.arrays, self.refuses, self.parameters, self.dependencies = [], False, {}, []
 
     def AutoExecutor(self, folder, **_):  # noqa: N802
         folder.mkdir(exist_ok=True)
@@ -50,20 +51,24 @@ class Submitit:
         if self.refuses:
             raise RefusedError("sbatch: error: invalid partition")
         self.arrays.append([])
+        self.dependencies.append(self.parameters["slurm_dependency"])
         yield
 
     def handle(self, folder):
         def submit(work):
             name = f"{len(self.arrays)}_{len(self.arrays[-1])}"
             self.arrays[-1].append(work)
-            names = ("submitted.pkl", "result.pkl", "log.out", "log.err")
-            keys = ("submitted_pickle", "result_pickle", "stdout", "stderr")
-            paths = {key: folder / f"{name}_0_{end}" for key, end in zip(keys, names, strict=True)}
-            paths["stderr"].write_text("")
-            paths = SimpleNamespace(folder=folder, **paths)
-            return SimpleNamespace(job_id=name, paths=paths, exception=lambda: None, result=lambda: (SUCCEEDED, ""))
+            return self.SlurmJob(folder, name)
 
         return submit
+
+    def SlurmJob(self, folder, job_id):  # noqa: N802
+        names = ("submitted.pkl", "result.pkl", "log.out", "log.err")
+        keys = ("submitted_pickle", "result_pickle", "stdout", "stderr")
+        paths = {key: folder / f"{job_id}_0_{end}" for key, end in zip(keys, names, strict=True)}
+        paths["stderr"].write_text("")
+        paths = SimpleNamespace(folder=folder, **paths)
+        return SimpleNamespace(job_id=job_id, paths=paths, exception=lambda: None, result=lambda: self.result)
 
 
 @pytest.fixture
@@ -80,23 +85,6 @@ def queue(tmp_path, monkeypatch):
 
 def ended(executor: Slurm) -> list:
     return [end for _ in range(slurm.MAX_MISSED) for end in executor.wait(0)]
-
-
-def test_the_resources_of_a_job_follow_the_options():
-    asked = slurm.parameters(
-        ExecutorSettings(slurm=SlurmRequest("gpu", 30, "", 8, 7), options=RunOptions(devices=2, accelerator="cuda"))
-    )
-    assert asked == {
-        "name": "tfstudy",
-        "timeout_min": 30,
-        "cpus_per_task": 8,
-        "slurm_array_parallelism": 7,
-        "slurm_additional_parameters": {"requeue": True},
-        "slurm_partition": "gpu",
-        "slurm_gres": "gpu:2",
-    }
-    assert "slurm_gres" not in slurm.parameters(ExecutorSettings())
-    assert slurm.parameters(ExecutorSettings(slurm=SlurmRequest(gres="shard:1")))["slurm_gres"] == "shard:1"
 
 
 def test_all_jobs_are_one_array_and_later_ones_fill_the_queue(job, queue):
@@ -188,6 +176,89 @@ def test_stop_cancels_the_submitted_jobs(job, queue):
     executor.wait(0)
     executor.stop()
     assert (queue.parent / "cancelled").read_text() == "1_0 1_1\n"
+
+
+def jobs_of(job: Job, count: int) -> list[Job]:
+    """Jobs of one study."""
+    return [job._replace(path=str(Path(job.path).with_name(f"s{seed}-12345678"))) for seed in range(count)]
+
+
+def test_detached_jobs_are_submitted_as_arrays_that_run_one_after_another(job, queue):
+    library = Submitit()
+    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(array_size=2)))
+    detached = executor.detach(jobs_of(job, 5))
+    assert list(detached.submitted) == ["1_0", "1_1", "2_0", "2_1", "3_0"]
+    assert detached.queued == {}
+    assert library.dependencies == [None, "afterany:1", "afterany:2"]
+    assert {work.attempts for array in library.arrays for work in array} == {2}, "nobody else retries them"
+    executor.stop()
+    assert not (queue.parent / "cancelled").exists()
+
+
+def test_the_next_command_waits_for_detached_jobs_and_submits_none_again(job, queue):
+    library = Submitit()
+    Slurm(library, ExecutorSettings()).detach(jobs_of(job, 2))
+    queue.write_text("1_0 RUNNING\n1_1 PENDING\n")
+    again = Slurm(library, ExecutorSettings()).detach(jobs_of(job, 3))
+    assert (list(again.queued), list(again.submitted)) == (["1_0", "1_1"], ["2_0"])
+    queue.write_text("1_0 RUNNING\n1_1 PENDING\n2_0 PENDING\n")
+    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(max_parallel=1)))
+    for one in jobs_of(job, 3):
+        assert executor.has_room(one, False), "it is in the queue already"
+        executor.start(one, False)
+    assert ended(executor) == []
+    assert [len(array) for array in library.arrays] == [2, 1]
+    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
+    assert ended(executor) == [(jobs_of(job, 1)[0], SUCCEEDED, "")]
+    executor.stop()
+    assert not (queue.parent / "cancelled").exists(), "Ctrl-C leaves what was detached"
+
+
+def test_a_detached_job_that_failed_is_reported_to_the_next_command_and_runs_again(job, queue):
+    library = Submitit()
+    Slurm(library, ExecutorSettings()).detach([job])
+    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
+    library.result = FAILED, "ValueError"
+    executor = Slurm(library, ExecutorSettings())
+    executor.start(job, False)
+    assert ended(executor) == [(job, FAILED, "ValueError")]
+    executor.start(job, False)
+    executor.wait(0)
+    assert len(library.arrays) == 2
+    assert list(recorded_jobs(job.study).values()) == ["2_0"]
+
+
+def test_a_detached_job_that_failed_or_left_the_queue_is_submitted_again_by_detach(job, queue):
+    library = Submitit()
+    Slurm(library, ExecutorSettings()).detach(jobs_of(job, 2))
+    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
+    again = Slurm(library, ExecutorSettings()).detach(jobs_of(job, 2))
+    assert (list(again.submitted), again.queued) == (["2_0", "2_1"], {})
+
+
+def test_jobs_are_not_submitted_while_slurm_does_not_answer_for_those_before(job, queue):
+    library = Submitit()
+    Slurm(library, ExecutorSettings()).detach([job])
+    executable(queue.parent / "bin" / "squeue", "exit 1")
+    with pytest.raises(UserError, match="squeue does not answer"):
+        Slurm(library, ExecutorSettings()).detach([job])
+    assert len(library.arrays) == 1
+
+
+def test_an_array_that_slurm_refuses_leaves_those_before_it(job, queue):
+    library = Submitit()
+    record = slurm.record_array
+    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(array_size=2)))
+
+    def refuse_the_next(*given):
+        record(*given)
+        library.refuses = True
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slurm, "record_array", refuse_the_next)
+        with pytest.raises(UserError, match="invalid partition; 2 runs before it were submitted"):
+            executor.detach(jobs_of(job, 3))
+    assert len(recorded_jobs(job.study)) == 2
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707])

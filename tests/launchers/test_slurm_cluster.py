@@ -137,3 +137,36 @@ def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local,
     words = ("--devices", "2", "--seed", "0", "--set", "train.steps=50")
     output_of(start(grid(tmp_path, "--launcher", "slurm", *words)))
     assert_same(tmp_path, local(*words))
+
+
+def test_detached_jobs_continue_and_the_same_command_waits_for_them(path, local, tmp_path):
+    words = grid(tmp_path, "--launcher", "slurm", "--slurm.at-once", "2", "--slurm.array-size", "3")
+    words += [
+        "--slurm.memory",
+        "500M",
+        "--slurm.setup",
+        "export FROM_SETUP='a b'",
+        "--slurm.extra",
+        "comment=two words",
+    ]
+    assert "4 runs submitted to Slurm as job " in output_of(start([*words, "--detach"]))
+    again = output_of(start([*words, "--detach"]))
+    assert "0 runs submitted to Slurm\n4 runs already in the queue as job " in again
+    run, running = unfinished_run(tmp_path)
+    assert slurm_variable(run, "FROM_SETUP") == "a b"
+    job = subprocess.run(["scontrol", "show", "job", number_of(run)], check=True, capture_output=True, text=True).stdout
+    assert "Comment=two words" in job
+    assert "MinMemoryNode=500M" in job
+    status = subprocess.run([*words[:3], "status", "s", "--results", tmp_path], capture_output=True, text=True)
+    assert " in the queue of Slurm: " in status.stdout
+    process = start(words)
+    wait_for(lambda: (running / "result.json").exists())
+    os.killpg(process.pid, signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert "Ctrl-C leaves them there" in out
+    assert queue(), "what was detached continues"
+    assert " 0 already finished" not in output_of(start(words))
+    assert_same(tmp_path, local())
+    wait_for(lambda: not queue())
+    assert not resumed(running)
+    assert not list(tmp_path.glob("s/.slurm/jobs-*.json"))

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from tfstudy.cli import completion
 from tfstudy.cli.options import (
     RESULTS,
+    RUN,
     Accelerator,
     Devices,
     FailFast,
@@ -20,12 +22,43 @@ from tfstudy.cli.options import (
     results_of,
     study_name,
 )
+from tfstudy.cli.slurm_options import (
+    Account,
+    ArraySize,
+    AtOnce,
+    Constraint,
+    Cpus,
+    Detach,
+    Extra,
+    Gres,
+    Memory,
+    Minutes,
+    Partition,
+    Qos,
+    Setup,
+    check_slurm_options,
+)
 
-GridName = Annotated[str | None, typer.Argument(metavar="[GRID]", help="Grid of configs/grids/, or a YAML file.")]
-Tasks = Annotated[str | None, typer.Option(help="Tasks, separated by commas.")]
-Splits = Annotated[str | None, typer.Option(help="Split schemes, separated by commas.")]
-Archs = Annotated[str | None, typer.Option(help="Architectures, separated by commas.")]
-Presets = Annotated[str | None, typer.Option(help="Presets, separated by commas.")]
+GridName = Annotated[
+    str | None,
+    typer.Argument(metavar="[GRID]", help="Grid of configs/grids/, or a YAML file.", autocompletion=completion.grid),
+]
+Tasks = Annotated[
+    str | None,
+    typer.Option(help="Tasks, separated by commas.", autocompletion=completion.task),
+]
+Splits = Annotated[
+    str | None,
+    typer.Option(help="Split schemes, separated by commas.", autocompletion=completion.split),
+]
+Archs = Annotated[
+    str | None,
+    typer.Option(help="Architectures, separated by commas.", autocompletion=completion.architecture),
+]
+Presets = Annotated[
+    str | None,
+    typer.Option(help="Presets, separated by commas.", autocompletion=completion.preset),
+]
 Seeds = Annotated[str | None, typer.Option(help="Seeds, such as 0-4 or 0,3.")]
 Axes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE,...", help="Values of a setting.")]
 Tier = Annotated[str, typer.Option(help="Named size of the grid: smoke, quick or full.")]
@@ -36,14 +69,9 @@ Launcher = Annotated[str, typer.Option(help="Where to run: local, ray or slurm."
 RayAddress = Annotated[
     str, typer.Option("--ray.address", envvar="RAY_ADDRESS", help="Ray cluster (default: start one here).")
 ]
-Partition = Annotated[str, typer.Option("--slurm.partition", help="Partition of Slurm.")]
-Minutes = Annotated[int, typer.Option("--slurm.time", min=1, help="Time limit of a Slurm job in minutes.")]
-Gres = Annotated[str, typer.Option("--slurm.gres", help="Resources of a job: gpu:1 or shard:1.")]
-Cpus = Annotated[int, typer.Option("--slurm.cpus", min=0, help="CPUs of a job (0: one per device).")]
-AtOnce = Annotated[int, typer.Option("--slurm.at-once", min=1, help="Maximum number of jobs in parallel.")]
 
 
-@app.command()
+@app.command(rich_help_panel=RUN)
 def grid(
     name: GridName = None,
     task: Tasks = None,
@@ -65,11 +93,19 @@ def grid(
     study: Study = "",
     launcher: Launcher = "local",
     ray_address: RayAddress = "",
+    detach: Detach = False,
     slurm_partition: Partition = "",
+    slurm_account: Account = "",
+    slurm_qos: Qos = "",
+    slurm_constraint: Constraint = "",
     slurm_time: Minutes = 240,
     slurm_gres: Gres = "",
     slurm_cpus: Cpus = 0,
+    slurm_memory: Memory = "",
     slurm_at_once: AtOnce = 50,
+    slurm_array_size: ArraySize = 1000,
+    slurm_setup: Setup = None,
+    slurm_extra: Extra = None,
     results: Results = RESULTS,
 ) -> None:
     """Run all combinations of a grid that are not finished.
@@ -79,12 +115,13 @@ def grid(
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.spec import load_grid
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
-    from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
 
-    slurm = SlurmRequest(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once)
-    if slurm != SlurmRequest() and launcher != "slurm":
-        raise UserError(f"--slurm options need --launcher slurm, but --launcher is '{launcher}'")
+    slurm = SlurmRequest(
+        *(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once, slurm_account, slurm_qos),
+        *(slurm_memory, slurm_constraint, slurm_array_size, tuple(slurm_setup or ()), tuple(slurm_extra or ())),
+    )
+    check_slurm_options(slurm, launcher, detach, fail_fast)
     options = RunOptions(devices=devices, accelerator=accelerator, loggers=parse_loggers(logger))
     settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
@@ -97,4 +134,4 @@ def grid(
     if dry_run:
         print("\n".join(preview_grid(spec, folder, settings, launcher, smoke, shard)))
     else:
-        raise typer.Exit(run_grid(spec, folder, settings, launcher, smoke, shard, fail_fast))
+        raise typer.Exit(run_grid(spec, folder, settings, launcher, smoke, shard, fail_fast, detach))

@@ -9,21 +9,12 @@ from typing import NamedTuple
 
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
-from tfstudy.tasks.errors import one_of
+from tfstudy.launchers.slurm_request import SlurmRequest
+from tfstudy.tasks.errors import UserError, one_of
 
-__all__ = ["Executor", "ExecutorSettings", "Job", "JobExit", "SlurmRequest", "executor"]
+__all__ = ["Detached", "Executor", "ExecutorSettings", "Job", "JobExit", "SlurmRequest", "executor"]
 
 LAUNCHERS = ("local", "ray", "slurm")
-
-
-class SlurmRequest(NamedTuple):
-    """The resources that a job requests from Slurm; empty or 0 is the default of the cluster."""
-
-    partition: str = ""
-    minutes: int = 240
-    gres: str = ""  # such as gpu:1, or shard:1 for a share of a GPU
-    cpus: int = 0
-    max_parallel: int = 50  # jobs
 
 
 class ExecutorSettings(NamedTuple):
@@ -42,6 +33,13 @@ class JobExit(NamedTuple):
     job: Job
     code: int  # an exit code of `job.perform`, or minus the signal that ended the process
     reason: str = ""  # known to the executor in addition to the code
+
+
+class Detached(NamedTuple):
+    """What `Executor.detach` left in a queue, by the number that the queue gave to each job."""
+
+    submitted: dict[str, Job]
+    queued: dict[str, Job]  # that an earlier command submitted
 
 
 class Executor(ABC):
@@ -69,6 +67,10 @@ class Executor(ABC):
     @abstractmethod
     def stop(self) -> None:
         """End all jobs within seconds and free all resources; a second call does nothing. Runs can be resumed."""
+
+    def detach(self, jobs: Sequence[Job]) -> Detached:
+        """Submit the jobs that no earlier command submitted, and leave them; `UserError` without a queue."""
+        raise UserError("--detach needs --launcher slurm: only jobs in a queue continue without their launcher")
 
     def describe(self) -> str:
         """Return the devices and how runs share them, in one line."""

@@ -28,6 +28,7 @@ class Job(NamedTuple):
     config: dict[str, Any]  # resolved
     options: RunOptions = DEFAULTS
     threads: int = 1  # CPU threads for each device
+    plugins: tuple[str, ...] = ()  # files of --plugin
 
     @property
     def name(self) -> str:
@@ -53,7 +54,8 @@ class Job(NamedTuple):
         """Return the job that `to_json` wrote."""
         fields = json.loads(text)
         options = fields["options"]
-        return cls(**{**fields, "options": RunOptions(**{**options, "loggers": tuple(options["loggers"])})})
+        options = RunOptions(**{**options, "loggers": tuple(options["loggers"])})
+        return cls(**{**fields, "options": options, "plugins": tuple(fields["plugins"])})
 
 
 def perform(job: Job) -> int:
@@ -99,11 +101,13 @@ def _run(job: Job) -> int:
     from tfstudy.config.resolve import resolve
     from tfstudy.experiment.run import run
     from tfstudy.runs.files import BusyError
+    from tfstudy.tasks import plugins
     from tfstudy.tasks.errors import UserError
 
     torch.set_num_threads(job.threads)
     root, study = job.study.parent, job.study.name
     try:
+        plugins.add(*job.plugins)
         run(resolve(job.config), root, study, job.options, planned=Path(job.path), rank=process_rank(), report=_log)
     except BusyError:
         raise

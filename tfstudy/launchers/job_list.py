@@ -17,14 +17,16 @@ from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.progress import PLANS
 from tfstudy.runs.reader import is_finished, read_result
 from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.tasks.plugins import files as plugin_files
 
 SAMPLE = 5  # finished runs from which a time is estimated
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:
     """Return one job for each run."""
+    plugins = tuple(map(str, plugin_files()))
     return [
-        Job(str(run.path), run.config.model_dump(mode="json"), options._replace(preset=run.preset), threads)
+        Job(str(run.path), run.config.model_dump(mode="json"), options._replace(preset=run.preset), threads, plugins)
         for run in runs
     ]
 

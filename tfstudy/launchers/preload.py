@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import signal
+from importlib import import_module
 
 import lightning.pytorch.strategies
 import torch._dynamo
@@ -14,10 +15,10 @@ from tfstudy.runs.environment import code_digests, commit
 
 __all__ = ["lightning", "run", "torch"]
 
-for find, names in ((tasks.find, tasks.names()), (models.find, models.names())):
-    for name in names:
+for package in (tasks, models):
+    for name in package.built_in():  # a plug-in is imported by the runs that need it
         with contextlib.suppress(Exception):  # a broken file is reported by the runs that need it
-            find(name)
+            import_module(f"{package.__name__}.{name}")
 code_digests()
 commit()
 if is_server:

@@ -1,78 +1,51 @@
 """The executor of a Slurm cluster, through submitit: jobs are submitted as arrays and survive the launcher.
 
 Slurm requeues what a node loses (pre-emption, a failed node, `scontrol requeue`); such a run resumes from its last
-checkpoint. Ctrl-C cancels the jobs. If the launcher is killed, its jobs continue, and a second launcher waits for those
-that are running. All nodes must see the same folders; `.slurm` in a study's folder holds the files of submitit. These
-are pickles, by which whoever can write to this folder could run code: it must belong to the user and be writable by
-nobody else.
+checkpoint. Ctrl-C cancels the jobs that this launcher submitted. If it is killed, or leaves its jobs (`--detach`), they
+continue, and a second launcher waits for them. All nodes must see the same folders; `.slurm` in a study's folder holds
+the files of submitit. These are pickles, by which whoever can write to this folder could run code: it must belong to
+the user and be writable by nobody else.
 """
 
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from tfstudy.experiment.options import ACCELERATORS
-from tfstudy.launchers import Executor, ExecutorSettings, JobExit
+from tfstudy.launchers import Detached, Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.private_folder import check_private
-from tfstudy.launchers.subprocess_job import execute
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.launchers.slurm_job import Submitted, exit_of, last_line, remove_files
+from tfstudy.launchers.slurm_queue import (
+    ENDED,
+    FOLDER,
+    PREEMPTED,
+    array_of,
+    forget_jobs,
+    job_states,
+    record_array,
+    recorded_jobs,
+)
+from tfstudy.launchers.slurm_request import check_request, parameters
+from tfstudy.launchers.slurm_work import Work
+from tfstudy.launchers.supervisor import ATTEMPTS
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
-MAX_ARRAY = 1000  # jobs of an array: the default limit of Slurm
 MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed
 MAX_LOSSES = 10  # how often a job that the cluster ended is submitted again, before it counts as failed
 POLL_SECONDS = 1.0  # between two listings of the folder of submitit
 QUEUE_SECONDS = 5.0  # between two calls of squeue
 MAX_MISSED = 3  # calls of squeue without a job that left no result, after which the job is lost
-PREEMPTED = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED")  # states of jobs that did not fail by themselves
-ENDED = (*PREEMPTED, "COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "DEADLINE", "OUT_OF_MEMORY")
-STOP_SIGNALS = (-signal.SIGTERM, -signal.SIGUSR2)  # by which Slurm ends all processes of a job
-SIGNAL_DELAY = 2.0  # seconds by which a signal may reach one process of a job after another
-END_SECONDS = 600.0  # that Slurm may take to end a job after its signal
-
-
-class Work(NamedTuple):
-    """What submitit runs on a node, and runs again there when the time limit is reached."""
-
-    job: Job
-    folder: str
-    timeout: float
-
-    def __call__(self) -> tuple[int, str]:
-        signals: list[int] = []
-        signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
-        code, reason = execute(*self)
-        if code != SUCCEEDED:
-            time.sleep(SIGNAL_DELAY)  # when the time limit is reached, submitit takes over here
-        if signals or code in STOP_SIGNALS:
-            time.sleep(END_SECONDS)  # Slurm may requeue the job; a returned result would count as a failure
-            os._exit(128 + signal.SIGTERM)
-        return code, reason
-
-    def checkpoint(self) -> Any:
-        """Submit the same work again, which resumes from the run's folder."""
-        from submitit.helpers import DelayedSubmission
-
-        return DelayedSubmission(self)
-
-
-class Submitted(NamedTuple):
-    """A job that was submitted; `handle` is submitit's."""
-
-    job: Job
-    handle: Any
-    missed: int = 0  # calls of squeue since Slurm last listed it as alive
 
 
 def slurm(settings: ExecutorSettings) -> "Slurm":
     """Return the executor of a Slurm cluster; `UserError` without Slurm or submitit."""
     one_of("accelerator", settings.options.accelerator, ACCELERATORS)
+    check_request(settings.slurm)
     if settings.per_device != "auto":
         raise UserError("--per-device does not apply to Slurm; to share a GPU, use --slurm.gres shard:1 if available")
     try:
@@ -89,21 +62,6 @@ def slurm(settings: ExecutorSettings) -> "Slurm":
     return Slurm(library, settings)
 
 
-def parameters(settings: ExecutorSettings) -> dict[str, Any]:
-    """Return the resources of each job as parameters of submitit."""
-    request, options = settings.slurm, settings.options
-    gres = request.gres or (f"gpu:{options.devices}" if options.accelerator == "cuda" else "")
-    return {
-        "name": "tfstudy",
-        "timeout_min": request.minutes,
-        "cpus_per_task": request.cpus or options.devices,
-        "slurm_array_parallelism": request.max_parallel,
-        "slurm_additional_parameters": {"requeue": True},
-        **({"slurm_partition": request.partition} if request.partition else {}),
-        **({"slurm_gres": gres} if gres else {}),
-    }
-
-
 class Slurm(Executor):
     """Jobs in the queue of Slurm; their states come from result files and `squeue`.
 
@@ -114,6 +72,7 @@ class Slurm(Executor):
         self.threads = max(1, settings.slurm.cpus // settings.options.devices)
         self._library, self._settings = library, settings
         self._pending: list[Job] = []
+        self._earlier: dict[str, str] | None = None  # run's name to its job, which an earlier command submitted
         self._submitted: dict[str, Submitted] = {}  # by Slurm's job id
         self._losses: dict[str, int] = {}
         self._executor: Any = None
@@ -128,16 +87,24 @@ class Slurm(Executor):
         return f"Slurm{partition}, {self.max_parallel} runs in parallel"
 
     def has_room(self, job: Job, exclusive: bool) -> bool:
-        """At first for a whole array, which Slurm limits; then for as many jobs as may run in parallel."""
-        limit = self.max_parallel if self._submitted else MAX_ARRAY
+        """At first for a whole array, which Slurm limits; then for as many jobs as may run in parallel.
+
+        What Slurm has already needs no room.
+        """
+        if job.name in self._earlier_jobs(job.study):
+            return True
+        limit = self.max_parallel if self._submitted else self._settings.slurm.array_size
         return len(self._pending) + len(self._submitted) < limit
 
     def start(self, job: Job, exclusive: bool) -> None:
-        self._pending.append(job)
+        if number := self._earlier_jobs(job.study).pop(job.name, ""):
+            self._submitted[number] = Submitted(job, self._handle(job.study, number), own=False)
+        else:
+            self._pending.append(job)
 
     def wait(self, seconds: float) -> Sequence[JobExit]:
         if self._pending and time.monotonic() - self._refused > QUEUE_SECONDS:
-            self._submit()
+            self._submit_pending()
         time.sleep(seconds)
         if not self._submitted or time.monotonic() - self._polled < POLL_SECONDS:
             return []
@@ -145,39 +112,98 @@ class Slurm(Executor):
         return self._ended()
 
     def stop(self) -> None:
-        if self._submitted:
-            subprocess.run(["scancel", *self._submitted], check=False, capture_output=True)  # noqa: S603, S607 - scancel of the path, with our own job numbers
+        if own := [number for number, submitted in self._submitted.items() if submitted.own]:
+            subprocess.run(["scancel", *own], check=False, capture_output=True)  # noqa: S603, S607 - scancel of the path, with our own job numbers
         self._submitted.clear()
 
-    def _submit(self) -> None:
+    def detach(self, jobs: Sequence[Job]) -> Detached:
+        """Submit the jobs that are not in the queue, and leave them. Arrays run one after another.
+
+        `UserError` if Slurm refuses an array; those before it stay submitted.
+        """
+        detached, size, array = Detached({}, {}), self._settings.slurm.array_size, ""
+        new = []
+        for job in jobs:
+            number = self._earlier_jobs(job.study).get(job.name, "")
+            if number and not self._handle(job.study, number).paths.result_pickle.exists():
+                detached.queued[number] = job
+            else:
+                new.append(job)
+        for chunk in (new[i : i + size] for i in range(0, len(new), size)):
+            try:
+                handles = self._submit(chunk, ATTEMPTS, f"afterany:{array}" if array else None)
+            except UserError as error:
+                kept = f"; {len(detached.submitted)} runs before it were submitted" if array else ""
+                raise UserError(f"{error}{kept}") from None
+            detached.submitted.update((handle.job_id, job) for handle, job in zip(handles, chunk, strict=True))
+            array = array_of(handles[0].job_id)
+        return detached
+
+    def _earlier_jobs(self, study: Path) -> dict[str, str]:
+        """The jobs of earlier commands that are in the queue, or whose result nobody has read, by name of the run."""
+        if self._earlier is not None:
+            return self._earlier
+        jobs = recorded_jobs(study)
+        if jobs:
+            check_private(study / FOLDER)
+        states = job_states(jobs.values()) if jobs else {}
+        if states is None:
+            raise UserError("--launcher slurm: squeue does not answer, so the jobs submitted earlier are unknown")
+        results = {path.name for path in (study / FOLDER).glob("*_result.pkl")}
+        self._earlier = {
+            name: number
+            for name, number in jobs.items()
+            if states.get(number, "COMPLETED") not in ENDED or f"{number}_0_result.pkl" in results
+        }
+        forget_jobs(study, set(jobs.values()) - set(self._earlier.values()))
+        return self._earlier
+
+    def _handle(self, study: Path, number: str) -> Any:
+        return self._library.SlurmJob(folder=(study / FOLDER).resolve(), job_id=number)
+
+    def _submit_pending(self) -> None:
         """Submit all pending jobs as one array."""
         first, jobs = self._executor is None, self._pending
         try:
-            executor = self._executor or self._open(jobs[0].study / ".slurm")
-            with executor.batch():
-                handles = [executor.submit(Work(job, os.getcwd(), self._settings.timeout)) for job in jobs]
-        except (self._library.core.utils.FailedJobError, self._library.core.utils.FailedSubmissionError) as error:
+            handles = self._submit(jobs)
+        except UserError:
             if first:
-                raise UserError(f"--launcher slurm: {_last_line(error)}") from None
+                raise
             self._refused = time.monotonic()  # Slurm may be unavailable for a while; submitted jobs continue
             return
-        self._executor, self._pending = executor, []
+        self._pending = []
         self._submitted |= {handle.job_id: Submitted(job, handle) for job, handle in zip(jobs, handles, strict=True)}
         self._queried = time.monotonic()
+
+    def _submit(self, jobs: Sequence[Job], attempts: int = 1, dependency: str | None = None) -> list[Any]:
+        """Submit jobs as one array; return their handles. `UserError` if Slurm refuses them."""
+        study, timeout = jobs[0].study, self._settings.timeout
+        executor = self._executor or self._open(study / FOLDER)
+        executor.update_parameters(slurm_dependency=dependency)
+        errors = self._library.core.utils
+        try:
+            with executor.batch():
+                handles = [executor.submit(Work(job, os.getcwd(), timeout, attempts)) for job in jobs]
+        except (errors.FailedJobError, errors.FailedSubmissionError) as error:
+            raise UserError(f"--launcher slurm: {quoted(last_line(error), limit=300, marks='')}") from None
+        self._executor = executor
+        numbers = {job.name: handle.job_id for job, handle in zip(jobs, handles, strict=True)}
+        record_array(study, numbers)
+        return handles
 
     def _open(self, folder: Path) -> Any:
         check_private(folder)
         executor = self._library.AutoExecutor(
             folder=folder.resolve(), cluster="slurm", slurm_max_num_timeout=MAX_TIMEOUTS
         )
-        executor.update_parameters(**parameters(self._settings))
+        executor.update_parameters(**parameters(self._settings.slurm, self._settings.options))
         return executor
 
     def _ended(self) -> list[JobExit]:
         folder = next(iter(self._submitted.values())).handle.paths.folder
         results = {path.name for path in folder.glob("*_result.pkl")}
         exits: dict[str, JobExit | None] = {
-            number: _exit_of(submitted)
+            number: exit_of(submitted)
             for number, submitted in self._submitted.items()
             if submitted.handle.paths.result_pickle.name in results
         }
@@ -186,7 +212,8 @@ class Slurm(Executor):
             exits.setdefault(number, self._exit_of_lost(submitted, state))
         for number, job_exit in exits.items():
             submitted = self._submitted.pop(number)
-            _remove_files(submitted, job_exit)
+            forget_jobs(submitted.job.study, {number})
+            remove_files(submitted, job_exit)
             if job_exit is None:
                 self._pending.append(submitted.job)
         return [job_exit for job_exit in exits.values() if job_exit]
@@ -218,32 +245,4 @@ class Slurm(Executor):
         if time.monotonic() - self._queried < QUEUE_SECONDS:
             return None
         self._queried = time.monotonic()
-        arrays = ",".join(dict.fromkeys(number.split("_")[0] for number in self._submitted))
-        words = ["squeue", "--noheader", "--array", "--states=all", "--format=%i %T", f"--jobs={arrays}"]
-        process = subprocess.run(words, check=False, capture_output=True, text=True)  # noqa: S603 - fixed words
-        if process.returncode and "Invalid job id" not in process.stderr:
-            return None
-        return dict(line.split() for line in process.stdout.splitlines() if len(line.split()) == 2)
-
-
-def _exit_of(submitted: Submitted) -> JobExit:
-    """How a job with a result file ended."""
-    error = submitted.handle.exception()
-    if error:
-        reason = f"submitit: {_last_line(error)}; see {submitted.handle.paths.stderr}"
-        return JobExit(submitted.job, FAILED, reason)
-    return JobExit(submitted.job, *submitted.handle.result())
-
-
-def _remove_files(submitted: Submitted, job_exit: JobExit | None) -> None:
-    """Remove the files of submitit; the log of a failed job stays."""
-    paths = submitted.handle.paths
-    logs = [paths.stdout, paths.stderr] if job_exit and job_exit.code == SUCCEEDED else []
-    for path in [paths.submitted_pickle, paths.result_pickle, *logs]:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip(" -")]
-    return lines[-1] if lines else type(error).__name__
+        return job_states(self._submitted)

@@ -14,6 +14,7 @@ from tfstudy.launchers.retry import retry_jobs
 from tfstudy.launchers.supervisor import FINISHED, PENDING, supervise
 from tfstudy.report.grid_progress import Progress
 from tfstudy.report.markup import plural
+from tfstudy.report.slurm_jobs import detached_lines, queue_lines
 from tfstudy.report.status import duration
 from tfstudy.runs.progress import FAILED, INTERRUPTED, study_runs
 from tfstudy.tasks.errors import one_of, printable
@@ -27,12 +28,21 @@ def run_grid(
     smoke: bool = False,
     shard: str = "",
     fail_fast: bool = False,
+    detach: bool = False,
 ) -> int:
-    """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
+    """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0.
+
+    With `detach`, submit them to the queue of the launcher and return.
+    """
     with grid_batch(grid, study, settings, launcher, smoke, shard) as batch:
         save_plan(batch.jobs)
         if copied := copy_finished(batch.pending):
             print(f"{plural(len(copied), 'finished run')} copied from other studies in {study.parent}", flush=True)
+        if detach:
+            print("\n".join(detached_lines(batch.executor.detach(batch.pending), study)))
+            return 0
+        if launcher == "slurm":
+            print("".join(f"{line}; Ctrl-C leaves them there\n" for line in queue_lines(study)), end="", flush=True)
         return run_batch(batch, fail_fast)
 
 

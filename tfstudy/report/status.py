@@ -8,6 +8,7 @@ from statistics import mean
 
 from tfstudy.experiment.code_versions import outdated_because
 from tfstudy.report.markup import plural
+from tfstudy.report.slurm_jobs import queue_lines
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.progress import (
     DIVERGED,
@@ -136,7 +137,8 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     seconds = seconds_left(runs)
     if left and seconds is not None:
         lines.append(f"{plural(left, 'run')} left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
-    if counts[PENDING] and not counts[RUNNING]:
+    lines += (queue := queue_lines(root / name))
+    if counts[PENDING] and not counts[RUNNING] and not queue:
         lines.append("nothing is running: repeat the grid's command to start the pending runs")
     if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
         option = f" --results {root}" if root != RESULTS else ""

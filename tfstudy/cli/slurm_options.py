@@ -1,0 +1,45 @@
+"""The options of `tfstudy grid` for Slurm."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from tfstudy.launchers import SlurmRequest
+
+
+def _option(name: str, help_text: str, **more: Any) -> Any:
+    return typer.Option(f"--slurm.{name}", help=help_text, rich_help_panel="Slurm", **more)
+
+
+Partition = Annotated[str, _option("partition", "Partition.")]
+Account = Annotated[str, _option("account", "Account.")]
+Qos = Annotated[str, _option("qos", "Quality of service.")]
+Constraint = Annotated[str, _option("constraint", "Features of nodes, such as a100.")]
+Minutes = Annotated[int, _option("time", "Time limit of a job in minutes.", min=1)]
+Gres = Annotated[str, _option("gres", "Resources of a job: gpu:1 or shard:1.")]
+Cpus = Annotated[int, _option("cpus", "CPUs of a job (0: one per device).", min=0)]
+Memory = Annotated[str, _option("memory", "Memory of a job, such as 16G.")]
+AtOnce = Annotated[int, _option("at-once", "Maximum number of jobs in parallel.", min=1)]
+ArraySize = Annotated[int, _option("array-size", "Maximum number of jobs of an array.", min=1)]
+Setup = Annotated[list[str] | None, _option("setup", "Shell line before each job; repeatable.", metavar="LINE")]
+Extra = Annotated[list[str] | None, _option("extra", "Other option of sbatch; repeatable.", metavar="KEY[=VALUE]")]
+Detach = Annotated[
+    bool,
+    typer.Option("--detach", help="Submit to Slurm and return; the same command resumes.", rich_help_panel="Slurm"),
+]
+
+
+def check_slurm_options(request: "SlurmRequest", launcher: str, detach: bool, fail_fast: bool) -> None:
+    """`UserError` for an invalid request, or one without the launcher that it is for."""
+    from tfstudy.launchers import SlurmRequest
+    from tfstudy.launchers.slurm_request import check_request
+    from tfstudy.tasks.errors import UserError
+
+    if request != SlurmRequest() and launcher != "slurm":
+        raise UserError(f"--slurm options need --launcher slurm, but --launcher is '{launcher}'")
+    if detach and launcher != "slurm":
+        raise UserError(f"--detach needs --launcher slurm, but --launcher is '{launcher}'")
+    if detach and fail_fast:
+        raise UserError("--fail-fast can't be used with --detach, which does not wait for runs that fail")
+    check_request(request)
