@@ -86,7 +86,7 @@ def test_an_encoder_layer_agrees_with_that_of_torch(norm):
     for reference, ours in copies.items():
         reference.load_state_dict(ours.state_dict())
     x, mask = torch.randn(2, 5, 12), torch.tensor([[True] * 5, [True, True, False, False, False]])
-    got = layer.encode(flatten_groups([x]), [(2, 5)], [mask[:, None, None]]).view(2, 5, 12)
+    got = layer.encode(flatten_groups([x]), [(2, 5)], [mask[:, None, None]], 1).view(2, 5, 12)
     assert_close(got[mask], theirs(x, src_key_padding_mask=~mask)[mask], **CLOSE)
 
 
@@ -105,8 +105,8 @@ def test_a_decoder_layer_agrees_with_that_of_torch(norm):
     ahead = nn.Transformer.generate_square_subsequent_mask(4)
     expected = theirs(x, y, tgt_mask=ahead.isinf(), memory_key_padding_mask=~mask)
     memory = layer.cross.project(flatten_groups([y]), [(2, 5)])
-    got, _ = layer.decode_self(flatten_groups([x]), [(2, 4)], [none])
-    got = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]])
+    got, _ = layer.decode_self(flatten_groups([x]), [(2, 4)], [none], 1)
+    got = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]], 1)
     assert_close(got.view(2, 4, 12), expected, **CLOSE)
 
 

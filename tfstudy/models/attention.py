@@ -11,6 +11,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from tfstudy.models.cache import KeyValue
 from tfstudy.models.chunks import in_chunks
 from tfstudy.models.layers import Dropout
+from tfstudy.models.listening import Site, is_recorded, record
 from tfstudy.models.positions import RelativePositions
 from tfstudy.models.ragged import Shapes, flatten_groups, split_groups
 
@@ -42,16 +43,18 @@ class MultiHeadAttention(nn.Module):
         seen: Sequence[KeyValue],
         masks: Sequence[Tensor | None] | None = None,
         causal: bool = False,
+        site: Site | None = None,
     ) -> Float[Tensor, "positions dim"]:
         """Attend from `x` to the keys and values `seen`, group by group.
 
         A mask (batch, 1 or heads, 1 or query, keys) is True where a key is visible. With `causal` no masks are allowed:
-        the last query of a group is at the position of the last key, and no query sees a later key.
+        the last query of a group is at the position of the last key, and no query sees a later key. The weights can be
+        recorded at `site`.
         """
         if causal and masks is not None:
             raise ValueError("masks must be None if causal is True")
         attended = [
-            self._attend(self._split(query), key_value, mask, causal)
+            self._attend(self._split(query), key_value, mask, causal, site)
             for query, key_value, mask in zip(
                 split_groups(self.query(x), shapes), seen, masks or [None] * len(shapes), strict=True
             )
@@ -62,12 +65,15 @@ class MultiHeadAttention(nn.Module):
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, x.shape[2] // self.heads).transpose(1, 2)
 
-    def _attend(self, query: Tensor, seen: KeyValue, mask: Tensor | None, causal: bool) -> Tensor:
+    def _attend(self, query: Tensor, seen: KeyValue, mask: Tensor | None, causal: bool, site: Site | None) -> Tensor:
         """Return one group's attended values (batch, heads, query, head_dim)."""
         batch, _, length, _ = query.shape
         keys = seen.keys.shape[2]
         positions = range(keys - length, keys) if causal else range(length)
         causal = causal and length > 1  # a single query sees all keys
+        if is_recorded(site):
+            mask = visible(positions, keys, query.device) if causal else mask
+            return self._explicit(query, seen, mask, positions.start, site)
         if self.relative is None and not self._drops:
             if causal and keys > length:
                 mask, causal = visible(positions, keys, query.device), False
@@ -84,19 +90,23 @@ class MultiHeadAttention(nn.Module):
     def _drops(self) -> bool:
         return self.training and self.dropout.probability > 0
 
-    def _explicit(self, query: Tensor, seen: KeyValue, mask: Tensor | None, start: int) -> Tensor:
-        """Attend with relative positions, the first query's being `start`, or with dropout on the weights, or both."""
+    def _explicit(
+        self, query: Tensor, seen: KeyValue, mask: Tensor | None, start: int, site: Site | None = None
+    ) -> Tensor:
+        """Attend with relative positions, the first query's being `start`, with dropout on the weights, or recorded."""
         if self.relative is not None:
             query, bias = self.relative(query, seen.keys.shape[2], start)
             bias = bias / math.sqrt(query.shape[-1])
             mask = bias if mask is None else bias.masked_fill(~mask, float("-inf"))
-        if not self._drops:  # with dropout, the fused kernel would draw from the global generator
+        if not (self._drops or is_recorded(site)):  # with dropout, the kernel would draw from the global generator
             return scaled_dot_product_attention(query, seen.keys, seen.values, attn_mask=mask)
         scores = query @ seen.keys.transpose(-1, -2) / math.sqrt(query.shape[-1])
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
-        weights: Tensor = self.dropout(scores.softmax(-1))
-        return weights @ seen.values
+        weights = scores.softmax(-1)
+        record(site, weights)
+        attended: Tensor = self.dropout(weights) @ seen.values
+        return attended
 
 
 def visible(positions: range, keys: int, device: torch.device) -> Bool[Tensor, "queries keys"]:

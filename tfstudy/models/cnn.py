@@ -14,6 +14,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
+from tfstudy.models.listening import Site
 from tfstudy.models.positions import Embedding, EmbeddingInit
 from tfstudy.models.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
 from tfstudy.models.source_attention import Source, attend, dot_product
@@ -123,7 +124,8 @@ class CNN(RaggedModel):
             pasts.append([group[:, group.shape[1] - window :] for group in inputs])
             inner = layer(inputs)
             queries = split_groups((query(inner) + embedded) * SQRT_HALF, by_source)
-            contexts = flatten_groups([scaled_attention(*group) for group in zip(queries, sources, strict=True)])
+            site = Site("cross", depth + 1)
+            contexts = flatten_groups([scaled_attention(*group, site) for group in zip(queries, sources, strict=True)])
             x = ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF
         logits = self.output(self.dropout(self.decoder_out(x)))
         after = [
@@ -154,9 +156,11 @@ class GatedConvolution(nn.Conv1d):
         return flatten_groups([x.transpose(1, 2) for x in convolved])
 
 
-def scaled_attention(query: Float[Tensor, "sources length dim"], source: Source) -> Float[Tensor, "sources length dim"]:
+def scaled_attention(
+    query: Float[Tensor, "sources length dim"], source: Source, site: Site | None = None
+) -> Float[Tensor, "sources length dim"]:
     """Dot-product attention (eqs. 1 and 2), scaled by m sqrt(1/m) for m source tokens (section 3.4)."""
-    return attend(query, source, dot_product) * source.mask.sum(1).sqrt()[:, None, None]
+    return attend(query, source, dot_product, site=site) * source.mask.sum(1).sqrt()[:, None, None]
 
 
 def scale_gradient(x: Tensor, scale: float) -> Tensor:

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from tfstudy.models.chunks import in_chunks
+from tfstudy.models.chunks import ALL, in_chunks
+from tfstudy.models.listening import Site, is_recorded, record
 
 
 class Source(NamedTuple):
@@ -24,17 +25,22 @@ def attend(
     score: Callable[[Tensor, Tensor], Tensor],
     size: int = 1,
     calls: int = 1,
+    site: Site | None = None,
 ) -> Float[Tensor, "sources length encoded"]:
     """Return the source's values averaged with softmax(score(query, keys)), in chunks if there are very many scores.
 
     `score` returns (sources, length, source) and needs `size` elements for each score; for `calls`, see `in_chunks`.
+    The weights can be recorded at `site`.
     """
 
     def compute(rows: slice, queries: slice) -> Tensor:
         scores = score(query[rows, queries], source.keys[rows])
         weights = scores.masked_fill(~source.mask[rows, None], float("-inf")).softmax(-1)
+        record(site, weights[:, None])
         return weights @ source.values[rows]
 
+    if is_recorded(site):
+        return compute(ALL, ALL)
     return in_chunks(compute, query.shape[0], query.shape[1], source.keys.shape[1] * size, calls)
 
 
@@ -46,9 +52,9 @@ def dot_product(query: Float[Tensor, "sources length _"], keys: Float[Tensor, "s
 class Attention(nn.Module):
     """Attention over the source: values averaged with the softmax of a score. With kind `none`, contexts are empty."""
 
-    def __init__(self, kind: str, hidden: int, encoded: int) -> None:
+    def __init__(self, kind: str, hidden: int, encoded: int, layer: int = 1) -> None:
         super().__init__()
-        self.kind, self.hidden = kind, hidden
+        self.kind, self.hidden, self.site = kind, hidden, Site("cross", layer)
         self.width = 0 if kind == "none" else encoded
         if kind != "none":
             self.key = nn.Linear(encoded, hidden, bias=False)
@@ -71,8 +77,8 @@ class Attention(nn.Module):
         if self.kind == "none":
             return query[..., :0]
         if self.kind == "additive":
-            return attend(self.query(query), source, self._additive, self.hidden, calls)
-        return attend(query, source, self._product, 1, calls)
+            return attend(self.query(query), source, self._additive, self.hidden, calls, self.site)
+        return attend(query, source, self._product, 1, calls, self.site)
 
     def _additive(self, query: Tensor, keys: Tensor) -> Tensor:
         scores: Tensor = self.score((query[:, :, None] + keys[:, None]).tanh_())[..., 0]

@@ -12,6 +12,7 @@ from tfstudy.models.base import RaggedModel
 from tfstudy.models.cache import Cache, KeyValue
 from tfstudy.models.config import TiedConfig
 from tfstudy.models.layers import Dropout
+from tfstudy.models.listening import Site
 from tfstudy.models.positions import Embedding, RelativePositions, embedding_init
 from tfstudy.models.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of, token_positions
 
@@ -116,8 +117,8 @@ class Transformer(RaggedModel):
     def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
         shapes, seen = shapes_of(sources), [mask[:, None, None] for mask in masks]
         x = self._embed(self.source_embedding, sources)
-        for layer in self.encoder:
-            x = layer.encode(x, shapes, seen)
+        for number, layer in enumerate(self.encoder, 1):
+            x = layer.encode(x, shapes, seen, number)
         x = self.encoder.norm(x)
         memories = zip(*(layer.cross.project(x, shapes) for layer in self.decoder), strict=True)
         return [
@@ -134,8 +135,8 @@ class Transformer(RaggedModel):
         x = self._embed(self.target_embedding, tokens, [state.past[0].length for state in states])
         pasts = []
         for depth, layer in enumerate(self.decoder):
-            x, past = layer.decode_self(x, shapes, [state.past[depth] for state in states])
-            x = layer.decode_cross(x, by_source, [source.memory[depth] for source in sources], seen)
+            x, past = layer.decode_self(x, shapes, [state.past[depth] for state in states], depth + 1)
+            x = layer.decode_cross(x, by_source, [source.memory[depth] for source in sources], seen, depth + 1)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
         return self.output(self.decoder.norm(x)), after
@@ -168,7 +169,10 @@ class Stack(nn.Module):
 
 
 class Layer(nn.Module):
-    """Self-attention, cross-attention (decoder only) and a feed-forward network, each with a residual connection."""
+    """Self-attention, cross-attention (decoder only) and a feed-forward network, each with a residual connection.
+
+    Its number counts from 1. A shared layer is applied with several numbers.
+    """
 
     def __init__(self, config: Transformer.Config, decoder: bool) -> None:
         super().__init__()
@@ -195,27 +199,35 @@ class Layer(nn.Module):
         return x if self.pre else norm(x)
 
     def encode(
-        self, x: Float[Tensor, "positions dim"], shapes: Shapes, masks: Sequence[Tensor]
+        self, x: Float[Tensor, "positions dim"], shapes: Shapes, masks: Sequence[Tensor], number: int
     ) -> Float[Tensor, "positions dim"]:
         normed = self._before(self.attention_norm, x)
-        update = self.attention(normed, shapes, self.attention.project(normed, shapes), masks)
+        own = self.attention.project(normed, shapes)
+        update = self.attention(normed, shapes, own, masks, site=Site("encoder", number))
         return self._feed(self._add(self.attention_norm, x, update))
 
     def decode_self(
-        self, x: Float[Tensor, "positions dim"], shapes: Shapes, past: Sequence[Cache]
+        self, x: Float[Tensor, "positions dim"], shapes: Shapes, past: Sequence[Cache], number: int
     ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
         """Attend to the target so far."""
         normed = self._before(self.attention_norm, x)
         new = self.attention.project(normed, shapes)
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        update = self.attention(normed, shapes, [cache.seen for cache in past], causal=True)
+        seen = [cache.seen for cache in past]
+        update = self.attention(normed, shapes, seen, causal=True, site=Site("decoder", number))
         return self._add(self.attention_norm, x, update), past
 
     def decode_cross(
-        self, x: Float[Tensor, "positions dim"], shapes: Shapes, memory: Sequence[KeyValue], masks: Sequence[Tensor]
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        memory: Sequence[KeyValue],
+        masks: Sequence[Tensor],
+        number: int,
     ) -> Float[Tensor, "positions dim"]:
         """Attend to the source, and apply the feed-forward network."""
-        update = self.cross(self._before(self.cross_norm, x), shapes, memory, masks)
+        normed = self._before(self.cross_norm, x)
+        update = self.cross(normed, shapes, memory, masks, site=Site("cross", number))
         return self._feed(self._add(self.cross_norm, x, update))
 
     def _feed(self, x: Tensor) -> Tensor:

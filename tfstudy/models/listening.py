@@ -1,0 +1,73 @@
+"""Listening to attention: while somebody listens, attention is computed explicitly and its weights are recorded."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import pad
+
+
+class Site(NamedTuple):
+    """Where a model attends: `encoder` (self-attention), `decoder` (causal self-attention) or `cross`, and the layer.
+
+    Layers count from 1. A layer that is used at several depths has a site for each.
+    """
+
+    kind: str
+    layer: int
+
+
+class RecordedWeights(NamedTuple):
+    """The weights of one call at a site, before dropout; each row sums to 1 over the keys that its query sees."""
+
+    site: Site
+    weights: Float[Tensor, "batch heads queries keys"]
+
+
+_RECORD: ContextVar[list[RecordedWeights] | None] = ContextVar("recorded_attention", default=None)
+
+
+@contextmanager
+def recorded_attention() -> Iterator[list[RecordedWeights]]:
+    """Within this context, record the weights of all attention of this thread: yields the list that they are added to.
+
+    There is an item for each call and each ragged group, in order of computation. Masked keys have the weight 0.
+    Outside, models use their fast kernels, which have no weights to return; the outputs are equal up to rounding.
+    """
+    recorded: list[RecordedWeights] = []
+    token = _RECORD.set(recorded)
+    try:
+        yield recorded
+    finally:
+        _RECORD.reset(token)
+
+
+def is_recorded(site: Site | None) -> bool:
+    """Whether to record the weights of a call at this site. A call without a site is never recorded."""
+    return site is not None and _RECORD.get() is not None
+
+
+def record(site: Site | None, weights: Float[Tensor, "batch heads queries keys"]) -> None:
+    """Record weights, if somebody listens."""
+    recorded = _RECORD.get()
+    if site is not None and recorded is not None:
+        recorded.append(RecordedWeights(site, weights))
+
+
+def joined(recorded: Sequence[RecordedWeights]) -> dict[Site, Float[Tensor, "batch heads queries keys"]]:
+    """Return the weights of each site, with the queries of successive calls for one batch in one tensor.
+
+    A step of decoding sees more keys than the one before: the weights of keys that it does not see yet are 0.
+    """
+    calls: dict[Site, list[Tensor]] = {}
+    for site, weights in recorded:
+        calls.setdefault(site, []).append(weights)
+    keys = {site: max(weights.shape[-1] for weights in each) for site, each in calls.items()}
+    return {
+        site: torch.cat([pad(weights, (0, keys[site] - weights.shape[-1])) for weights in each], dim=2)
+        for site, each in calls.items()
+    }
