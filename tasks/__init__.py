@@ -1,38 +1,49 @@
 """The tasks of tfstudy, one file or package each; a task maps strings to strings and needs no torch.
 
-A task is found by the name of its file: `tasks/scan.py` defines the task `scan`. To add a task, add a file.
+A task is found by the name of its file: `tasks/scan.py` defines the task `scan`. To add a task, add a file, or install
+or name a plug-in (`plugins`).
 """
 
-import importlib
-import inspect
-import pkgutil
 import sys
+from typing import cast
 
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.plugins import Plugin
+from tfstudy.tasks.registry import Registry
 
-__all__ = ["Task", "UserError", "find", "names"]
+__all__ = ["Task", "UserError", "built_in", "find", "known", "names", "plugin"]
 
-NOT_TASKS = {"base", "errors", "scoring", "generated"}  # modules of this package that define no task
+# Modules of this package that define no task
+NOT_TASKS = {"base", "errors", "scoring", "generated", "plugins", "registry"}
+_TASKS = Registry("task", "tfstudy.tasks", "tasks", NOT_TASKS)
 
 
 def names() -> list[str]:
     """Return the names of all tasks, sorted."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if m.name not in NOT_TASKS)
+    return _TASKS.names()
+
+
+def built_in() -> list[str]:
+    """Return the names of the tasks of this package, without plug-ins, sorted."""
+    return _TASKS.built_in()
+
+
+def known(name: str) -> str:
+    """Return the name if there is such a task; otherwise raise `UserError` with the nearest name. It imports none."""
+    return _TASKS.known(name)
+
+
+def plugin(name: str) -> Plugin | None:
+    """Return the plug-in that defines the task; None if it is built in."""
+    return _TASKS.plugin(name)
 
 
 def find(name: str) -> type[Task]:
-    """Return the task class of `tasks/<name>.py` or `tasks/<name>/`; raise `UserError` if there is no such task."""
-    one_of("task", name, names())
-    module = importlib.import_module(f"tfstudy.tasks.{name}")
-    classes = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value)
-        and issubclass(value, Task)
-        and f"{value.__module__}.".startswith(f"{module.__name__}.")
-    ]
-    if len(classes) != 1:
-        hint = "; import Task from tfstudy.tasks.base" if "tasks.base" in sys.modules else ""
-        raise UserError(f"tasks/{name}.py must define one subclass of Task, but defines {len(classes)}{hint}")
-    return classes[0]
+    """Return the class of a task, from `tasks/<name>.py`, `tasks/<name>/` or a plug-in; `UserError` without one."""
+    try:
+        return cast("type[Task]", _TASKS.find(name))
+    except UserError as error:
+        if "must define one subclass of Task" in str(error) and "tasks.base" in sys.modules:
+            raise UserError(f"{error}; import Task from tfstudy.tasks.base") from None
+        raise

@@ -1,16 +1,43 @@
-"""Presets: named settings for a task and an architecture, from `configs/presets/` or from a file."""
+"""Presets: named settings for a task and an architecture, from `configs/presets/`, a plug-in or a file."""
 
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from tfstudy import models, tasks
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.trees import Tree
-from tfstudy.tasks.errors import one_of
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.plugins import Plugin, presets_file
 
 
 def presets(task: str) -> dict[str, Tree]:
-    """Return the presets of a task as name -> architecture -> sections; empty for a task without a file."""
-    path = configs() / "presets" / f"{task}.yaml"
+    """Return the presets of a task as name -> architecture -> sections; empty for a task without a file.
+
+    Those that plug-ins bring for their architectures are not among them.
+    """
+    plugin = tasks.plugin(task) if task in tasks.names() else None
+    return _from(presets_file(plugin) if plugin else configs() / "presets" / f"{task}.yaml")
+
+
+def all_presets(task: str) -> dict[str, Tree]:
+    """Return the presets of a task, with those of all plug-ins that can be imported."""
+    found = {name: dict(archs) for name, archs in presets(task).items() if isinstance(archs, dict)}
+    for arch in models.names():
+        with suppress(UserError):
+            plugin = models.plugin(arch)
+            for name, sections in _of_architecture(plugin, task).items() if plugin else ():
+                found.setdefault(name, {})[arch] = sections
+    return found
+
+
+def _of_architecture(plugin: Plugin, task: str) -> dict[str, Tree]:
+    """The presets of an architecture for a task, as name -> sections: its file has them by task."""
+    tree = _from(presets_file(plugin)).get(task, {})
+    return {name: sections for name, sections in tree.items() if isinstance(sections, dict)}
+
+
+def _from(path: Path) -> dict[str, Tree]:
     return _presets(path, path.stat().st_mtime_ns) if path.exists() else {}
 
 
@@ -28,6 +55,8 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
     file, _, key = name.rpartition(":")
     available = read_yaml(Path(file)) if file else presets(task)
     known = {k: tree for k, tree in available.items() if isinstance(tree, dict) and isinstance(tree.get(arch), dict)}
+    if not file and arch in models.names() and (plugin := models.plugin(arch)):
+        known |= {k: {**known.get(k, {}), arch: tree} for k, tree in _of_architecture(plugin, task).items()}
     if name == "default" and name not in known:
         return {}
     tree: Tree = known[one_of("preset", key, known, f"{file or 'presets'} ({task}, {arch})")][arch]

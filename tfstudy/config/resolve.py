@@ -5,7 +5,7 @@ Imports no torch before the names of the task and the architecture are known to 
 
 import difflib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -130,10 +130,18 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> I
             yield f"'{prefix}{key}' {message}, but is {quoted(problem['input'])}" if key else f"{prefix}{message}"
 
 
+def _settings_of(arch: str) -> Iterable[str]:
+    """The keys of an architecture's config; none if it is a plug-in that can't be imported."""
+    try:
+        return models.find(arch).Config.model_fields
+    except UserError:
+        return ()
+
+
 def _unknown(key: str, section: type[BaseModel], prefix: str) -> str:
     """The message for an unknown key: the architecture that has it, the nearest key, or all keys."""
     keys, text = list(section.model_fields), f"unknown key '{prefix}{key}'; "
-    owners = [name for name in models.names() if prefix == "model." and key in models.find(name).Config.model_fields]
+    owners = [name for name in models.names() if prefix == "model." and key in _settings_of(name)]
     if owners:
         return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
     if near := difflib.get_close_matches(key, keys, n=1, cutoff=0.5):

@@ -10,7 +10,6 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.runs.find import results_folder
-from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
     from tfstudy.experiment.run import Outcome
@@ -57,7 +56,7 @@ def compose_config(
     """
     arch = arch or str(given.get("arch", "transformer"))
     tasks.find(task)
-    one_of("architecture", arch, models.names())
+    models.known(arch)
     named: Tree = {"task": task, "arch": arch}
     if split is not None:
         named["data"] = {"split": split}

@@ -1,47 +1,55 @@
-"""The architectures, each in a file of its own and found by name. To add one, add a file with a subclass of `Model`.
+"""The architectures, each in a file of its own and found by name. To add one, add a file with a subclass of `Model`,
+or install or name a plug-in (`tfstudy.tasks.plugins`).
 
 Importing this package does not import torch; `find` does.
 """
 
 import ast
-import importlib
-import inspect
-import pkgutil
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.plugins import Plugin
+from tfstudy.tasks.registry import Registry
 
 if TYPE_CHECKING:
     from tfstudy.models.base import Model
 
-__all__ = ["declared", "find", "names"]
+__all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 # Modules that the architectures share. All other modules of this folder are architectures.
-SHARED = {"attention", "base", "cache", "chunks", "config", "layers", "positions", "ragged", "source_attention"}
+SHARED = {
+    "attention", "base", "cache", "chunks", "config", "layers", "listening", "positions", "ragged", "source_attention",
+}  # fmt: skip
+
+
+_ARCHITECTURES = Registry("architecture", __name__, "tfstudy/models", SHARED)
 
 
 def names() -> list[str]:
     """Return the names of all architectures, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in SHARED)
+    return _ARCHITECTURES.names()
+
+
+def built_in() -> list[str]:
+    """Return the names of the architectures of this package, without plug-ins, sorted."""
+    return _ARCHITECTURES.built_in()
+
+
+def known(name: str) -> str:
+    """Return the name if there is such an architecture; otherwise raise `UserError` with the nearest name."""
+    return _ARCHITECTURES.known(name)
+
+
+def plugin(name: str) -> Plugin | None:
+    """Return the plug-in that defines the architecture; None if it is built in."""
+    return _ARCHITECTURES.plugin(name)
 
 
 def find(name: str) -> "type[Model]":
-    """Return the architecture of `tfstudy/models/<name>.py`; `UserError` if the file does not define exactly one."""
-    one_of("architecture", name, names())
-    from tfstudy.models.base import Model
-
-    module = importlib.import_module(f"tfstudy.models.{name}")
-    classes = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Model) and value.__module__ == module.__name__
-    ]
-    if len(classes) != 1:
-        raise UserError(f"tfstudy/models/{name}.py must define one subclass of Model, but defines {len(classes)}")
-    return classes[0]
+    """Return the class of an architecture, from `tfstudy/models/<name>.py` or a plug-in; `UserError` without one."""
+    return cast("type[Model]", _ARCHITECTURES.find(name))
 
 
 def declared(name: str, attribute: str, default: Any) -> Any:
@@ -49,10 +57,9 @@ def declared(name: str, attribute: str, default: Any) -> Any:
 
     The attribute must be written as a literal. `UserError` if there is no such architecture.
     """
-    one_of("architecture", name, names())
-    spec = find_spec(f"tfstudy.models.{name}")
+    spec = None if plugin(name) else find_spec(f"tfstudy.models.{name}")
     if f"tfstudy.models.{name}" in sys.modules or not (spec and spec.origin):
-        return getattr(find(name), attribute)
+        return getattr(find(name), attribute, default)
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
     for node in (node for cls in tree.body if isinstance(cls, ast.ClassDef) for node in cls.body):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]

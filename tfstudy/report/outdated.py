@@ -9,7 +9,7 @@ from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, version_changes
-from tfstudy.runs.environment import belongs_to_project, code_digest, current_name
+from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status
 from tfstudy.runs.reader import broken_because, read_config, read_environments
@@ -95,6 +95,7 @@ def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
     entries = chain.from_iterable(entry.syntax_trees.items() for entry in environments)
     recorded = {(current_name(name), digest) for name, digest in entries}
     current = {name: code_digest(name) for name, _ in recorded if name not in unused and belongs_to_project(name)}
+    current |= plugin_digests(config.task, config.arch)
     changed = sorted({name for name, digest in recorded if name in current and current[name] != digest})
     if not changed:
         return []

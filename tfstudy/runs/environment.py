@@ -1,21 +1,24 @@
 """The environment record of a run: software versions, device, and digests of the code. Imports no torch."""
 
 import ast
+import contextlib
 import hashlib
 import os
 import platform
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.metadata import version
 from pathlib import Path
 
+from tfstudy import models, tasks
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
+from tfstudy.tasks.plugins import source_files
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
 MAX_DEPTH = 8  # of packages within each other
@@ -44,7 +47,7 @@ def environment(identity: Identity, device: str, threads: int) -> Environment:
         settings=identity.settings,
         data=identity.data,
         code_versions=dict(identity.versions),
-        syntax_trees=code_digests(),
+        syntax_trees=code_digests() | plugin_digests(identity.settings["task"], identity.settings["arch"]),
     )
 
 
@@ -68,6 +71,17 @@ def code_digests() -> dict[str, str]:
     """Return the digest of each imported module that can change a result."""
     names = sorted(name for name in sys.modules if name.startswith(NUMERIC))
     return {name: digest for name in names if (digest := code_digest(name))}
+
+
+def plugin_digests(task: str, arch: str) -> dict[str, str]:
+    """Return the digest of the code of each plug-in that a run uses, by a name such as `plug-in task mine`."""
+    found = {f"plug-in task {task}": tasks.plugin(task), f"plug-in architecture {arch}": models.plugin(arch)}
+    files = {name: source_files(plugin.load()) for name, plugin in found.items() if plugin}
+    return {name: _together(map(_digest, paths)) for name, paths in files.items()}
+
+
+def _together(digests: Iterable[str]) -> str:
+    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
 
 
 def code_digest(module: str) -> str:
@@ -106,8 +120,10 @@ def _source(module: str) -> Path | None:
 
 @cache
 def _digest(file: Path) -> str:
-    tree = ast.dump(ast.parse(file.read_text(encoding="utf-8")))
-    return hashlib.sha256(tree.encode()).hexdigest()[:16]
+    content = file.read_bytes()
+    with contextlib.suppress(SyntaxError, ValueError):  # of a plug-in's package, such as a template
+        content = ast.dump(ast.parse(content)).encode()
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 @cache

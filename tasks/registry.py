@@ -1,0 +1,70 @@
+"""The tasks, or the architectures, by name: those of this package, one per file, and those of plug-ins."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Set
+from types import ModuleType
+
+from tfstudy.tasks import plugins
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.plugins import BASES, Plugin
+
+
+class Registry:
+    """The classes of one kind, found by name.
+
+    A plug-in may not have the name of another class. A clash of a file, which the user named, is refused at once; a
+    clash of an installed package is refused when the name is used, so that it stands in the way of nothing else.
+    """
+
+    def __init__(self, kind: str, package: str, folder: str, shared: Set[str]) -> None:
+        self.kind, self.package, self.folder = kind, package, folder
+        self.shared = shared  # modules of the package that define no class of this kind
+
+    def built_in(self) -> list[str]:
+        """Return the names of the modules of the package, sorted."""
+        modules = pkgutil.iter_modules(sys.modules[self.package].__path__)
+        return sorted(module.name for module in modules if module.name not in self.shared)
+
+    def names(self) -> list[str]:
+        """Return the names of all classes, sorted, plug-ins included. No entry point is imported."""
+        return sorted({*self.built_in(), *(plugin.name for plugin in self._plugins())})
+
+    def known(self, name: str) -> str:
+        """Return the name if there is such a class; otherwise raise `UserError` with the nearest name."""
+        try:
+            return one_of(self.kind, name, self.names())
+        except UserError as error:
+            raise UserError(f"{error}; if it is a plug-in's, add --plugin FILE.py") from None
+
+    def plugin(self, name: str) -> Plugin | None:
+        """Return the plug-in of this name; None if it is built in. `UserError` if there is no such name, or two."""
+        self.known(name)
+        self._check_clash(name, plugins := self._plugins())
+        return next((plugin for plugin in plugins if plugin.name == name), None)
+
+    def find(self, name: str) -> type:
+        """Return the class of this name; `UserError` if there is none, or if its file does not define exactly one."""
+        if plugin := self.plugin(name):
+            return plugin.load()
+        module = importlib.import_module(f"{self.package}.{name}")
+        classes = plugins.defined_in(module, self.kind)
+        if len(classes) != 1:
+            raise UserError(self._wrong_number(name, module, len(classes)))
+        return classes[0]
+
+    def _wrong_number(self, name: str, module: ModuleType, count: int) -> str:
+        return f"{self.folder}/{name}.py must define one subclass of {BASES[self.kind][1]}, but defines {count}"
+
+    def _plugins(self) -> list[Plugin]:
+        files, installed = plugins.from_files(self.kind), plugins.installed(self.kind)
+        for plugin in files:
+            self._check_clash(plugin.name, [*files, *installed])
+        return [*files, *installed]
+
+    def _check_clash(self, name: str, found: list[Plugin]) -> None:
+        origins = [f"{self.folder}/{name}.py"] if name in self.built_in() else []
+        origins += [plugin.origin for plugin in found if plugin.name == name]
+        if len(origins) > 1:
+            raise UserError(f"two plug-ins or files define the {self.kind} '{name}': {' and '.join(origins)}")
