@@ -11,7 +11,7 @@ from tests.example_study import finish_run
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
 from tfstudy import tasks
-from tfstudy.runs.find import find_run, find_runs, find_study
+from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
 from tfstudy.runs.reader import read_environments, read_result
 from tfstudy.runs.schema import utc_now
 from tfstudy.runs.writer import archive
@@ -98,6 +98,43 @@ def test_a_run_is_found_by_study_architecture_and_seed(tmp_path):
             find_run(tmp_path, text)
 
 
+def test_a_run_is_found_by_its_architecture_where_there_is_one(tmp_path):
+    lstm = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
+    started(tmp_path / "two/scan-length/lstm/s4-bbbb0000")
+    for text in ("one/lstm", "one/scan-length/lstm"):
+        assert find_run(tmp_path, text) == lstm
+    with pytest.raises(UserError, match="'scan-length/lstm' matches 2 runs"):
+        find_run(tmp_path, "scan-length/lstm")
+
+
+def test_of_many_matching_runs_the_message_lists_five(tmp_path):
+    for seed in range(8):
+        started(tmp_path / f"one/scan-length/lstm/s{seed}-abc0000{seed}")
+    with pytest.raises(UserError) as error:
+        find_run(tmp_path, "lstm")
+    head, *lines = str(error.value).splitlines()
+    assert "matches 8 runs" in head
+    assert [line.split("/")[-1] for line in lines[:-1]] == [f"s{seed}-abc0000{seed}" for seed in range(5)]
+    assert "3 more" in lines[-1]
+
+
+def test_of_the_copies_of_a_run_one_with_weights_is_found(tmp_path):
+    started(tmp_path / "a/scan-length/lstm/s0-aaaa0000", finished=True)
+    shared = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
+    (shared / "weights.safetensors").touch()
+    assert find_run(tmp_path, "aaaa") == shared
+
+
+def test_a_study_is_found_by_its_name_or_its_path(tmp_path):
+    started(tmp_path / "results/one/scan-length/lstm/s0-aaaa0000")
+    for study in ("one", tmp_path / "results/one", "results/one"):
+        assert study_folder(study, tmp_path / "results").samefile(tmp_path / "results/one")
+    assert study_folder("", tmp_path / "results") == tmp_path / "results"
+    assert study_folder("results", tmp_path / "results") == Path("results")
+    with pytest.raises(UserError, match="did you mean 'one'"):
+        study_folder("onn", tmp_path / "results")
+
+
 def test_a_seed_is_preferred_to_a_hash_that_starts_with_the_same_digit(tmp_path):
     seed = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
     started(tmp_path / "one/scan-length/lstm/s1-3bbb0000")
@@ -117,7 +154,7 @@ def test_copies_of_a_run_in_two_studies_are_one_run_and_the_finished_one_is_foun
 def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
     one = started(tmp_path / "one/scan-length/lstm/s0-abc12345")
     two = started(tmp_path / "one/scan-length/lstm/s1-abd12345")
-    with pytest.raises(UserError, match=f"'ab' .*2 runs.*{one}, {two}"):
+    with pytest.raises(UserError, match=f"'ab' .*2 runs.*\n  {one}\n  {two}$"):
         find_run(tmp_path, "ab")
     with pytest.raises(UserError, match=r"no run 'one/lstn/s1'.*did you mean 'one/lstm/s1'"):
         find_run(tmp_path, "one/lstn/s1")

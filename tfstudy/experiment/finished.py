@@ -2,68 +2,136 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import overload
 
 import msgspec
 import torch
 
 from tfstudy.config.resolve import check_local, resolve
-from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
+from tfstudy.experiment.predict import predict_all, source_tokens
 from tfstudy.experiment.prepare import Prepared, prepare
 from tfstudy.experiment.score import score_split, scored_splits
 from tfstudy.models.base import Model
+from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
 from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, SplitScores
+from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
 from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.training.progress_display import ProgressDisplay
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
+from tfstudy.training.weights_file import load_weights, save_weights
 
 MAX_GAP = 5  # consecutive lengths of which a task may have no examples
 MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried
 
 
 class FinishedRun:
-    """A finished run with its weights: `model` is in eval mode, `result` is its record."""
+    """A finished run with its weights, as `tfstudy.load` returns it.
 
-    def __init__(self, path: Path, result: Result, prepared: Prepared) -> None:
-        self.path, self.result, self.prepared = path, result, prepared
+    Attributes:
+        path: The run folder.
+        result: What the run is and what it measured, as recorded in `result.json`.
+        model: The trained model, a `torch.nn.Module` in eval mode.
+        weights: The file from which the weights were loaded.
+        prepared: The config, the task and its vocabularies.
+
+    Example:
+        >>> run = tfstudy.load("first/lstm")
+        >>> run.predict("jump twice and walk left")
+        'I_JUMP I_JUMP I_TURN_LEFT I_WALK'
+    """
+
+    def __init__(self, path: Path, result: Result, prepared: Prepared, weights: Path) -> None:
+        self.path, self.result, self.prepared, self.weights = path, result, prepared, weights
+
+    def __repr__(self) -> str:
+        return f"FinishedRun({str(self.path)!r}: {one_line(self.result)})"
+
+    def _repr_html_(self) -> str:
+        return scores_html(self.result)
 
     @property
     def model(self) -> Model:
         """The trained model."""
         return self.prepared.model
 
-    def predict(self, source: str) -> str:
-        """The target generated for a source whose tokens are separated by spaces; `UserError` for unknown tokens."""
-        task, data, config = self.prepared.task, self.prepared.data, self.prepared.config
-        tokens = task.tokens(source)
-        if not tokens:
-            raise UserError("the source must have at least one token")
-        for token in tokens if task.text(tokens) == " ".join(tokens) else ():  # words, not subwords
-            one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {config.task}")
-        limit = self.model.max_positions
-        if limit is not None and len(tokens) >= limit:
-            raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
-        ids = data.encode([Example(tuple(tokens), (), {})]).source
-        limits = limits_of(generation_limit(task, config.decode), torch.tensor([len(tokens)]))
-        if limit is not None:
-            limits = limits.clamp(max=limit - 1)
-        generated = evaluate.generate(self.model, ids, ids != PAD, limits, config.decode)
-        return str(task.text(data.target_vocab.decode(generated[0])))
+    @overload
+    def predict(self, source: str) -> str: ...
+    @overload
+    def predict(self, source: Sequence[str]) -> list[str]: ...
+    def predict(self, source: str | Sequence[str]) -> str | list[str]:
+        """Return the output of the model for one source, or a list with the output for each of several sources.
+
+        Decoding is that of the run's config, until EOS or the generation limit. Several sources are computed in
+        batches. This reads no test set, so it is not counted.
+
+        Args:
+            source: Tokens separated by spaces, such as `"jump twice"`; or a sequence of such texts.
+
+        Raises:
+            UserError: If a source is empty or too long, or has an unknown token.
+        """
+        if isinstance(source, str):
+            return predict_all(self.prepared, [self.tokens(source)])[0]
+        tokens = []
+        for number, one in enumerate(source):
+            try:
+                tokens.append(self.tokens(one))
+            except UserError as error:
+                raise UserError(f"source {number}: {error}") from None
+        return predict_all(self.prepared, tokens)
+
+    def tokens(self, source: str) -> tuple[str, ...]:
+        """Return the tokens of a source; `UserError` if the model can't read it."""
+        return source_tokens(self.prepared, source)
 
     def predictions(self, split: str = "test") -> list[Prediction]:
-        """The recorded predictions of a split, one per example; `UserError` without any."""
+        """Return the recorded predictions of a split, one per example; nothing is computed.
+
+        Args:
+            split: A split of `result.splits`, such as `"test"` or `"validation"`.
+
+        Returns:
+            One `Prediction` for each example, with `source`, `target` and `prediction` as text.
+
+        Raises:
+            UserError: If the split is unknown, or its predictions were not kept or can't be read.
+        """
         one_of("test set", split, self.result.splits)
         return read_predictions(self.path, split)
 
+    def save_weights(self, path: str | Path | None = None) -> Path:
+        """Write the weights to a safetensors file, which `tfstudy.load` reads without pickle; return its path.
+
+        Args:
+            path: The file; by default `weights.safetensors` in the run folder, where `tfstudy.load` finds it.
+
+        Raises:
+            UserError: If a weight is not finite.
+        """
+        file = self.path / WEIGHTS if path is None else Path(path)
+        save_weights(self.model.state_dict(), file, self.result.run)
+        return file
+
     def evaluate(self, splits: Sequence[str] = ()) -> Result:
-        """The result with these splits (default: all) decoded and scored again. Reading a test set is counted."""
+        """Decode and score splits again and return the result with their new scores.
+
+        Each evaluation of a test set is counted in `test_reads.csv`. The recorded result and predictions stay as they
+        are.
+
+        Args:
+            splits: Names of splits, such as `["test"]`; by default all that the run was evaluated on.
+
+        Raises:
+            UserError: If a split is unknown.
+        """
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
@@ -130,16 +198,33 @@ class FinishedRun:
 
 
 def load(run: str | Path, results: str | Path = "results", online: bool = False) -> FinishedRun:
-    """Return a finished run with its weights. `run` is its folder or what `tfstudy.runs.find.FORMS` describes.
+    """Load a finished run with its weights.
 
-    Data of the Hugging Face hub are loaded only with `online`: the config may be somebody else's.
+    The weights come from the run's checkpoint or, if there is none, from `weights.safetensors` in its folder. Both
+    are verified before use: the digest, the run they belong to, and the names, shapes and types of all weights.
 
-    `UserError` if it did not finish, has no weights, or was made with other data or another version of the code.
+    Args:
+        run: The run's folder; the start of its hash; or study, task and split scheme, architecture and seed, as far
+            as they are needed: `"first/lstm"`, `"scan-length/lstm/s3"`.
+        results: The folder of all results, in which the run is looked up.
+        online: Whether data may be loaded from the Hugging Face hub. False by default, because the config of the run
+            may be somebody else's.
+
+    Returns:
+        The run, with `predict`, `predictions`, `evaluate`, `model`, `result` and `path`.
+
+    Raises:
+        UserError: If no run or several runs match, if the run did not finish or has no weights, or if its data or
+            code version differ from the current ones.
+
+    Example:
+        >>> run = tfstudy.load("first/lstm")
+        >>> run.predict(["walk", "jump twice"])
+        ['I_WALK', 'I_JUMP I_JUMP']
     """
     path = find_run(Path(results), str(run))
     result = read_result(path)
-    if result.status != "finished":
-        raise UserError(f"{path} {result.status}, so it has no weights to use")
+    weights = find_weights(path, result)
     config = resolve(read_config(path))
     if not online:
         check_local(config)
@@ -149,9 +234,11 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
             f"{path} is outdated: with the current code, data and config its hash would be "
             f"{prepared.identity.hash[:8]}, but it is {result.run[:8]} (`tfstudy why` shows the reasons)"
         )
-    checkpoint = path / "checkpoints" / f"{prepared.config.eval.checkpoint}.ckpt"
-    if not checkpoint.exists():
-        raise UserError(f"{path} has no weights: checkpoints/{checkpoint.name} is missing")
-    prepared.model.load_state_dict(model_weights(load_checkpoint(checkpoint, result.run)))
-    prepared.model.eval()
-    return FinishedRun(path, result, prepared)
+    model = prepared.model
+    if weights.name == WEIGHTS:
+        state = load_weights(weights, model.state_dict(), result.run)
+    else:
+        state = model_weights(load_checkpoint(weights, result.run))
+    model.load_state_dict(state)
+    model.eval()
+    return FinishedRun(path, result, prepared, weights)

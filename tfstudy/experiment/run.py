@@ -16,6 +16,7 @@ from tfstudy.experiment.reuse import find_reusable, index_weights, reuse, weight
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.models.base import parameter_count
+from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.environment import environment, recorded_words
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
@@ -26,11 +27,17 @@ from tfstudy.training.logger_choice import check_loggers
 
 
 class Outcome(NamedTuple):
-    """A finished run: its folder, its result, and whether this call did any work."""
+    """What `tfstudy.run` returns: the run folder, the result, and whether this call did any work."""
 
     path: Path
     result: Result
     worked: bool
+
+    def __repr__(self) -> str:
+        return f"Outcome({str(self.path)!r}: {one_line(self.result)})"
+
+    def _repr_html_(self) -> str:
+        return scores_html(self.result)
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from tfstudy.runs import display
 from tfstudy.runs.progress import FINISHED, RunStatus, status_and_result
 from tfstudy.runs.schema import Result
 
@@ -23,6 +24,4 @@ def describe_run(path: Path) -> str:
 def first_metric(result: Result) -> str:
     """The first metric of the first test set in percent; empty if nothing was measured."""
     tests = [scores for scores in result.splits.values() if scores.role == "test" and scores.n]
-    metrics = tests[0].metrics if tests else {}
-    name = next(iter(metrics), "")
-    return f"{name.replace('_', ' ')} {100 * metrics[name]:.1f} %" if name else ""
+    return display.first_metric(tests[0]) if tests else ""

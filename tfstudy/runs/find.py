@@ -7,14 +7,16 @@ from pathlib import Path
 
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import is_finished
+from tfstudy.runs.weights import has_weights
 from tfstudy.tasks.errors import UserError, one_of, quoted
 
 MAX_LINKS = 2
+SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
 STARTED = ("config.yaml", "failed.json")  # a run folder has at least one of these files
 FORMS = (
-    "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH/SEED such as scan-length/lstm/s3 "
-    "(`tfstudy list runs`)"
+    "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH[/SEED] such as first/lstm or "
+    "scan-length/lstm/s3 (`tfstudy list runs`)"
 )
 
 
@@ -26,7 +28,10 @@ def results_folder(results: Path, kind: str) -> Path:
 def check_results_folder(root: Path) -> None:
     """Raise `UserError` if there is no such folder of results."""
     if not root.is_dir():
-        raise UserError(f"there is no folder of results at {quoted(root)}; choose one with --results")
+        raise UserError(
+            f"there is no folder of results at {quoted(root)}; choose one with --results, or train a model first "
+            "(`tfstudy run TASK`); the trained models of the study `first` come with the source code of tfstudy"
+        )
 
 
 def studies(root: Path) -> list[str]:
@@ -46,6 +51,20 @@ def find_study(root: Path, name: str) -> Path:
     if any((folder / "config.yaml").exists() for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
     return root / one_of("study", name.rstrip("/"), names)
+
+
+def study_folder(study: str | Path, results: str | Path) -> Path:
+    """The folder of a study given by its name or its path; the folder of all results for an empty name.
+
+    `UserError` if there is none.
+    """
+    root = Path(results)
+    if not str(study):
+        check_results_folder(root)
+        return root
+    if str(study) not in studies(root) and Path(study).is_dir():
+        return Path(study)
+    return find_study(root, str(study))
 
 
 def find_runs(root: Path) -> Iterator[Path]:
@@ -98,21 +117,27 @@ def find_run(root: Path, text: str) -> Path:
     check_results_folder(root)
     runs = list(find_runs(root))
     words = text.strip("/").split("/")
-    for matches in (_is_folder, _has_seed, _has_hash) if words[-1] else ():
+    for matches in (_is_folder, _has_seed, _has_hash, _has_arch) if words[-1] else ():
         by_name: dict[str, list[Path]] = {}
         for path in runs:
             if matches(path, words):
                 by_name.setdefault(path.name, []).append(path)
         if len(by_name) == 1:
             [copies] = by_name.values()
-            return min(copies, key=lambda path: not is_finished(path))
+            return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
         if by_name:
-            names = ", ".join(str(copies[0]) for copies in list(by_name.values())[:5])
-            more = f" and {len(by_name) - 5} more" if len(by_name) > 5 else ""
-            raise UserError(f"'{text}' matches {len(by_name)} runs: {names}{more}")
+            raise _ambiguous(text, [copies[0] for copies in by_name.values()])
     near = difflib.get_close_matches(text, [form for path in runs for form in _forms(path)], n=1, cutoff=0.6)
     hint = f"; did you mean '{near[0]}'?" if near else ""
     raise UserError(f"no run '{text}' in {root}; expected {FORMS}{hint}")
+
+
+def _ambiguous(text: str, matches: Sequence[Path]) -> UserError:
+    """The error that lists the first of several matching runs, a line each."""
+    shown = [f"  {path}" for path in matches[:SHOWN]]
+    more = [f"  ... and {len(matches) - SHOWN} more"] if len(matches) > SHOWN else []
+    head = f"'{text}' matches {len(matches)} runs; add the study, the task and split scheme, or the seed:"
+    return UserError("\n".join([head, *shown, *more]))
 
 
 def _is_folder(path: Path, words: Sequence[str]) -> bool:
@@ -131,6 +156,10 @@ def _has_hash(path: Path, words: Sequence[str]) -> bool:
     return bool(run and run["hash"].startswith(words[-1]) and _in_order(words[:-1], path.parts[-4:-1]))
 
 
+def _has_arch(path: Path, words: Sequence[str]) -> bool:
+    return bool(RUN.fullmatch(path.name)) and words[-1] == path.parent.name and _in_order(words[:-1], path.parts[-4:-2])
+
+
 def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
     """Whether the words are among the parts of a path, in this order."""
     remaining = iter(parts)
@@ -140,4 +169,5 @@ def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
 def _forms(path: Path) -> tuple[str, ...]:
     study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
     seed, _, digest = name.partition("-")
-    return name, digest, f"{experiment}/{arch}/{name}", f"{study}/{digest}", f"{study}/{arch}/{seed}"
+    forms = f"{experiment}/{arch}/{name}", f"{study}/{digest}", f"{study}/{arch}/{seed}", f"{study}/{arch}"
+    return name, digest, *forms

@@ -9,6 +9,7 @@ predictions/*.jsonl.gz    a `Prediction` per line, a file per split
 test_reads.csv            a row `split,reason` each time a test set is evaluated
 scores.json               `Scores` of the splits evaluated so far; removed when the run finishes
 result.json               `Result`, written last: a run with a result is finished
+weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.weights_file`)
 extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
 attention.json            a list of `tfstudy.runs.attention_record.AttentionRecord` (`tfstudy attention --save`)
 failed.json               `Failure`: why a run was given up
@@ -20,6 +21,8 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
+
+from tfstudy.runs.display import ShownPrediction, ShownResult, ShownScores
 
 FORMAT = 2  # of result.json
 
@@ -44,7 +47,7 @@ class ErrorKind(msgspec.Struct, frozen=True):
     first_error: Share | None = None  # mean position of the first wrong token, as a share of the target
 
 
-class SplitScores(Slice, frozen=True, kw_only=True, dict=True):
+class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
     """What a run measured on a held-out split, as a whole and by tag."""
 
     role: str  # validation or test
@@ -122,7 +125,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True):
     batch_size: int = 0
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Result(ShownResult, msgspec.Struct, frozen=True, kw_only=True):
     """`result.json`: what a finished run is, and what it measured."""
 
     format: int = FORMAT
@@ -223,7 +226,7 @@ class Failure(msgspec.Struct, frozen=True):
         return self.reason + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
 
 
-class Prediction(msgspec.Struct, frozen=True):
+class Prediction(ShownPrediction, msgspec.Struct, frozen=True):
     """A line of `predictions/SPLIT.jsonl.gz`; tokens are joined by spaces."""
 
     source: str

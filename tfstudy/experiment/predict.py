@@ -1,0 +1,49 @@
+"""The outputs of a trained model for any sources, given as text."""
+
+from collections.abc import Sequence
+
+import torch
+
+from tfstudy.data.vocabulary import PAD, SPECIAL
+from tfstudy.evaluation.batches import MemoryUse, in_batches
+from tfstudy.evaluation.evaluate import generate
+from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.tasks.base import Example
+from tfstudy.tasks.errors import UserError, one_of
+
+
+def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:
+    """Return the tokens of a source; `UserError` if it is empty, too long, or has an unknown token."""
+    task, data = prepared.task, prepared.data
+    tokens = task.tokens(source)
+    if not tokens:
+        raise UserError("the source must have at least one token")
+    for token in tokens if task.text(tokens) == " ".join(tokens) else ():  # words, not subwords
+        one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {prepared.config.task}")
+    limit = prepared.model.max_positions
+    if limit is not None and len(tokens) >= limit:
+        raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
+    return tuple(tokens)
+
+
+def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[str]:
+    """Return the generated target of each source, given as tokens; computed in batches of similar length."""
+    task, data, config, model = prepared.task, prepared.data, prepared.config, prepared.model
+    encoded = data.encode([Example(tuple(source), (), {}) for source in sources])
+    lengths, device = encoded.source_lengths, next(model.parameters()).device
+    limits = limits_of(generation_limit(task, config.decode), lengths - 1)  # without EOS
+    if model.max_positions is not None:
+        limits = limits.clamp(max=model.max_positions - 1)
+    memory = MemoryUse.of(model, len(data.target_vocab), config.decode.beam_size)
+
+    def compute(index: torch.Tensor) -> list[list[int]]:
+        source = encoded.rows(index).source.to(device)
+        return generate(model, source, source != PAD, limits[index].to(device), config.decode)
+
+    out: dict[int, str] = {}
+    order = lengths.sort(stable=True).indices
+    for index, rows in in_batches(compute, order, lengths, limits, memory.decoding, config.eval.batch_size):
+        texts = [str(task.text(data.target_vocab.decode(row))) for row in rows]
+        out |= zip(index.tolist(), texts, strict=True)
+    return [out[number] for number in range(len(sources))]

@@ -1,0 +1,107 @@
+"""Results as text and HTML, for the interpreter and for notebooks."""
+
+import html
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tfstudy.runs.schema import Prediction, Result, Slice, SplitScores
+
+HEAD = ("", "examples", "metric", "percent")
+
+
+class ShownResult:
+    """A result in the interpreter is a line, printed the table of its metrics, and in a notebook an HTML table."""
+
+    def __repr__(self: "Result") -> str:  # type: ignore[misc]
+        return f"Result({one_line(self)})"
+
+    def __str__(self: "Result") -> str:  # type: ignore[misc]
+        return scores_text(self)
+
+    def _repr_html_(self: "Result") -> str:  # type: ignore[misc]
+        return scores_html(self)
+
+
+class ShownScores:
+    """The scores of a split as a line."""
+
+    def __repr__(self: "SplitScores") -> str:  # type: ignore[misc]
+        return f"SplitScores({self.role}: {first_metric(self)} of {self.n:,} examples)"
+
+
+class ShownPrediction:
+    """A prediction as a line."""
+
+    @property
+    def correct(self: "Prediction") -> bool:  # type: ignore[misc]
+        """Whether the prediction is the target."""
+        return self.prediction == self.target
+
+    def __repr__(self: "Prediction") -> str:  # type: ignore[misc]
+        verdict = "correct" if self.correct else f"wrong, target={self.target!r}"
+        return f"Prediction({self.source!r} -> {self.prediction!r}, {verdict})"
+
+
+def title(result: "Result") -> str:
+    """Return `scan length, lstm, seed 0`."""
+    smoke = "smoke run of " if result.smoke else ""
+    return f"{smoke}{result.task} {result.split}, {result.arch}, seed {result.seed}"
+
+
+def one_line(result: "Result") -> str:
+    """Return `scan length, lstm, seed 0: exact match 13.1 % on test`; the status if the run did not finish."""
+    tests = {name: scores for name, scores in result.splits.items() if scores.role == "test" and scores.metrics}
+    parts = [f"{first_metric(scores)} on {name}" for name, scores in tests.items()]
+    return f"{title(result)}: {', '.join(parts) if result.status == 'finished' else result.status}"
+
+
+def first_metric(scores: "Slice") -> str:
+    """Return `exact match 13.1 %`; empty if nothing was measured."""
+    name = next(iter(scores.metrics), "")
+    return f"{_words(name)} {_percent(scores.metrics[name])} %" if name else ""
+
+
+def scores_text(result: "Result") -> str:
+    """Return a title and a line for each metric of each split, in percent."""
+    rows = [HEAD, *_rows(result.splits)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(HEAD))]
+    lines = [
+        f"{split:{widths[0]}}  {n:>{widths[1]}}  {metric:{widths[2]}}  {value:>{widths[3]}}"
+        for split, n, metric, value in rows
+    ]
+    return "\n".join([title(result), *lines]) if result.splits else one_line(result)
+
+
+def scores_html(result: "Result") -> str:
+    """Return a table with a row for each split and a column for each metric, in percent."""
+    metrics = list(dict.fromkeys(name for scores in result.splits.values() for name in scores.metrics))
+    head = ["percent", "examples", *map(_words, metrics)]
+    rows = [
+        [name, f"{scores.n:,}", *(_percent(scores.metrics.get(metric)) for metric in metrics)]
+        for name, scores in result.splits.items()
+    ]
+    cells = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
+    status = "" if result.status == "finished" else f": {result.status} ({result.reason})"
+    caption = f"<caption>{html.escape(title(result) + status)}</caption>"
+    return f"<table>{caption}<thead><tr>{_cells('th', head)}</tr></thead><tbody>{cells}</tbody></table>"
+
+
+def _rows(splits: "Mapping[str, Slice]") -> list[tuple[str, str, str, str]]:
+    return [
+        (name if first else "", f"{scores.n:,}" if first else "", _words(metric), _percent(value))
+        for name, scores in splits.items()
+        for first, (metric, value) in zip([True, *[False] * len(scores.metrics)], scores.metrics.items(), strict=False)
+    ]
+
+
+def _cells(tag: str, texts: list[str]) -> str:
+    return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
+
+
+def _words(metric: str) -> str:
+    return metric.replace("_", " ")
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f}"
