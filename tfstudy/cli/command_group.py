@@ -16,11 +16,11 @@ GROUPS = {  # the order of groups and of the commands within them; others follow
     RUN: ("list", "config", "run", "grid", "tune", "retry"),
     STUDY: ("status", "table", "plot", "claims", "reproduce", "check"),
     INSPECT: ("result", "predict", "errors", "attention", "evaluate", "logs", "why", "diff"),
-    SHARE: ("report", "export", "weights"),
+    SHARE: ("new", "report", "export", "weights"),
 }
 EXAMPLES = (
     ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
-    ("tfstudy table scan", "a study beside published results"),
+    ("tfstudy table scan", "results beside published ones"),
     ("tfstudy grid --help", "a command and its options"),
 )
 
@@ -28,9 +28,9 @@ EXAMPLES = (
 class Commands(TyperGroup):
     """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
 
-    def make_context(self, *args: Any, **extra: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
         with quoted_usage_errors():
-            return super().make_context(*args, **extra)
+            return super().make_context(info_name, plugins_first(args), *rest, **extra)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in their groups, then the options and examples."""
@@ -70,6 +70,19 @@ class Commands(TyperGroup):
         resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
         print(f"{text}{resume}", file=sys.stderr)
         raise typer.Exit(code) from None
+
+
+def plugins_first(words: list[str]) -> list[str]:
+    """Return the words with every `--plugin FILE` before the command, so that it may stand after the command too."""
+    first, others, rest = [], [], list(words)
+    while rest and rest[0] != "--":
+        word = rest.pop(0)
+        if word == "--plugin" and not rest:
+            raise typer.BadParameter("--plugin needs the name of a file")
+        is_plugin = word == "--plugin" or word.startswith("--plugin=")
+        (first if is_plugin else others).append(word)
+        first += [rest.pop(0)] if word == "--plugin" else []
+    return [*first, *others, *rest]
 
 
 def _place(group: str, command: str) -> int:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tfstudy.cli.options import RESULTS, RUN, SHARE, Results, Set, Split, TaskName, app, existing_results, some_path
+
+if TYPE_CHECKING:
+    from tfstudy.tasks.plugins import Plugin
 
 
 @app.command("list", rich_help_panel=RUN)
@@ -31,15 +34,26 @@ def _tasks(_: str, __: Path) -> list[str]:
     import textwrap
 
     from tfstudy import tasks
+    from tfstudy.tasks.errors import UserError
 
     lines = []
     for name in tasks.names():
-        kind = tasks.find(name)
+        try:
+            kind, origin = tasks.find(name), _origin(tasks.plugin(name))
+        except UserError as error:
+            lines.append(f"{name:14}broken: {error}")
+            continue
         paragraphs = (inspect.getdoc(sys.modules[kind.__module__]) or "").split("\n\n")
         example = textwrap.dedent("".join(paragraphs[1:2])).splitlines()
         lines += [f"{name:14}{paragraphs[0]}", *(f"{'':14}{line}" for line in example)]
         lines.append(f"{'':14}splits: {', '.join(kind.split_schemes())}")
+        lines += [f"{'':14}{origin}"] if origin else []
     return lines
+
+
+def _origin(plugin: "Plugin | None") -> str:
+    """Where a plug-in is from; empty for what is built in."""
+    return f"plug-in: {plugin.origin}" if plugin else ""
 
 
 def _splits(task: str, _: Path) -> list[str]:
@@ -50,21 +64,32 @@ def _splits(task: str, _: Path) -> list[str]:
 
 def _architectures(_: str, __: Path) -> list[str]:
     from tfstudy import models
+    from tfstudy.tasks.errors import UserError
 
-    return [f"{name:14}{(models.find(name).__doc__ or '').splitlines()[0]}" for name in models.names()]
+    lines = []
+    for name in models.names():
+        try:
+            kind, origin = models.find(name), _origin(models.plugin(name))
+        except UserError as error:
+            lines.append(f"{name:14}broken: {error}")
+            continue
+        lines.append(f"{name:14}{(kind.__doc__ or '').strip().splitlines()[0]}")
+        lines += [f"{'':14}{origin}"] if origin else []
+    return lines
 
 
 def _presets(task: str, _: Path) -> list[str]:
     from tfstudy import tasks
-    from tfstudy.config.presets import presets
+    from tfstudy.config.presets import all_presets
 
     tasks.find(task)
-    known = presets(task)
+    known = all_presets(task)
     width = max(map(len, known), default=0)
     return [
         f"{name:{width}}  {arch:12}  {tree.get('about', '')}"
         for name, archs in known.items()
         for arch, tree in archs.items()
+        if isinstance(tree, dict)
     ]
 
 

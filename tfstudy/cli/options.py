@@ -59,8 +59,15 @@ def options(
     version: Annotated[
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
+    plugin: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Python file with a task or an architecture; repeatable.")
+    ] = None,
 ) -> None:
     """Take the options that come before a command."""
+    if plugin:
+        from tfstudy.tasks import plugins
+
+        plugins.add(*plugin)
 
 
 # What to run
