@@ -2,12 +2,12 @@
 
 How to write a block (fenced with three backticks and a language; indented blocks are refused):
 
-bash      Every line is checked: `tfstudy ...` by the parser of the app (commands, options, names of tasks, architectures,
-          presets and grids; settings of `run` and `config` are resolved), `make TARGET`, extras of `pip install
-          'tfstudy[EXTRA]'`. Words in capitals (RUN, STUDY, DIR, FILE.csv, HOST:PORT) stand for what the reader puts there.
-          With `<!-- run -->` on the line before it (a blank line between them is fine) the block is executed; exit code 0
-          is expected, or `<!-- run: exit code 2 -->` of its last command. Trainings take 4 steps there. Lines with
-          pipes, redirections or other programs than tfstudy are executed by bash.
+bash      Every line is checked: `tfstudy ...` by the parser of the app (commands, options, names of tasks,
+          architectures, presets and grids; settings of `run` and `config` are resolved), `make TARGET`, and extras of
+          `pip install 'tfstudy[EXTRA]'`. Words in capitals (RUN, STUDY, DIR, FILE.csv, HOST:PORT) stand for what the
+          reader puts there. With `<!-- run -->` on the line before it (a blank line between them is fine) the block is
+          executed; exit code 0 is expected, or `<!-- run: exit code 2 -->` of its last command. Trainings take 4 steps
+          there. Lines with pipes, redirections or other programs than tfstudy are executed by bash.
 python    Executed. `max_epochs=1` is replaced by 2 steps; trainings by `tfstudy.run` take 4.
 yaml      Parsed; validated if it is a grid, presets, claims or sections of a config. A workflow is only parsed.
 text, console, csv, json, toml, bibtex, html, mermaid, dockerfile
@@ -20,3 +20,153 @@ folder, with a copy of the committed results in `results/`, and one namespace of
 `<!-- not run: REASON -->` before a block of bash or python exempts it from execution and from the checks of values, for
 example because it needs a GPU, a cluster or the network. Exempted blocks are counted.
 """
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+import warnings
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.code_blocks import PROGRAMS, Block, blocks, check_command, check_yaml, commands
+from tests.commands import tfstudy
+from tests.committed import ROOT
+from tfstudy.config.files import parse_yaml
+from tfstudy.config.resolve import resolve
+from tfstudy.config.schema import RunConfig
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXECUTED, PARSED = {"bash", "python"}, {"yaml", "json", "toml"}
+OUTPUTS = {"text", "console", "csv", "bibtex", "html", "mermaid", "dockerfile", "tex", "markdown", "makefile"}
+SMALL = {"steps": 4, "warmup_steps": 2, "batch_size": 16, "log_interval": 2, "validation_interval": 2}
+CONFIGURED = ("tfstudy.experiment.api", "tfstudy.grids.expand", "tfstudy.tuning.search")  # what resolves new configs
+BLOCKS = {page: list(blocks(page)) for page in PAGES}
+ALL = [block for page in PAGES for block in BLOCKS[page]]
+
+
+def of(languages: set[str]) -> Any:
+    chosen = [block for block in ALL if block.language in languages]
+    return pytest.mark.parametrize("block", chosen, ids=str)
+
+
+# Every block is of a kind that is checked
+
+
+def test_every_block_names_its_language():
+    known = EXECUTED | PARSED | OUTPUTS
+    assert [f"{block}: {block.language}" for block in ALL if block.language not in known] == []
+
+
+def test_every_comment_before_a_block_is_understood():
+    marks = re.compile(r"run|run: exit code \d+|not run: \w.*")
+    assert [f"{b}: {b.comment}" for b in ALL if b.comment and not marks.fullmatch(b.comment)] == []
+
+
+def test_no_command_stands_outside_of_a_block():
+    outside = []
+    for page in PAGES:
+        rest = re.sub(r"^(\s*)```.*?^\s*```\s*$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        outside += [f"{page.name}: {line}" for line in rest.splitlines() if re.match(r" {4,}(tfstudy|make|pip) ", line)]
+    assert outside == []
+
+
+def test_most_blocks_are_executed():
+    executed = [block for block in ALL if block.executed]
+    exempt = [block for block in ALL if block.exempt]
+    assert len(executed) > len(exempt), f"{len(executed)} executed, {len(exempt)} exempt: {', '.join(map(str, exempt))}"
+
+
+@of({"bash"})
+def test_the_commands_exist_with_their_options_and_values(block, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for words in commands(block.text) if not (block.exempt or block.executed or block.title) else ():
+        check_command(words)
+    for words in commands(block.text) if block.executed else ():
+        assert words[0] in {"tfstudy", "make", "pip", *PROGRAMS}
+
+
+@of(PARSED)
+def test_files_are_valid(block):
+    if block.exempt:
+        return
+    if block.language == "yaml":
+        check_yaml(parse_yaml(block.text.replace("\non:", '\n"on":'), str(block)))
+    else:
+        assert {"json": json.loads, "toml": tomllib.loads}[block.language](block.text)
+
+
+# Execution: one session for each page
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if any(b.executed for b in BLOCKS[p])], ids=lambda p: p.name)
+def test_the_blocks_of_a_page_run_in_order(page, session):
+    for block in BLOCKS[page]:
+        if block.title and not block.exempt:
+            session.write(block)
+        elif block.executed:
+            session.run(block)
+
+
+class Session:
+    """A working folder with a copy of the committed results, and the names of the Python blocks so far."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.names = folder, {"__name__": "page"}
+
+    def write(self, block: Block) -> None:
+        path = self.folder / block.title
+        assert path.resolve().is_relative_to(self.folder.resolve()), "a file outside of the working folder"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text, encoding="utf-8")
+
+    def run(self, block: Block) -> None:
+        if block.language == "python":
+            text = "\n" * block.line + re.sub(r"\bmax_epochs=\d+", "max_steps=2", block.text)
+            exec(compile(text, str(block), "exec"), self.names)
+            return
+        expected = int((re.search(r"exit code (\d+)", block.comment) or ["", "0"])[1])
+        lines = [line for line in block.text.replace("\\\n", " ").splitlines() if line.split("#")[0].strip()]
+        codes = [self._command(line) for line in lines]
+        assert codes == [0] * (len(lines) - 1) + [expected], f"{block}: exit codes {codes} of {lines}"
+
+    def _command(self, line: str) -> int:
+        if line.startswith("source "):  # the activation of .venv, which is active here
+            return 0
+        if line.startswith("tfstudy ") and not re.search(r"[|<>&;$*`]", line):
+            return tfstudy(*shlex.split(line, comments=True)[1:])
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", line], env={**os.environ, "PATH": path}, check=False)
+        return done.returncode
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
+    """A session in an empty folder, where trainings are short."""
+    shutil.copytree(ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns("checkpoints", "*.ckpt"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    for module in CONFIGURED:
+        monkeypatch.setattr(f"{module}.resolve", partial(shortened, resolve))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Lightning's advice on loggers and the like
+        yield Session(tmp_path)
+
+
+def shortened(resolve: Any, tree: dict[str, Any]) -> RunConfig:
+    """The config of a tree with few steps and few examples to score."""
+    config = resolve(tree)
+    few = {"max_examples": min(config.eval.max_examples or 16, 16)}
+    small = {key: min(value, getattr(config.train, key)) for key, value in SMALL.items()}
+    return config.model_copy(
+        update={"train": config.train.model_copy(update=small), "eval": config.eval.model_copy(update=few)}
+    )

@@ -71,7 +71,7 @@ def prose(help_: str | None) -> str:
 
 
 def options(command: Any, context: Any) -> str:
-    """Return the tables of arguments and options: the common ones, then those of each panel or prefix, such as slurm."""
+    """Return the tables of arguments and options: the common ones, then those of each panel or prefix (slurm)."""
     shown = [p for p in command.params if not getattr(p, "hidden", False)]
     groups = groupby(sorted(shown, key=subject), key=subject)
     return "\n".join(f"{f'**{name}**' if name else ''}\n\n{_table(group, context)}" for name, group in groups)

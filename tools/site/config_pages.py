@@ -52,7 +52,10 @@ def data_page() -> str:
         config = tasks.find(name).Config
         base = GeneratedConfig if issubclass(config, GeneratedConfig) else TaskConfig
         link = "generated-tasks" if base is GeneratedConfig else "all-tasks"
-        parts += [f"## {name}\n", f"[The task](../gallery/{name}.md). It also has the keys of [{_title(base)}](#{link}).\n"]
+        parts += [
+            f"## {name}\n",
+            f"[The task](../gallery/{name}.md). It also has the keys of [{_title(base)}](#{link}).\n",
+        ]
         parts.append(keys("data.", changed(config, base)))
     return "\n".join(parts)
 
@@ -74,7 +77,8 @@ def changed(config: type[BaseModel], base: type[BaseModel]) -> dict[str, FieldIn
 def keys(prefix: str, fields: dict[str, FieldInfo]) -> str:
     """Return the table of some keys."""
     rows = [
-        (code(prefix + key), code(default(field)), kind(field), text(field.description)) for key, field in fields.items()
+        (code(prefix + key), code(default(field)), kind(field), text(field.description))
+        for key, field in fields.items()
     ]
     return table(("Key", "Default", "Type and range", "Meaning"), rows, "keys")
 

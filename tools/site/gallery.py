@@ -1,4 +1,4 @@
-"""The gallery of tasks: the purpose, split schemes, tags and sampled examples of every task, from the tasks themselves."""
+"""The gallery of tasks: purpose, split schemes, tags and sampled examples of each, from the tasks themselves."""
 
 import inspect
 import re
@@ -47,8 +47,17 @@ def page(name: str) -> str:
     kind = tasks.find(name)
     schemes = kind.split_schemes()
     shown = FEW.get(name, tuple(schemes)) if len(schemes) > MANY else tuple(schemes)
-    parts = [f"# {name}\n", fenced(purpose(kind)), "", f"[All keys of its config](../reference/config-data.md#{name}).\n"]
-    parts += ["## Split schemes\n", table(("`--split`", "What it tests"), _schemes(schemes), "schemes"), "## Examples\n"]
+    parts = [
+        f"# {name}\n",
+        fenced(purpose(kind)),
+        "",
+        f"[All keys of its config](../reference/config-data.md#{name}).\n",
+    ]
+    parts += [
+        "## Split schemes\n",
+        table(("`--split`", "What it tests"), _schemes(schemes), "schemes"),
+        "## Examples\n",
+    ]
     parts += [examples(name, scheme) for scheme in shown]
     return "\n".join(parts)
 

@@ -82,7 +82,9 @@ def images() -> set[str]:
     """Return the images outside docs/ that documents show, by their paths in the repository."""
     found = set()
     for source, text in documents():
-        targets = [posixpath.normpath(posixpath.join(posixpath.dirname(source), link[3])) for link in LINK.finditer(text)]
+        targets = [
+            posixpath.normpath(posixpath.join(posixpath.dirname(source), link[3])) for link in LINK.finditer(text)
+        ]
         found |= {target for target in targets if Path(target).suffix in IMAGES and (ROOT / target).is_file()}
     return {path for path in found if not path.startswith("docs/")}
 
@@ -98,7 +100,9 @@ def rewritten(markdown: str, source: str, page: str) -> str:
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
         found = site_path(path)
         if not found:
-            return label if mark or not (ROOT / path).exists() else f"{label} (`{path}`)" if label != path else f"`{path}`"
+            return (
+                label if mark or not (ROOT / path).exists() else f"{label} (`{path}`)" if label != path else f"`{path}`"
+            )
         return f"{mark}[{label}]({posixpath.relpath(found, posixpath.dirname(page) or '.')}{hash_}{anchor}{title})"
 
     parts = re.split(r"(^```.*?^```[^\n]*$)", markdown, flags=re.MULTILINE | re.DOTALL)
