@@ -1,7 +1,7 @@
 """tfstudy: experiments on inductive bias and generalisation in sequence models.
 
-`run` trains and evaluates a model, `load` returns a finished run with its weights, and `results` returns the results of
-a study as a pandas frame. They are imported on first use, so `import tfstudy` is quick.
+`run` trains and evaluates a model, `load` returns a finished run with its weights, `table` is the table of a study, and
+`results` returns its runs as a pandas frame. They are imported on first use, so `import tfstudy` is quick.
 """
 
 from importlib import import_module
@@ -11,14 +11,28 @@ if TYPE_CHECKING:
     from tfstudy.analysis.results_frame import results
     from tfstudy.experiment.api import run
     from tfstudy.experiment.finished import load
+    from tfstudy.experiment.options import RunOptions
+    from tfstudy.report.study_table import table
+    from tfstudy.tasks.errors import UserError
 
-__all__ = ["load", "results", "run"]
+__all__ = ["RunOptions", "UserError", "load", "results", "run", "table"]
 __version__ = "0.1.0"
 
-MODULES = {"load": "experiment.finished", "results": "analysis.results_frame", "run": "experiment.api"}
+MODULES = {
+    "RunOptions": "experiment.options",
+    "UserError": "tasks.errors",
+    "load": "experiment.finished",
+    "results": "analysis.results_frame",
+    "run": "experiment.api",
+    "table": "report.study_table",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in MODULES:
         raise AttributeError(f"module 'tfstudy' has no attribute '{name}'")
     return getattr(import_module(f"tfstudy.{MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

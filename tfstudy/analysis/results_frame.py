@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis.collection import RunRecord, experiment_settings, read_finished_runs
+from tfstudy.runs.find import study_folder
 from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
@@ -13,22 +14,36 @@ if TYPE_CHECKING:
 ROLES = ("test", "validation")
 
 
-def results(study: str | Path = "results", roles: Collection[str] = ("test",)) -> "pd.DataFrame":
-    """Return the finished runs under a folder as a pandas frame: a row for each run and test set.
+def results(
+    study: str | Path = "", roles: Collection[str] = ("test",), *, results: str | Path = "results"
+) -> "pd.DataFrame":
+    """Return the finished runs of a study as a pandas frame: a row for each run and test set.
 
-    With `roles=("test", "validation")` it also has a row for each run's validation split; group by `role` then.
+    Runs that can't be trusted are left out; `frame.attrs["left_out"]` has each of them with the reason.
 
-    Columns: `study`, `run` (its folder), `task`, `split` (the split scheme), `scored_on` and `role`, `arch`, `preset`,
-    `seed`, `n` (examples), each metric (between 0 and 1), `low` and `high` (Wilson's 95 % interval of exact match
-    within the run), `parameters`, `train_seconds`, `checkpoint`, `device`, and every setting of its config
-    (`model.dim`, ...). Runs that can't be trusted are left out; `frame.attrs["left_out"]` has each with the reason.
-    `UserError` if there is no finished run, or for an unknown role.
+    Args:
+        study: Name of a study, such as `"scan"`, or any folder with runs; by default all studies.
+        roles: `"test"`, `"validation"` or both; with both, group by the column `role`.
+        results: The folder of all results.
+
+    Returns:
+        A frame with these columns: `study`, `run` (its folder), `task`, `split` (the split scheme), `corpus`,
+        `scored_on` and `role`, `arch`, `preset`, `seed`, `n` (examples), each metric (between 0 and 1), `low` and
+        `high` (Wilson's 95 % interval of exact match within the run), `parameters`, `train_seconds`, `checkpoint`,
+        `device`, and every setting of the config (`model.dim`, ...).
+
+    Raises:
+        UserError: If there is no finished run, or for an unknown study or role.
+
+    Example:
+        >>> frame = tfstudy.results("scan")
+        >>> frame.groupby(["split", "arch"])["exact_match"].agg(["mean", "std", "count"])
     """
     import pandas as pd
 
     for role in roles:
         one_of("role", role, ROLES)
-    finished = read_finished_runs(Path(study))
+    finished = read_finished_runs(study_folder(study, results))
     configs = experiment_settings(finished.runs)
     rows = [row for run in finished.runs for row in _rows(run, configs[run.result.experiment])]
     frame = pd.DataFrame(rows)

@@ -28,9 +28,33 @@ def run(
     options: RunOptions = DEFAULTS,
     **settings: Any,
 ) -> "Outcome":
-    """Train and evaluate one model as `tfstudy run` does; return its folder and result.
+    """Train and evaluate one model as `tfstudy run` does.
 
-    `settings` are values of the config, such as `**{"train.steps": 500}`. A finished run is not rerun.
+    A finished run is not rerun: its result is returned. An interrupted run is resumed from its last checkpoint.
+
+    Args:
+        task: Task, such as `"scan"` (`tfstudy list tasks`).
+        arch: Architecture: `"transformer"` (default), `"lstm"`, `"cnn"` or another one of `tfstudy list
+            architectures`.
+        split: Split scheme of the task, such as `"length"` (`tfstudy list splits`).
+        preset: Preset of the config: `"default"`, that of a paper, or `"FILE:NAME"`.
+        seed: Seed of weights, dropout and the order of examples; 0 by default.
+        smoke: Whether to run a quick end-to-end check, which is kept out of the results.
+        study: Study, a folder within the results.
+        results: The folder of all results.
+        options: How the run is executed: device, loggers, restart.
+        **settings: Values of the config by their keys, such as `**{"train.steps": 500}`.
+
+    Returns:
+        The `path` of the run folder, the `result`, and whether this call `worked` or found a finished run.
+
+    Raises:
+        UserError: For unknown names and impossible values; nothing is written then.
+
+    Example:
+        >>> run = tfstudy.run("scan", arch="lstm", split="length", seed=3, **{"train.steps": 500})
+        >>> run.result.splits["test"].metrics["exact_match"]
+        >>> tfstudy.load(run.path).predict("jump twice")
     """
     config = compose_config(task, arch, preset, unflatten(settings), split, seed, smoke)
     from tfstudy.experiment.run import run as run_config
