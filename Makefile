@@ -2,9 +2,10 @@
 PYTHON ?= python3
 BIN = .venv/bin
 STAMP = .venv/installed
+MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow chaos engines bench peers tasks-first clean
+.PHONY: help scan test check slow chaos engines docs docs-serve bench peers tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -13,6 +14,7 @@ help:
 	@echo "make slow        the slow tests (minutes)"
 	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
+	@echo "make docs        the documentation as a site, in site/; make docs-serve shows it and follows changes"
 	@echo "make bench       every benchmark, as ratios to a baseline"
 	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
@@ -46,6 +48,13 @@ engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'
 	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_ray_cluster.py tests/launchers/test_slurm_cluster.py
 
+docs: $(STAMP)
+	$(MKDOCS) build --strict
+	@echo "site/index.html"
+
+docs-serve: $(STAMP)
+	$(MKDOCS) serve
+
 bench: $(STAMP)
 	for script in $$(ls benchmarks/*/*.py | grep -v /peers/); do \
 	  echo "== $$script"; $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
@@ -57,4 +66,4 @@ tasks-first: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh
 
 clean:
-	rm -rf .venv .venv-joeynmt results-smoke results-peers .mypy_cache .ruff_cache .pytest_cache
+	rm -rf site .venv .venv-joeynmt results-smoke results-peers .mypy_cache .ruff_cache .pytest_cache
