@@ -100,6 +100,10 @@ class Task(ABC):
         """Return the tokens of a source typed by a user."""
         return tuple(text.split())
 
+    def target_tokens(self, text: str) -> Tokens:
+        """Return the tokens of a target typed by a user."""
+        return tuple(text.split())
+
     def text(self, tokens: Tokens) -> str:
         """Return tokens as readable text."""
         return " ".join(tokens)

@@ -97,6 +97,9 @@ class Translation(Task):
     def tokens(self, text: str) -> Tokens:
         return self._source.encode([text.lower() if self._config.lowercase else text])[0]
 
+    def target_tokens(self, text: str) -> Tokens:
+        return self._target.encode([text.lower() if self._config.lowercase else text])[0]
+
     def text(self, tokens: Tokens) -> str:
         return self._target.decode(tokens)
 

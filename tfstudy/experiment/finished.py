@@ -12,9 +12,10 @@ from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
-from tfstudy.experiment.predict import predict_all, source_tokens
+from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
 from tfstudy.experiment.prepare import Prepared, prepare
 from tfstudy.experiment.score import score_split, scored_splits
+from tfstudy.instruments.attention import Attention
 from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
@@ -91,6 +92,10 @@ class FinishedRun:
     def tokens(self, source: str) -> tuple[str, ...]:
         """Return the tokens of a source; `UserError` if the model can't read it."""
         return source_tokens(self.prepared, source)
+
+    def attention(self, source: str, target: str | None = None) -> Attention:
+        """Return the attention weights for a source, and the model's own greedy output or a given target."""
+        return attention_of(self.prepared, source, target)
 
     def predictions(self, split: str = "test") -> list[Prediction]:
         """Return the recorded predictions of a split, one per example; nothing is computed.

@@ -1,4 +1,4 @@
-"""The outputs of a trained model for any sources, given as text."""
+"""The outputs and the attention of a trained model for any sources, given as text."""
 
 from collections.abc import Sequence
 
@@ -9,6 +9,7 @@ from tfstudy.evaluation.batches import MemoryUse, in_batches
 from tfstudy.evaluation.evaluate import generate
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.prepare import Prepared
+from tfstudy.instruments.attention import Attention, measure_attention
 from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError, one_of
 
@@ -47,3 +48,13 @@ def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[st
         texts = [str(task.text(data.target_vocab.decode(row))) for row in rows]
         out |= zip(index.tolist(), texts, strict=True)
     return [out[number] for number in range(len(sources))]
+
+
+def attention_of(prepared: Prepared, source: str, target: str | None = None) -> Attention:
+    """Return the attention of the model for a source, on its own greedy output or on a target, both given as text.
+
+    `UserError` if the model has no attention, or can't read one of the texts.
+    """
+    given = None if target is None else prepared.task.target_tokens(target)
+    tokens = source_tokens(prepared, source)
+    return measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)

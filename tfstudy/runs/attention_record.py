@@ -12,10 +12,11 @@ import msgspec
 
 from tfstudy.runs.files import read_bytes, write_atomically
 from tfstudy.runs.schema import Share
-from tfstudy.tasks.errors import UserError, printable, quoted
+from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 NAME = "attention.json"
-KINDS = ("encoder", "decoder", "cross")
+Kind = Literal["encoder", "decoder", "cross"]
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
 BOS = "<bos>"  # the first input of the decoder
 DECIMALS = 3
 MAX_RECORDS = 20  # sources of one run
@@ -37,7 +38,7 @@ class AttentionMap(msgspec.Struct, frozen=True):
     predicted from it.
     """
 
-    kind: Literal["encoder", "decoder", "cross"]
+    kind: Kind
     layer: Number  # from 1
     head: Number  # from 1
     weights: Weights  # rounded to 3 decimals
@@ -59,6 +60,19 @@ class AttentionRecord(msgspec.Struct, frozen=True):
     def columns(self, kind: str) -> Sequence[str]:
         """The tokens of the columns of a map of this kind."""
         return (BOS, *self.output[:-1]) if kind == "decoder" else self.source
+
+    def selected(self, kind: str = "", layer: int = 0, head: int = 0) -> "AttentionRecord":
+        """The record with only the maps of a kind, layer and head (empty or 0: all); `UserError` if there are none."""
+        kinds = [name for name in KINDS if any(m.kind == name for m in self.maps)]
+        if kind and one_of("kind of attention", kind, KINDS) not in kinds:
+            raise UserError(f"this run has no attention of kind '{kind}', only {' and '.join(kinds)}")
+        maps = [m for m in self.maps if kind in ("", m.kind)]
+        for name, number in (("layer", layer), ("head", head)):
+            known = sorted({getattr(m, name) for m in maps})
+            if number and number not in known:
+                raise UserError(f"{name} must be one of {', '.join(map(str, known))}, but is {number}")
+            maps = [m for m in maps if number in (0, getattr(m, name))]
+        return msgspec.structs.replace(self, maps=tuple(maps))
 
 
 class _Run(msgspec.Struct):

@@ -1,0 +1,1 @@
+"""What a trained model does inside: one file for each instrument."""
