@@ -25,11 +25,12 @@ def request(*searches, **more) -> SearchRequest:
 
 def trials(plan: Search, root: Path = Path("results/tuning")) -> list[TrialScore]:
     """The trials of a search, run in this process."""
+    return run_search(plan, root, "reverse", lambda planned: executed(planned, root))
 
-    def execute(planned) -> bool:
-        options = RunOptions(accelerator="cpu", tuning=True)
-        for run in planned:
-            experiment.run(run.config, root, "reverse", options, report=lambda _: None)
-        return True
 
-    return run_search(plan, root, "reverse", execute)
+def executed(planned, root: Path = Path("results/tuning")) -> bool:
+    """Run trials in this process; True."""
+    options = RunOptions(accelerator="cpu", tuning=True)
+    for run in planned:
+        experiment.run(run.config, root, "reverse", options, report=lambda _: None)
+    return True

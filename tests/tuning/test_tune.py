@@ -37,6 +37,12 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml") == 0
     assert "0 trials to start, 2 already finished" in capfd.readouterr().out
     assert Path("mine.yaml").read_text() == text
+    finals = ("--final-trials", 1, "--final-seeds", 2)
+    assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml", *finals) == 0
+    out = capfd.readouterr().out
+    assert "2 trials to start, 0 already finished" in out
+    assert "judged by the mean loss over 2 seeds" in out
+    assert "the best of 1 trials by mean loss over 2 seeds (0-1)" in Path("mine.yaml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -55,6 +61,8 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
         ("--split shrot", "did you mean 'short'?"),
         ("--split alone", "validation split"),
         ("--budget 0", "'train.steps'"),
+        ("--final-seeds 3", "--final-seeds needs --final-trials"),
+        ("--final-trials 21", "--final-trials must be from 0 to --trials (20), but is 21"),
         ("--set lstm.train.steps=9", "train.steps must be the same"),
         ("--set lstm.data.seed=9", "data must be the same"),
         ("--set seed=9", "'seed'"),

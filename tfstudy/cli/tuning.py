@@ -46,6 +46,10 @@ def tune(
     match_params: Annotated[int, typer.Option(min=0, help="Parameters of each model, ±5 % (0: any).")] = 0,
     method: Annotated[str, typer.Option(help="random or optuna.")] = "random",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of every run.")] = 0,
+    final_trials: Annotated[
+        int, typer.Option(min=0, help="Best trials that are judged on several seeds (0: none).")
+    ] = 0,
+    final_seeds: Annotated[int | None, typer.Option(help="Seeds of each of these (default: 3).")] = None,
     out: Annotated[
         Path | None,
         typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: in the study, and print)."),
@@ -63,16 +67,20 @@ def tune(
     from tfstudy.experiment.options import RunOptions
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
+    from tfstudy.tasks.errors import UserError
 
+    if final_seeds is not None and not final_trials:
+        raise UserError("--final-seeds needs --final-trials, such as --final-trials 3")
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True)
     announce(f"{task}: preparing the search ...")
     from tfstudy.report.tuning_trials import tune_architectures
-    from tfstudy.tuning.search import SearchRequest
+    from tfstudy.tuning.search import FINAL_SEEDS, SearchRequest
 
+    finals = (final_trials, FINAL_SEEDS if final_seeds is None else final_seeds)
     request = SearchRequest(
-        task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, method, seed
+        task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, method, seed, *finals
     )
     settings = ExecutorSettings(per_device, options=options)
     raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out))

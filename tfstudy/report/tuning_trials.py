@@ -17,6 +17,7 @@ from tfstudy.report.terminal import Terminal
 from tfstudy.runs.reader import read_result
 from tfstudy.tasks.errors import printable
 from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
+from tfstudy.tuning.finals import Finalist, best_finalists, check_finals, final_seeds, run_finals
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
 
 WIDTH = 200  # characters, where the output is not a terminal
@@ -32,14 +33,19 @@ def tune_architectures(
     """
     if out:
         check_out(out)
+    check_finals(request)
     search = plan_search(request)
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
     try:
         scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
+        finalists = None
+        if request.final_trials:
+            print(f"the best of each architecture with {request.final_seeds} seeds:", flush=True)
+            finalists = run_finals(search, scores, root, study, lambda planned: run_trials(planned, settings))
     except IncompleteSearchError:
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
-    return show_trials(search, scores, out or root / study / "preset.yaml", print_presets=not out)
+    return show_trials(search, scores, out or root / study / "preset.yaml", not out, finalists)
 
 
 def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> bool:
@@ -78,15 +84,27 @@ def outcome(path: Path) -> str:
     return f"exact match {100 * validation[0].metrics['exact_match']:.1f} % on validation"
 
 
-def show_trials(search: Search, scores: Sequence[TrialScore], out: Path, print_presets: bool) -> int:
-    """Print all trials and save the best as presets; return 1 if an architecture has none."""
-    best = best_trials(scores)
+def show_trials(
+    search: Search,
+    scores: Sequence[TrialScore],
+    out: Path,
+    print_presets: bool,
+    finalists: Sequence[Finalist] | None = None,
+) -> int:
+    """Print all trials and save the best as presets; return 1 if an architecture has none.
+
+    With `finalists`, the best are those of the second round.
+    """
+    best_of_finals = best_finalists(finalists or [])
+    best = best_trials(scores) if finalists is None else {arch: one.trial for arch, one in best_of_finals.items()}
     console = Terminal()
     if not console.is_terminal:
         console = Terminal(width=WIDTH)
     console.print(trial_table(scores, best), markup=False, highlight=False)
+    if finalists is not None:
+        console.print(finalist_table(search, finalists, best_of_finals), markup=False, highlight=False)
     if best:
-        text = preset_text(search, best)
+        text = preset_text(search, best, best_of_finals)
         if print_presets:
             print(text)
         if archived := save_presets(out, text):
@@ -107,6 +125,21 @@ def trial_table(scores: Sequence[TrialScore], best: Mapping[str, TrialScore]) ->
     archs = list(dict.fromkeys(score.trial.arch for score in scores))
     for score in sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order)):
         table.add_row(*_cells(score, keys, score is best.get(score.trial.arch)))
+    return table
+
+
+def finalist_table(search: Search, finalists: Sequence[Finalist], best: Mapping[str, Finalist]) -> Table:
+    """Return a table of the second round by architecture, the best first and marked with a star."""
+    title = f"the best trials, judged by the mean loss over {search.request.final_seeds} seeds (* is the best)"
+    table = Table(title=title, title_justify="left")
+    for name in ("architecture", "trial", "mean loss", *(f"seed {seed}" for seed in final_seeds(search.request))):
+        table.add_column(name, justify="left" if name == "architecture" else "right")
+    for finalist in finalists:
+        trial = finalist.trial.trial
+        losses = [f"{one.loss:.4f}" if one.status == "finished" else one.status for one in finalist.seeds]
+        star = "* " * (finalist is best.get(trial.arch))
+        mean_loss = f"{finalist.loss:.4f}" if math.isfinite(finalist.loss) else ""
+        table.add_row(trial.arch, f"{star}{trial.number}", mean_loss, *losses)
     return table
 
 

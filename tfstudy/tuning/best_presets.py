@@ -10,6 +10,7 @@ from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.trees import Tree, merge
 from tfstudy.runs.files import archive_name, write_atomically
 from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.tuning.finals import Finalist, final_seeds
 from tfstudy.tuning.search import Search, Trial, TrialScore
 from tfstudy.tuning.space import SEARCHED
 
@@ -25,9 +26,18 @@ def best_trials(scores: Sequence[TrialScore]) -> dict[str, TrialScore]:
     return {arch: best[arch] for arch in dict.fromkeys(score.trial.arch for score in scores) if arch in best}
 
 
-def preset_text(search: Search, best: Mapping[str, TrialScore]) -> str:
-    """Return the best trials as the text of a preset file; the same trials give the same text."""
-    presets = {arch: {"about": about(search, score), **sections(search, score.trial)} for arch, score in best.items()}
+def preset_text(search: Search, best: Mapping[str, TrialScore], finalists: Mapping[str, Finalist] = {}) -> str:
+    """Return the best trials as the text of a preset file; the same trials give the same text.
+
+    `finalists` are the best trials with all their seeds, if there was a second round.
+    """
+    presets = {
+        arch: {
+            "about": about(search, score) + about_seeds(search, finalists.get(arch)),
+            **sections(search, score.trial),
+        }
+        for arch, score in best.items()
+    }
     head = f"# Found by tfstudy tune. To use it: tfstudy run {search.request.task} --preset FILE:{NAME}\n"
     return head + yaml.safe_dump({NAME: presets}, sort_keys=False, allow_unicode=True, width=1000)
 
@@ -42,6 +52,18 @@ def about(search: Search, score: TrialScore) -> str:
         f"trial {score.trial.number} of {request.trials} by {request.method} search, {config.train.steps} steps each, "
         f"1 seed ({request.seed}){match}; {space}; validation of {request.task} {config.data.split}{fixed}: "
         f"exact match {100 * score.exact_match:.1f} %, loss {score.loss:.4f}"
+    )
+
+
+def about_seeds(search: Search, finalist: Finalist | None) -> str:
+    """Return how the best of the second round was chosen; empty without one."""
+    if not finalist:
+        return ""
+    seeds, trials = final_seeds(search.request), search.request.final_trials
+    losses = ", ".join(f"{one.loss:.4f}" for one in finalist.seeds)
+    return (
+        f"; the best of {trials} trials by mean loss over {len(seeds)} seeds ({seeds[0]}-{seeds[-1]}): "
+        f"{finalist.loss:.4f} ({losses})"
     )
 
 

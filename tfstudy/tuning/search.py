@@ -26,6 +26,7 @@ from tfstudy.tuning.samplers import Sampler, Values, sampler
 from tfstudy.tuning.space import WIDTH, Space, for_architecture, parse_space, scaled
 
 MAX_TRIALS = 10_000  # of each architecture
+FINAL_SEEDS = 3  # of each of the best trials, where they are judged on several
 T = TypeVar("T")
 
 
@@ -43,6 +44,8 @@ class SearchRequest(NamedTuple):
     parameters: int = 0  # of the model of every trial; 0: widths are searched
     method: str = "random"
     seed: int = 0  # of the search and of every run
+    final_trials: int = 0  # the best of each architecture, which are judged on several seeds; 0: by one seed only
+    final_seeds: int = FINAL_SEEDS  # of each of these
 
 
 class Search(NamedTuple):
