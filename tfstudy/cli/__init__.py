@@ -1,10 +1,11 @@
 """The command `tfstudy`. The commands import what they need when they run, so that `--help` answers at once."""
 
-from tfstudy.cli import check, claims, finished, grids, lists, plots, report, runs, status, tables, tuning
+from tfstudy.cli import attention, check, claims, finished, grids, lists, plots, report, runs, status, tables, tuning
 from tfstudy.cli.options import app
 
 __all__ = [
     "app",
+    "attention",
     "check",
     "claims",
     "finished",

@@ -74,6 +74,14 @@ class AttentionRecord(msgspec.Struct, frozen=True):
             maps = [m for m in maps if number in (0, getattr(m, name))]
         return msgspec.structs.replace(self, maps=tuple(maps))
 
+    def of_one_kind(self) -> "AttentionRecord":
+        """The record with only the maps of cross-attention, or of the last kind that there is."""
+        return self.selected(max((m.kind for m in self.maps), key=KINDS.index))
+
+    def json(self) -> str:
+        """The record as a JSON object."""
+        return msgspec.json.encode(self).decode()
+
 
 class _Run(msgspec.Struct):
     run: str = ""

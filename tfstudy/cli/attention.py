@@ -1,0 +1,61 @@
+"""The command that shows what a finished run attends to."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tfstudy.cli.options import INSPECT, RESULTS, Online, Results, Run, announce, app, some_path
+
+
+@app.command(rich_help_panel=INSPECT)
+def attention(
+    run: Run,
+    source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
+    target: Annotated[str | None, typer.Option(help="Output to read (default: the model's own greedy output).")] = None,
+    kind: Annotated[str, typer.Option(help="encoder, decoder or cross (text and figure: cross; else all).")] = "",
+    layer: Annotated[int | None, typer.Option(min=1, help="Only this layer, from 1.")] = None,
+    head: Annotated[int | None, typer.Option(min=1, help="Only this head, from 1.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also draw it: a .png, .svg or .pdf file.")
+    ] = None,
+    save: Annotated[bool, typer.Option("--save", help="Save the maps in the run folder, for the report.")] = False,
+    format_: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+    online: Online = False,
+    results: Results = RESULTS,
+) -> None:
+    """Show which tokens a finished run attends to.
+
+    The table has the token with the largest weight, as a mean over heads; the figure has all weights of each layer and
+    head. A row belongs to the output token that is predicted from it.
+    """
+    from tfstudy.report.plots import FILE_TYPES
+    from tfstudy.runs.attention_record import KINDS, NAME, save_attention
+    from tfstudy.runs.find import find_run
+    from tfstudy.tasks.errors import one_of
+
+    one_of("format", format_, ("text", "json"))
+    if kind:
+        one_of("kind of attention", kind, KINDS)
+    if out:
+        one_of("file type", out.suffix.lower(), FILE_TYPES)
+    path = find_run(results, run)
+    announce(f"{path}: loading PyTorch ...")
+    from tfstudy.experiment.finished import load
+
+    finished = load(path, online=online)
+    record = finished.attention(source, target).record(finished.result.run).selected(kind, layer or 0, head or 0)
+    if out:
+        from tfstudy.report.plots.attention import plot
+
+        plot(record.of_one_kind()).save(out)
+    if save:
+        save_attention(path, record)
+    if format_ == "json":
+        print(record.json())
+        return
+    from tfstudy.report.attention_summary import show
+
+    show(record.of_one_kind())
+    for file in ([out] if out else []) + ([path / NAME] if save else []):
+        print(file)
