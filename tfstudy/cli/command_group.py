@@ -35,7 +35,7 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in their groups, then the options and examples."""
         width = max(map(len, self.commands))
-        for group, names in self._groups().items():
+        for group, names in self.groups().items():
             with formatter.section(group):
                 formatter.write_dl([(f"{name:{width}}", self.commands[name].get_short_help_str(99)) for name in names])
         shown = [one for one in self.get_params(ctx) if one.name != "show_completion"]
@@ -44,7 +44,8 @@ class Commands(TyperGroup):
         with formatter.section("Examples"):
             formatter.write("".join(f"  {command:45}# {does}\n" for command, does in EXAMPLES))
 
-    def _groups(self) -> dict[str, list[str]]:
+    def groups(self) -> dict[str, list[str]]:
+        """Return the names of the commands by group, in the order of the help."""
         groups: dict[str, list[str]] = {name: [] for name in GROUPS}
         for name, command in self.commands.items():
             groups.setdefault(getattr(command, "rich_help_panel", None) or "Other", []).append(name)

@@ -25,10 +25,7 @@ def page() -> str:
 
     program: Any = typer.main.get_command(app)
     top = typer.Context(program, info_name="tfstudy")
-    groups: dict[str, list[str]] = {}
-    for name, command in program.commands.items():
-        if not command.hidden:
-            groups.setdefault(panel(command) or "Commands", []).append(name)
+    groups = program.groups()
     parts = [INTRODUCTION, overview(groups, program.commands), "## tfstudy\n", options(program, top)]
     for group, names in groups.items():
         parts += [f"## {group}\n", *(describe(name, program.commands[name], top) for name in names)]
@@ -59,7 +56,8 @@ def summary(command: Any) -> str:
 def describe(name: str, command: Any, parent: Any) -> str:
     """Return the section of one command: its synopsis, its help and its options."""
     context = typer.Context(command, info_name=name, parent=parent)
-    pieces = " ".join(command.collect_usage_pieces(context)).replace("{", "").replace("}", "")
+    pieces = " ".join(command.collect_usage_pieces(context))
+    pieces = re.sub(r"[{}]", "", pieces).replace("[[", "[").replace("]]", "]")
     synopsis = f"```text\ntfstudy {name} {pieces}\n```\n"
     return f"### tfstudy {name}\n\n{synopsis}\n{prose(command.help)}\n\n{options(command, context)}"
 
@@ -72,7 +70,7 @@ def prose(help_: str | None) -> str:
 
 def options(command: Any, context: Any) -> str:
     """Return the tables of arguments and options: the common ones, then those of each panel or prefix (slurm)."""
-    shown = [p for p in command.params if not getattr(p, "hidden", False)]
+    shown = [p for p in command.params if not (getattr(p, "hidden", False) or p.name == "show_completion")]
     groups = groupby(sorted(shown, key=subject), key=subject)
     return "\n".join(f"{f'**{name}**' if name else ''}\n\n{_table(group, context)}" for name, group in groups)
 
@@ -93,7 +91,7 @@ def _plain(left: str) -> str:
     for kind, word in KINDS.items():
         left = left.replace(kind, word)
     words = re.sub(r"<list\[.*?\]>|<choice>", "TEXT", left)
-    return re.sub(r"^([A-Z\[\]|]+) (?:TEXT|N)$", r"\1", words)  # an argument is named by its metavar
+    return words if words.startswith("-") else words.split()[0]  # an argument is named by its metavar
 
 
 def _meaning(right: str) -> tuple[str, str]:

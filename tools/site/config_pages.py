@@ -46,8 +46,9 @@ def run_page() -> str:
 
 def data_page() -> str:
     """Return the page of the section `data`: the keys that tasks share, then those of each task."""
-    shared = {"All tasks": TaskConfig, "Generated tasks": GeneratedConfig}
-    parts = [DATA, *_sections("data.", shared)]
+    generated = changed(GeneratedConfig, TaskConfig)
+    parts = [DATA, *_section("All tasks", "data.", TaskConfig, TaskConfig.model_fields)]
+    parts += _section("Generated tasks", "data.", GeneratedConfig, generated)
     for name in tasks.names():
         config = tasks.find(name).Config
         base = GeneratedConfig if issubclass(config, GeneratedConfig) else TaskConfig
@@ -62,7 +63,7 @@ def data_page() -> str:
 
 def model_page() -> str:
     """Return the page of the section `model`: the keys that architectures share, then those of each."""
-    parts = [MODEL, *_sections("model.", {"All architectures": ModelConfig})]
+    parts = [MODEL, *_section("All architectures", "model.", ModelConfig, ModelConfig.model_fields)]
     for name in models.names():
         kind = models.find(name)
         parts += [f"## {name}\n", text(_first(kind)), "", keys("model.", changed(kind.Config, ModelConfig))]
@@ -90,7 +91,9 @@ def default(field: FieldInfo) -> str:
 
 def kind(field: FieldInfo) -> str:
     """Return the type and the range of a key, such as "integer, at least 1"."""
-    return ", ".join([_type(field.annotation), *(f"{word} {value:g}" for word, value in _bounds(field.metadata))])
+    return ", ".join(
+        [_type(field.annotation), *(f"{word} {_number(value)}" for word, value in _bounds(field.metadata))]
+    )
 
 
 def _type(annotation: Any) -> str:
@@ -107,11 +110,12 @@ def _bounds(metadata: Iterable[Any]) -> Iterator[tuple[str, float]]:
         yield from ((word, getattr(limit, key)) for key, word in BOUNDS if getattr(limit, key, None) is not None)
 
 
-def _sections(prefix: str, shared: dict[str, type[BaseModel]]) -> Iterator[str]:
-    for title, config in shared.items():
-        yield f"## {title}\n"
-        yield f"{text(_first(config))}\n"
-        yield keys(prefix, config.model_fields)
+def _number(value: float) -> str:
+    return f"2^{value.bit_length() - 1}" if isinstance(value, int) and value >= 2**32 else f"{value:,}"
+
+
+def _section(title: str, prefix: str, config: type[BaseModel], fields: dict[str, FieldInfo]) -> tuple[str, ...]:
+    return f"## {title}\n", f"{text(_first(config))}\n", keys(prefix, fields)
 
 
 def _title(base: type[BaseModel]) -> str:

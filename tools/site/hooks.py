@@ -1,7 +1,7 @@
 """What happens when the site is built: pages are generated, and links that leave docs/ are resolved.
 
-README.md is the home page, and the summaries of the committed studies are pages too, with the paths that they have in
-the repository. Other files of the repository are shown by their paths, without a link.
+The summaries of the committed studies are pages too, with the paths that they have in the repository. Links to other
+files of the repository become their paths.
 """
 
 import posixpath
@@ -18,7 +18,7 @@ from mkdocs.structure.files import File, Files  # noqa: E402
 
 from tools.site import command_line, config_pages, gallery  # noqa: E402
 
-HOME = {"index.md": "README.md"}
+LOW = "---\nsearch: {boost: 0.1}\n---\n"  # records come last in searches
 IMAGES = {".png", ".svg", ".jpg", ".gif"}
 LINK = re.compile(r"(!?)\[((?:[^][]|\[[^]]*\])*)\]\(([^()\s]+)((?:\s+\"[^\"]*\")?)\)")
 
@@ -34,14 +34,12 @@ def on_config(config: Any) -> None:
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the generated pages, the home page, the summaries of studies and the images that pages show."""
-    present = {file.src_uri for file in files}
+    """Add the generated pages, the summaries of studies and the images that pages show."""
     for path, content in generated().items():
         files.append(File.generated(config, path, content=content))
-    for path, source in HOME.items() | {(str(path), str(path)) for path in summaries()}:
-        if path not in present:
-            content = rewritten((ROOT / source).read_text(encoding="utf-8"), source, path)
-            files.append(File.generated(config, path, content=content))
+    for path in map(str, summaries()):
+        content = LOW + rewritten((ROOT / path).read_text(encoding="utf-8"), path, path)
+        files.append(File.generated(config, path, content=content))
     for path in sorted(images()):
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     return files
@@ -74,7 +72,7 @@ def summaries() -> list[Path]:
 def documents() -> Iterator[tuple[str, str]]:
     """Yield the path in the repository and the text of every document that is a page."""
     written = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
-    for path in [Path("README.md"), *summaries(), *written]:
+    for path in [*summaries(), *written]:
         yield str(path), (ROOT / path).read_text(encoding="utf-8")
 
 

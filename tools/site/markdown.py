@@ -12,9 +12,8 @@ def text(words: object) -> str:
 
 
 def code(words: object) -> str:
-    """Return words as code for a cell."""
-    plain = str(words).replace("|", "\\|")
-    return f"`{plain}`" if plain else ""
+    """Return words as code; a pipe within code does not end a cell."""
+    return f"`{words}`" if str(words) else ""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str) -> str:
