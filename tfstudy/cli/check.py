@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
+from tfstudy.cli.check_command import CheckCommand
 from tfstudy.cli.command_group import file_error
 from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, StudyName, app, some_path, study_folder
 
 
-@app.command(rich_help_panel=STUDY)
+@app.command(cls=CheckCommand, rich_help_panel=STUDY)
 def check(
     against: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")
@@ -27,7 +28,8 @@ def check(
 ) -> None:
     """Fail if a metric dropped below a baseline.
 
-    The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing.
+    The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing. Both
+    files are written whatever the exit code; if nothing could be checked, they hold the error.
     """
     from tfstudy.report.regression import check_study
     from tfstudy.runs.files import write_atomically

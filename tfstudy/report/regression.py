@@ -46,6 +46,14 @@ def check_study(study: Path, against: Path, tolerance: float, partial: bool = Fa
     return Check(text, junit(outcomes, tolerance, failing), any(outcome.state in failing for outcome in outcomes))
 
 
+def error_check(message: str) -> Check:
+    """Return a check that could not be made, as Markdown and as JUnit XML with one error."""
+    case = ElementTree.Element("testcase", classname="tfstudy", name="check")
+    ElementTree.SubElement(case, "error", message=message)
+    lines = "\n".join(f"> {line}" for line in message.splitlines())
+    return Check(f"**tfstudy check: nothing could be checked**\n\n{lines}\n", _suite([case]), True)
+
+
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
     """Return the number of conditions in each state."""
     counts = {state: sum(outcome.state == state for outcome in outcomes) for state in STATES}
@@ -78,9 +86,13 @@ def _mean(values: Sequence[float]) -> str:
 def junit(outcomes: Sequence[Outcome], tolerance: float, failing: Collection[str]) -> bytes:
     """Return JUnit XML: a test case per row, failed if its state is in `failing`, skipped if it could not be tested."""
     cases = [_case(outcome, tolerance, failing) for outcome in outcomes]
-    failed, skipped = (str(sum(case.find(tag) is not None for case in cases)) for tag in ("failure", "skipped"))
-    counts = {"tests": str(len(cases)), "failures": failed, "skipped": skipped, "errors": "0"}
-    suite = ElementTree.Element("testsuite", {"name": "tfstudy check", **counts})
+    return _suite(cases)
+
+
+def _suite(cases: Sequence[ElementTree.Element]) -> bytes:
+    tags = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {name: str(sum(case.find(tag) is not None for case in cases)) for name, tag in tags.items()}
+    suite = ElementTree.Element("testsuite", {"name": "tfstudy check", "tests": str(len(cases)), **counts})
     suite.extend(cases)
     ElementTree.indent(suite)
     encoded: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
