@@ -40,7 +40,8 @@ def test_the_numbers_of_a_picture_are_those_of_its_records(file, words, tmp_path
 
 
 def test_every_committed_study_is_read():
-    assert {*UPDATE["STUDIES"], "ci", "tuning"} == {study.name for study in STUDIES}
+    """Except runs that are trials, baselines of CI, or copies with weights, whose numbers no document states."""
+    assert {*UPDATE["STUDIES"], "ci", "tuning", "first"} == {study.name for study in STUDIES}
 
 
 def test_every_table_of_a_study_is_replaced(documents):

@@ -1,16 +1,23 @@
-"""The commands for finished runs: their results, predictions, evaluations and errors."""
+"""The commands for finished runs: their results, predictions, evaluations, errors and weights."""
 
-from typing import Annotated
+import sys
+from contextlib import nullcontext, redirect_stdout
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
-from tfstudy.cli.options import INSPECT, RESULTS, ExistingResults, Online, Results, Run, announce, app
+from tfstudy.cli.options import INSPECT, RESULTS, SHARE, ExistingResults, Online, Results, Run, announce, app, some_path
+
+TextOrJson = Annotated[str, typer.Option("--format", help="text or json.")]
+CHUNK = 1024  # sources that are predicted before their outputs are printed
 
 
 @app.command(rich_help_panel=INSPECT)
 def result(
     run: Run,
     by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
+    format_: TextOrJson = "text",
     results: Results = RESULTS,
 ) -> None:
     """Show the results of a finished run.
@@ -20,25 +27,63 @@ def result(
     from tfstudy.report.run_summary import show
     from tfstudy.runs.find import find_run
     from tfstudy.runs.reader import read_result
+    from tfstudy.tasks.errors import UserError
 
-    show(read_result(find_run(results, run)), by)
+    as_json = is_json(format_)
+    if as_json and by:
+        raise UserError("--by does not apply to --format json, which has the values of all tags")
+    path = find_run(results, run)
+    if as_json:
+        print_json(result_values(path, read_result(path)))
+    else:
+        show(read_result(path), by, path)
 
 
 @app.command(rich_help_panel=INSPECT)
 def predict(
     run: Run,
-    source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Sources: tokens separated by spaces, in quotes.")
+    ] = None,
+    file: Annotated[
+        str, typer.Option("--file", metavar="FILE", help="Read a source per line from a file, or from - (stdin).")
+    ] = "",
+    format_: TextOrJson = "text",
     online: Online = False,
     results: Results = RESULTS,
 ) -> None:
-    """Print the output of a finished run for one source."""
-    from tfstudy.runs.find import find_run
+    """Print a finished run's outputs for sources.
 
-    path = find_run(results, run)
+    Without a source, lines are read from standard input; on a terminal, a prompt asks for them.
+    """
+    from tfstudy.cli.sources import STDIN, check_sources, converse, is_interactive, read_sources
+    from tfstudy.tasks.errors import UserError
+
+    given, as_json = list(sources or []), is_json(format_)
+    if given == [STDIN]:
+        given, file = [], file or STDIN
+    interactive = is_interactive(given, file)
+    if interactive and as_json:
+        raise UserError("--format json needs sources: as arguments, with --file, or from a pipe")
+    path = run_with_weights(run, results)
+    inputs = [] if interactive else read_sources(given, file)
     announce(f"{path}: loading PyTorch ...")
     from tfstudy.experiment.finished import load
 
-    print(load(path, online=online).predict(source))
+    finished = load(path, online=online)
+    if interactive:
+        converse(finished)
+        return
+    check_sources(finished, inputs)
+    texts = [one.text for one in inputs]
+    outputs = []
+    for start in range(0, len(texts), CHUNK):
+        outputs += finished.predict(texts[start : start + CHUNK])
+        if not as_json:
+            print("\n".join(outputs[start:]), flush=True)
+    if as_json:
+        pairs = [{"source": text, "prediction": output} for text, output in zip(texts, outputs, strict=True)]
+        print_json({"run": str(path), "predictions": pairs})
 
 
 @app.command(rich_help_panel=INSPECT)
@@ -47,6 +92,7 @@ def evaluate(
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
     extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
+    format_: TextOrJson = "text",
     online: Online = False,
     results: Results = RESULTS,
 ) -> None:
@@ -54,21 +100,25 @@ def evaluate(
 
     Each evaluation of a test set is counted.
     """
-    from tfstudy.runs.find import find_run
     from tfstudy.tasks.errors import UserError
 
+    as_json = is_json(format_)
     if extend and test_set:
         raise UserError("--extend generates new examples, so it can't be combined with --test-set")
-    path = find_run(results, run)
+    path = run_with_weights(run, results)
     announce(f"{path}: loading PyTorch ...")
     from tfstudy.experiment.finished import load
     from tfstudy.report.run_summary import length_lines, show
 
-    finished = load(path, online=online)
-    if extend:
-        print("\n".join(length_lines(finished.evaluate_longer(max_length))))
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # progress is no part of the document
+        finished = load(path, online=online)
+        measured = finished.evaluate_longer(max_length) if extend else finished.evaluate(test_set or [])
+    if as_json:
+        print_json(result_values(path, measured))
+    elif extend:
+        print("\n".join(length_lines(measured)))
     else:
-        show(finished.evaluate(test_set or []))
+        show(measured)
 
 
 @app.command(rich_help_panel=INSPECT)
@@ -76,17 +126,83 @@ def errors(
     runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs: folders or hash prefixes.")],
     test_set: Annotated[str, typer.Option(help="Test set whose predictions are read.")] = "test",
     examples: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 2,
+    format_: TextOrJson = "text",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Count the wrong predictions of runs by kind.
 
-    For several runs, also list examples that only one model solves.
+    In the examples, the first wrong token is marked. For several runs, also list examples that only one model solves.
     """
-    from tfstudy.report.error_examples import error_kind_lines, solved_by_lines
+    from tfstudy.report.error_examples import error_kind_lines, error_values, solved_by_lines, solved_by_values
+    from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import find_run
 
+    as_json = is_json(format_)
     paths = [find_run(results, run) for run in runs]
+    if as_json:
+        solved = solved_by_values(paths, test_set, examples) if len(paths) > 1 else []
+        print_json({"runs": [error_values(path, test_set, examples) for path in paths], "solved_by": solved})
+        return
+    console = Terminal(highlight=False, soft_wrap=True)
     for path in paths:
-        print("\n".join(error_kind_lines(path, test_set, examples)), end="\n\n")
-    if len(paths) > 1:
-        print("\n".join(solved_by_lines(paths, test_set, examples)))
+        for line in error_kind_lines(path, test_set, examples, console.width):
+            console.print(line)
+    for line in solved_by_lines(paths, test_set, examples, console.width) if len(paths) > 1 else ():
+        console.print(line)
+
+
+@app.command(rich_help_panel=SHARE)
+def weights(
+    run: Run,
+    out: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="FILE", help="File (default: in the run folder).")
+    ] = None,
+    online: Online = False,
+    results: Results = RESULTS,
+) -> None:
+    """Write the weights as safetensors, to share them.
+
+    Commands on the run use weights.safetensors in its folder where there is no checkpoint.
+    """
+    from tfstudy.tasks.errors import UserError
+
+    path = run_with_weights(run, results)
+    if out and (out.is_dir() or not out.absolute().parent.is_dir()):
+        raise UserError(f"--out must be a file in an existing folder, but is {out}")
+    announce(f"{path}: loading PyTorch ...")
+    from tfstudy.experiment.finished import load
+
+    file = load(path, online=online).save_weights(out)
+    print(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
+
+
+def run_with_weights(run: str, results: Path) -> Path:
+    """Return a finished run that has weights; `UserError`, before PyTorch is imported, if it has none."""
+    from tfstudy.runs.find import find_run
+    from tfstudy.runs.reader import read_result
+    from tfstudy.runs.weights import find_weights
+
+    path = find_run(results, run)
+    find_weights(path, read_result(path))
+    return path
+
+
+def is_json(name: str) -> bool:
+    """Whether the value of `--format` is json; `UserError` for one that is unknown."""
+    from tfstudy.tasks.errors import one_of
+
+    return one_of("format", name, ("text", "json")) == "json"
+
+
+def result_values(path: Path, measured: Any) -> dict[str, Any]:
+    """Return the folder of a run and a record of it as plain values."""
+    import msgspec
+
+    return {"path": str(path), **msgspec.json.decode(msgspec.json.encode(measured))}
+
+
+def print_json(tree: Any) -> None:
+    """Print one JSON document."""
+    from tfstudy.report.markup import json_text
+
+    print(json_text(tree), end="")

@@ -8,6 +8,7 @@ import msgspec
 import torch
 
 from tfstudy.config.resolve import check_local, resolve
+from tfstudy.data.vocabulary import SPECIAL
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit, limits_of
@@ -88,6 +89,11 @@ class FinishedRun:
             except UserError as error:
                 raise UserError(f"source {number}: {error}") from None
         return predict_all(self.prepared, tokens)
+
+    @property
+    def source_vocabulary(self) -> list[str]:
+        """The tokens that a source may have; parts of words if the task splits words."""
+        return list(self.prepared.data.source_vocab.tokens[len(SPECIAL) :])
 
     def tokens(self, source: str) -> tuple[str, ...]:
         """Return the tokens of a source; `UserError` if the model can't read it."""

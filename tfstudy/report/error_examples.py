@@ -3,14 +3,20 @@
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from tfstudy.evaluation.error_kinds import CORRECT, count_errors, solved_by, summarize_errors
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, solved_by, summarize_errors
+from tfstudy.report.alignment import alignment
 from tfstudy.report.markup import plural
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
 from tfstudy.tasks.errors import UserError, one_of
 
-MAX_WIDTH = 100  # characters of an example
+WIDTH = 80  # characters of a line
+INDENT, LABEL = 4, 12  # before an example, and of the names of its lines
 
 
 def predictions(path: Path, split: str) -> list[Prediction]:
@@ -38,32 +44,82 @@ def error_kinds(path: Path, split: str, scores: SplitScores) -> Mapping[str, Err
     return summarize_errors(predictions_if_readable(path, split))
 
 
-def error_kind_lines(path: Path, split: str, examples: int) -> list[str]:
-    """Return a line for each kind of prediction, with examples of the wrong ones."""
+def error_kind_lines(path: Path, split: str, examples: int, width: int = WIDTH) -> list[Text]:
+    """Return a line for each kind of prediction, with examples of the wrong ones in lines of at most `width`."""
     counts = count_errors(predictions(path, split), examples)
-    lines = [f"{_name(path)}, {split}: {plural(counts.n, 'prediction')}"]
+    lines = [Text(f"{_name(path)}, {split}: {plural(counts.n, 'prediction')}", "bold")]
     for kind, count in counts.kinds.items():
         first = f"   first error at {100 * counts.first_error[kind]:.0f} % of the target" if kind != CORRECT else ""
-        lines.append(f"  {kind:27}{count:7,} {100 * count / counts.n:6.1f} %{first}")
+        lines.append(Text(f"  {kind:22}{count:7,} {100 * count / counts.n:6.1f} %{first}"))
         for example in counts.examples.get(kind, []):
-            texts = {"=": example.source, "+": example.target, "-": example.prediction}
-            lines += [f"      {mark} {shortened(text)}" for mark, text in texts.items()]
-    return lines
+            lines += _example_lines(example, width)
+    return lines if not lines[-1].plain else [*lines, Text()]
 
 
-def solved_by_lines(paths: Sequence[Path], split: str, examples: int) -> list[str]:
+def _example_lines(example: Prediction, width: int) -> list[Text]:
+    """Return the source, the target with the prediction below it, and where they first differ."""
+    room = width - INDENT - LABEL
+    marked = alignment(example.target.split(), example.prediction.split(), room)
+    labels = ("target", "prediction", "")
+    return [
+        Text(" " * INDENT + f"{'source':{LABEL}}{shortened(example.source, room)}"),
+        *(
+            Text(" " * INDENT + f"{label:{LABEL}}").append_text(text)
+            for label, text in zip(labels, marked, strict=True)
+        ),
+        Text(),
+    ]
+
+
+def solved_by_lines(paths: Sequence[Path], split: str, examples: int, width: int = WIDTH) -> list[Text]:
     """Return a line for each set of runs that solve the same examples, with some of these examples."""
-    groups = solved_by({_name(path): predictions(path, split) for path in paths})
+    groups = solved_by_runs(paths, split)
     total = sum(len(sources) for sources in groups.values())
-    if not total:
-        raise UserError("these runs have no source in common")
     lines = [f"{plural(total, 'source')} in all of these runs"]
     for names, sources in groups.items():
         everyone = len(names) == len(paths)
         solvers = "solved by all" if everyone else f"solved only by {', '.join(names)}" if names else "solved by none"
         lines.append(f"  {solvers:45}{len(sources):7,} {100 * len(sources) / total:6.1f} %")
-        lines += [f"      {shortened(source)}" for source in sources[:examples] if not everyone]
-    return lines
+        lines += [f"      {shortened(source, width - 6)}" for source in sources[:examples] if not everyone]
+    return [Text(line) for line in lines]
+
+
+def solved_by_runs(paths: Sequence[Path], split: str) -> dict[tuple[str, ...], list[str]]:
+    """Return the sources that all runs have, by the runs that solve them; `UserError` if there is none."""
+    groups = solved_by({_name(path): predictions(path, split) for path in paths})
+    if not any(groups.values()):
+        raise UserError("these runs have no source in common")
+    return groups
+
+
+def solved_by_values(paths: Sequence[Path], split: str, examples: int) -> list[dict[str, Any]]:
+    """Return the same as `solved_by_lines` as plain values."""
+    groups = solved_by_runs(paths, split)
+    return [{"runs": names, "n": len(sources), "examples": sources[:examples]} for names, sources in groups.items()]
+
+
+def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
+    """Return the same as `error_kind_lines` as plain values; the position of a first error is counted from 1."""
+    counts = count_errors(predictions(path, split), examples)
+    return {
+        "run": str(path),
+        "test_set": split,
+        "n": counts.n,
+        "kinds": {
+            kind: {
+                "n": n,
+                "first_error_share": counts.first_error.get(kind),
+                "examples": [_example_values(one) for one in counts.examples.get(kind, [])],
+            }
+            for kind, n in counts.kinds.items()
+        },
+    }
+
+
+def _example_values(one: Prediction) -> dict[str, Any]:
+    first = first_error(one.target.split(), one.prediction.split())
+    texts = {"source": one.source, "target": one.target, "prediction": one.prediction}
+    return texts | {"first_error": None if first is None else first + 1}
 
 
 def _name(path: Path) -> str:
@@ -71,6 +127,6 @@ def _name(path: Path) -> str:
     return f"{path.parent.name} {path.name}"
 
 
-def shortened(text: str) -> str:
-    """Return text cut to a line."""
-    return text if len(text) <= MAX_WIDTH else text[: MAX_WIDTH - 3] + "..."
+def shortened(text: str, width: int) -> str:
+    """Return text cut to a width."""
+    return text if cell_len(text) <= width else set_cell_size(text, width - 3) + "..."
