@@ -98,12 +98,13 @@ def _rows(task: Task, split: str) -> list[tuple[str, ...]]:
 
 def _cells(task: Task, example: Example) -> tuple[str, str, str]:
     tags = ", ".join(f"{name} {value}" for name, value in example.tags.items())
-    return _tokens(example.source), _tokens(example.target), text(tags)
+    return _text(task, example.source), _text(task, example.target), text(tags)
 
 
-def _tokens(tokens: tuple[str, ...]) -> str:
+def _text(task: Task, tokens: tuple[str, ...]) -> str:
+    """Return tokens as readable text, of a long sequence the first ones."""
     more = f" … ({len(tokens)} tokens)" if len(tokens) > SHOWN else ""
-    return (code(" ".join(tokens[:SHOWN])) or "(empty)") + more
+    return (code(task.text(tokens[:SHOWN])) or "(empty)") + more
 
 
 def _schemes(schemes: dict[str, str]) -> list[tuple[str, str]]:
