@@ -65,7 +65,7 @@ class AttentionRecord(msgspec.Struct, frozen=True):
         """The record with only the maps of a kind, layer and head (empty or 0: all); `UserError` if there are none."""
         kinds = [name for name in KINDS if any(m.kind == name for m in self.maps)]
         if kind and one_of("kind of attention", kind, KINDS) not in kinds:
-            raise UserError(f"this run has no attention of kind '{kind}', only {' and '.join(kinds)}")
+            raise UserError(f"this run has no {kind} attention, only {' and '.join(kinds)}")
         maps = [m for m in self.maps if kind in ("", m.kind)]
         for name, number in (("layer", layer), ("head", head)):
             known = sorted({getattr(m, name) for m in maps})
@@ -120,9 +120,9 @@ def save_attention(path: Path, record: AttentionRecord) -> None:
 
     `UserError` if it is too large, if there is no room for another one, or if the existing file can't be read.
     """
-    if count := max(0, sum(len(m.weights) * len(m.weights[0]) for m in record.maps) - MAX_WEIGHTS):
+    if (count := weight_count(record)) > MAX_WEIGHTS:
         raise UserError(
-            f"the maps have {MAX_WEIGHTS + count:,} weights, but {NAME} holds at most {MAX_WEIGHTS:,} of a source; "
+            f"the maps have {count:,} weights, but {NAME} holds at most {MAX_WEIGHTS:,} of a source; "
             "choose some maps with --kind, --layer or --head"
         )
     kept = [old for old in read_attention(path) if (old.source, old.output) != (record.source, record.output)]
@@ -133,6 +133,11 @@ def save_attention(path: Path, record: AttentionRecord) -> None:
     write_atomically(path / NAME, msgspec.json.encode([*kept, record]) + b"\n")
 
 
+def weight_count(record: AttentionRecord) -> int:
+    """The number of weights in all maps of a record."""
+    return sum(len(row) for m in record.maps for row in m.weights)
+
+
 def impossible_values(record: AttentionRecord) -> str:
     """Return what in a record can't be; empty if nothing."""
     for token in {*record.source, *record.output}:
@@ -141,7 +146,7 @@ def impossible_values(record: AttentionRecord) -> str:
     names = [(m.kind, m.layer, m.head) for m in record.maps]
     if not names or len(set(names)) < len(names):
         return "no map, or two maps of one head"
-    if sum(len(m.weights) * len(record.columns(m.kind)) for m in record.maps) > MAX_WEIGHTS:
+    if weight_count(record) > MAX_WEIGHTS:
         return f"more than {MAX_WEIGHTS:,} weights"
     for attention, (kind, layer, head) in zip(record.maps, names, strict=True):
         rows, columns = len(record.rows(kind)), len(record.columns(kind))

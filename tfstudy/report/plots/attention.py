@@ -28,13 +28,13 @@ def plot(record: AttentionRecord) -> layout.Plot:
     rows, columns = record.rows(kind), record.columns(kind)
     layers, heads = sorted({m.layer for m in record.maps}), sorted({m.head for m in record.maps})
     cell = min(CELL, ROOM[0] / len(heads) / len(columns), ROOM[1] / len(layers) / len(rows))
-    cell = max(cell, SMALLEST)
+    cell, several = max(cell, SMALLEST), max(heads) > 1
     with layout.theme():
         figure, panels = _panels(len(layers), len(heads), cell, rows, columns, TITLES[kind])
         for m in record.maps:
             axes = panels[layers.index(m.layer)][heads.index(m.head)]
             image = axes.imshow(m.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="none")
-            axes.set_title(f"layer {m.layer}, head {m.head}", fontsize=8)
+            axes.set_title(f"layer {m.layer}" + (f", head {m.head}" if several else ""), fontsize=8)
         bar = figure.colorbar(image, ax=[axes for row in panels for axes in row], aspect=30, pad=0.01, fraction=0.02)
         bar.set_label("weight", fontsize=8)
         bar.ax.tick_params(labelsize=7)
@@ -48,7 +48,7 @@ def _panels(
     """Return a figure and its panels, by layer and head, with tokens at the outer ones."""
     points = min(POINTS[1], max(POINTS[0], 72 * cell * 0.75))
     step = max(1, math.ceil(1.15 * points / 72 / cell))  # every which token has a label
-    left, below = (0.62 * points / 72 * max(map(len, tokens)) for tokens in (rows, columns))
+    left, below = (0.62 * points / 72 * max(map(len, _labels(tokens, step))) for tokens in (rows, columns))
     panel = max(LEAST_WIDTH, cell * len(columns)), max(0.4, cell * len(rows))
     width, height = heads * (panel[0] + 0.12) + left + 0.9, layers * (panel[1] + 0.3) + below + 0.5
     width = max(width, 0.075 * len(title))
@@ -56,11 +56,17 @@ def _panels(
     figure.suptitle(title, x=layout.MARGIN / width, ha="left")
     panels = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True).tolist()
     for axes in (axes for row in panels for axes in row):
-        axes.set_xticks(range(0, len(columns), step), columns[::step], rotation=90, fontsize=points)
-        axes.set_yticks(range(0, len(rows), step), rows[::step], fontsize=points)
+        axes.set_xticks(range(0, len(columns), step), _labels(columns, step), rotation=90, fontsize=points)
+        axes.set_yticks(range(0, len(rows), step), _labels(rows, step), fontsize=points)
         axes.tick_params(length=0, pad=2)
         axes.grid(visible=False)
     return figure, panels
+
+
+def _labels(tokens: Sequence[str], step: int) -> list[str]:
+    """Return every `step`-th token, with its number if others are between them."""
+    numbers = [f"{number} " if step > 1 else "" for number in range(1, len(tokens) + 1)]
+    return [number + token for number, token in zip(numbers, tokens, strict=True)][::step]
 
 
 def _describe(record: AttentionRecord, kind: str) -> str:

@@ -1,0 +1,127 @@
+"""Attention maps of a model: labelled with its tokens, and equal to what it computes."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.conftest import perturbed
+from tests.example_task import TASK, added
+from tests.models.reference import CLOSE
+from tfstudy import tasks
+from tfstudy.config.schema import DecodeConfig
+from tfstudy.data.encoding import TaskEncoder
+from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.evaluation.decoding import greedy
+from tfstudy.instruments.attention import measure_attention
+from tfstudy.models.listening import joined, recorded_attention
+from tfstudy.tasks.errors import UserError
+
+SOURCE, TARGET = ("a", "b", "b", "c"), ("c", "b", "a")
+SHORT = DecodeConfig(max_length=5)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    with added(tasks, "reverse", TASK, tmp_path_factory.mktemp("more")):
+        task = tasks.find("reverse")
+        yield TaskEncoder(task(task.Config(split="short")))
+
+
+@pytest.fixture
+def measure(build, data):
+    """`measure(variant, target, **config)`: the model, and its attention on one source."""
+
+    def measure(variant, target=TARGET, decode=SHORT, **config):
+        model = perturbed(build(variant, (7, 7), **config))
+        return model, measure_attention(model, data, decode, SOURCE, target)
+
+    return measure
+
+
+def with_output_bias(model, token):
+    """The model, made to generate this token always."""
+    with torch.no_grad():
+        model.output.bias[token] = 100.0
+    return model
+
+
+@pytest.mark.parametrize(
+    ("variant", "layers", "heads", "kinds"),
+    [
+        ("transformer", 2, 2, ["encoder", "decoder", "cross"]),
+        ("lstm-additive", 1, 1, ["cross"]),
+        ("cnn", 2, 1, ["cross"]),
+    ],
+)
+def test_there_is_a_map_of_each_layer_and_head_with_rows_that_sum_to_1(measure, variant, layers, heads, kinds):
+    _, attention = measure(variant)
+    sizes = {"encoder": (5, 5), "decoder": (4, 4), "cross": (4, 5)}
+    assert {kind: w.shape for kind, w in attention.weights.items()} == {k: (layers, heads, *sizes[k]) for k in kinds}
+    for weights in attention.weights.values():
+        assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
+    assert attention.source == (*SOURCE, "<eos>")
+    assert attention.output == (*TARGET, "<eos>")
+    assert attention.given
+    assert repr(attention).startswith("Attention(a b b c <eos> -> c b a <eos>: ")
+
+
+def test_layers_are_in_order_when_there_are_more_than_nine(measure, data):
+    model, attention = measure("cnn", layers=11)
+    source = torch.tensor([[*data.source_vocab.encode(SOURCE), EOS]])
+    tokens = torch.tensor([[BOS, *data.target_vocab.encode(TARGET)]])
+    with recorded_attention() as recorded, torch.no_grad():
+        model(source, source != PAD, tokens)
+    expected = {site.layer: weights[0] for site, weights in joined(recorded).items()}
+    for number in range(11):
+        assert_close(attention.weights["cross"][number], expected[number + 1], **CLOSE)
+
+
+@pytest.mark.parametrize("variant", ["transformer-relative", "lstm-input_feeding", "cnn"])
+def test_the_default_output_is_what_the_model_generates(measure, data, variant):
+    model, attention = measure(variant, target=None)
+    source = torch.tensor([[*data.source_vocab.encode(SOURCE), EOS]])
+    [ids] = greedy(model, source, source != PAD, torch.tensor([5]))
+    generated = data.target_vocab.decode(ids)
+    assert attention.output == (generated if len(generated) == 5 else (*generated, "<eos>"))
+    assert not attention.given
+
+
+@pytest.mark.parametrize(("token", "output"), [("c", ("c",) * 5), ("<eos>", ("<eos>",))])
+def test_an_output_that_ends_has_a_row_for_eos_and_one_that_is_cut_off_has_none(build, data, token, output):
+    model = with_output_bias(perturbed(build("lstm", (7, 7))), data.target_vocab.tokens.index(token))
+    attention = measure_attention(model, data, SHORT, SOURCE)
+    assert attention.output == output
+    assert attention.weights["cross"].shape == (1, 1, len(output), 5)
+
+
+def test_learned_positions_bound_the_output(build, data):
+    model = with_output_bias(perturbed(build("cnn", (7, 7), max_positions=8)), data.target_vocab.tokens.index("c"))
+    attention = measure_attention(model, data, DecodeConfig(max_length=20), SOURCE)
+    assert attention.output == ("c",) * 7
+
+
+def test_an_empty_target_is_an_output_of_its_own(measure):
+    assert measure("lstm", target=())[1].output == ("<eos>",)
+
+
+def test_a_record_has_the_weights_to_three_decimals(measure):
+    _, attention = measure("transformer")
+    record = attention.record("a" * 64)
+    assert [(m.kind, m.layer, m.head) for m in record.maps[-4:]] == [("cross", i, j) for i in (1, 2) for j in (1, 2)]
+    assert_close(torch.tensor(record.maps[-2].weights), attention.weights["cross"][1, 0], atol=5.1e-4, rtol=0)
+    assert all(round(weight, 3) == weight for m in record.maps for row in m.weights for weight in row)
+
+
+@pytest.mark.parametrize(
+    ("variant", "target", "config", "facts"),
+    [
+        ("transformer", ("c", "x"), {}, ["target token 'x'", "a, b, c"]),
+        ("transformer", ("c", "<pad>"), {}, ["'<pad>'"]),
+        ("cnn", ("c",) * 8, {"max_positions": 8}, ["fewer than 8 tokens", "has 8"]),
+        ("lstm-none", TARGET, {}, ["LSTM", "no attention"]),
+    ],
+)
+def test_what_can_not_be_measured_is_refused(measure, variant, target, config, facts):
+    with pytest.raises(UserError) as error:
+        measure(variant, target, **config)
+    assert all(fact in str(error.value) for fact in facts)
