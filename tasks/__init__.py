@@ -15,34 +15,34 @@ from tfstudy.tasks.registry import Registry
 __all__ = ["Task", "UserError", "built_in", "find", "known", "names", "plugin"]
 
 # Modules of this package that define no task
-NOT_TASKS = {"base", "errors", "scoring", "generated", "plugins", "registry"}
-_TASKS = Registry("task", "tfstudy.tasks", "tasks", NOT_TASKS)
+NOTREGISTRY = {"base", "errors", "scoring", "generated", "plugins", "registry"}
+REGISTRY = Registry("task", "tfstudy.tasks", "tasks", NOTREGISTRY)
 
 
 def names() -> list[str]:
     """Return the names of all tasks, sorted."""
-    return _TASKS.names()
+    return REGISTRY.names()
 
 
 def built_in() -> list[str]:
     """Return the names of the tasks of this package, without plug-ins, sorted."""
-    return _TASKS.built_in()
+    return REGISTRY.built_in()
 
 
 def known(name: str) -> str:
     """Return the name if there is such a task; otherwise raise `UserError` with the nearest name. It imports none."""
-    return _TASKS.known(name)
+    return REGISTRY.known(name)
 
 
 def plugin(name: str) -> Plugin | None:
     """Return the plug-in that defines the task; None if it is built in."""
-    return _TASKS.plugin(name)
+    return REGISTRY.plugin(name)
 
 
 def find(name: str) -> type[Task]:
     """Return the class of a task, from `tasks/<name>.py`, `tasks/<name>/` or a plug-in; `UserError` without one."""
     try:
-        return cast("type[Task]", _TASKS.find(name))
+        return cast("type[Task]", REGISTRY.find(name))
     except UserError as error:
         if "must define one subclass of Task" in str(error) and "tasks.base" in sys.modules:
             raise UserError(f"{error}; import Task from tfstudy.tasks.base") from None

@@ -1,6 +1,20 @@
 """The command `tfstudy`. The commands import what they need when they run, so that `--help` answers at once."""
 
-from tfstudy.cli import attention, check, claims, finished, grids, lists, plots, report, runs, status, tables, tuning
+from tfstudy.cli import (
+    attention,
+    check,
+    claims,
+    finished,
+    grids,
+    lists,
+    new,
+    plots,
+    report,
+    runs,
+    status,
+    tables,
+    tuning,
+)
 from tfstudy.cli.options import app
 
 __all__ = [
@@ -12,6 +26,7 @@ __all__ = [
     "grids",
     "lists",
     "main",
+    "new",
     "plots",
     "report",
     "runs",

@@ -24,32 +24,32 @@ SHARED = {
 }  # fmt: skip
 
 
-_ARCHITECTURES = Registry("architecture", __name__, "tfstudy/models", SHARED)
+REGISTRY = Registry("architecture", __name__, "tfstudy/models", SHARED)
 
 
 def names() -> list[str]:
     """Return the names of all architectures, sorted."""
-    return _ARCHITECTURES.names()
+    return REGISTRY.names()
 
 
 def built_in() -> list[str]:
     """Return the names of the architectures of this package, without plug-ins, sorted."""
-    return _ARCHITECTURES.built_in()
+    return REGISTRY.built_in()
 
 
 def known(name: str) -> str:
     """Return the name if there is such an architecture; otherwise raise `UserError` with the nearest name."""
-    return _ARCHITECTURES.known(name)
+    return REGISTRY.known(name)
 
 
 def plugin(name: str) -> Plugin | None:
     """Return the plug-in that defines the architecture; None if it is built in."""
-    return _ARCHITECTURES.plugin(name)
+    return REGISTRY.plugin(name)
 
 
 def find(name: str) -> "type[Model]":
     """Return the class of an architecture, from `tfstudy/models/<name>.py` or a plug-in; `UserError` without one."""
-    return cast("type[Model]", _ARCHITECTURES.find(name))
+    return cast("type[Model]", REGISTRY.find(name))
 
 
 def declared(name: str, attribute: str, default: Any) -> Any:

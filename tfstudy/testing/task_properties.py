@@ -1,0 +1,144 @@
+"""Properties that every task has with any valid config: one function for each."""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Any
+
+from tfstudy.tasks.base import Example, Task, TaskConfig, fingerprint, overlap
+from tfstudy.tasks.errors import UserError
+
+UNKNOWN = "no such split scheme"
+FRESH_LENGTHS = 60  # lengths from 1 that `at_length` is asked for
+
+
+class Variant:
+    """A task with one config."""
+
+    def __init__(self, cls: type[Task], settings: Mapping[str, Any]) -> None:
+        self.cls, self.settings = cls, settings
+
+    def __str__(self) -> str:
+        return f" with {', '.join(f'{key}={value}' for key, value in self.settings.items())}" if self.settings else ""
+
+    @property
+    def config(self) -> TaskConfig:
+        """The config with these settings."""
+        return self.cls.Config(**self.settings)
+
+    @cached_property
+    def task(self) -> Task:
+        """The task with this config."""
+        return self.cls(self.config)
+
+
+def variants(cls: type[Task], configs: Iterable[Mapping[str, Any]] = ()) -> list[Variant]:
+    """Return the task with each of these configs; without any, in each of its split schemes."""
+    return [Variant(cls, settings) for settings in [*configs] or [{"split": name} for name in cls.split_schemes()]]
+
+
+def its_config_is_valid(variant: Variant) -> None:
+    """The version is a number from 1, every scheme has a line on what it tests, and an unknown one is refused."""
+    cls = variant.cls
+    assert isinstance(cls.version, int)
+    assert cls.version >= 1
+    assert issubclass(cls.Config, TaskConfig)
+    schemes = cls.split_schemes()
+    assert schemes, "split_schemes() is empty"
+    assert all(text.strip() and "\n" not in text for text in schemes.values()), "each split scheme needs one line"
+    default = cls.Config.model_fields["split"].default
+    assert default in schemes, f"the default of data.split, {default!r}, is no split scheme"
+    cls.check_config(variant.config)
+    message = _refusal(variant)
+    assert message, "an unknown split scheme is accepted: call self.check_config(config) in __init__"
+    assert UNKNOWN in message, f"the message for an unknown split scheme must name it, but is: {message}"
+
+
+def _refusal(variant: Variant) -> str:
+    """The message for an unknown split scheme; empty if it is accepted."""
+    try:
+        variant.cls(variant.cls.Config(**{**variant.settings, "split": UNKNOWN}))
+    except (UserError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def each_split_has_one_role_and_examples(variant: Variant) -> None:
+    """No split has two roles, there is a test split, and no split is empty."""
+    task = variant.task
+    splits = task.splits()
+    assert len(set(splits.all)) == len(splits.all), f"a split has two roles: {', '.join(splits.all)}"
+    assert splits.tests, "there is no test split"
+    empty = [name for name in splits.all if not task.examples(name)]
+    assert not empty, f"splits without examples: {', '.join(empty)}"
+    assert set(task.by_length()) <= set(splits.held_out), "by_length() names a split that is not held out"
+
+
+def examples_are_tuples_of_tokens(variant: Variant) -> None:
+    """Sources and targets are tuples of words, no source is empty, and examples of a split have the same tags."""
+    task = variant.task
+    for name in task.splits().all:
+        examples = task.examples(name)
+        for example in examples:
+            _check_example(name, example)
+        assert len({tuple(e.tags) for e in examples}) == 1, f"examples of '{name}' differ in their tags"
+
+
+def _check_example(split: str, example: Example) -> None:
+    tokens = (*example.source, *example.target)
+    assert isinstance(example.source, tuple), f"a source of '{split}' is no tuple"
+    assert isinstance(example.target, tuple), f"a target of '{split}' is no tuple"
+    assert example.source, f"a source of '{split}' is empty"
+    wrong = [token for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
+    assert not wrong, f"a token of '{split}' is no word without blanks: {wrong[0]!r}"
+    assert all(isinstance(value, str | int) for value in example.tags.values()), f"a tag of '{split}' is no text or int"
+
+
+def the_same_config_gives_the_same_examples(variant: Variant) -> None:
+    """Two objects with one config have equal examples in the same order, and asking again changes nothing."""
+    one, other = variant.task, variant.cls(variant.config)
+    for name in reversed(other.splits().all):  # in another order of calls
+        other.examples(name)
+    first = fingerprint(one)
+    assert first == fingerprint(other), "two objects with the same config have other examples"
+    assert first == fingerprint(one), "a second call of examples() returns others"
+
+
+def no_held_out_source_is_in_train(variant: Variant) -> None:
+    """A source of the validation split or a test split is not in the train split."""
+    shared = {name: count for name, count in overlap(variant.task).items() if count}
+    assert not shared, f"sources that are also in train: {shared}"
+
+
+def score_is_1_for_the_targets_and_less_for_nothing(variant: Variant) -> None:
+    """The first metric of the targets is 1, that of empty predictions is less, and all metrics are in [0, 1]."""
+    task = variant.task
+    examples = [e for e in task.examples(task.splits().tests[0]) if e.target][:50]
+    best, worst = task.score([e.target for e in examples], examples), task.score([() for _ in examples], examples)
+    assert best, "score() returns no metric"
+    main = next(iter(best))
+    assert abs(best[main] - 1) < 1e-9, f"{main} of the targets themselves is {best[main]}"
+    assert worst[main] < 1, f"{main} of empty predictions is {worst[main]}"
+    assert best.keys() == worst.keys(), "the names of the metrics depend on the predictions"
+    assert all(0 <= value <= 1 + 1e-9 for value in [*best.values(), *worst.values()]), "a metric is not in [0, 1]"
+
+
+def new_examples_have_the_length_asked_for(variant: Variant) -> None:
+    """`at_length` returns examples of that length, as their tag says, or nothing."""
+    task = variant.task
+    for length in range(1, FRESH_LENGTHS, 7):
+        wrong = [e for e in task.at_length(length) if e.tags.get("length") != length]
+        assert not wrong, f"at_length({length}) returns an example with the tags {dict(wrong[0].tags)}"
+
+
+PROPERTIES: dict[str, Callable[[Variant], None]] = {
+    check.__name__.replace("_", " "): check
+    for check in (
+        its_config_is_valid,
+        each_split_has_one_role_and_examples,
+        examples_are_tuples_of_tokens,
+        the_same_config_gives_the_same_examples,
+        no_held_out_source_is_in_train,
+        score_is_1_for_the_targets_and_less_for_nothing,
+        new_examples_have_the_length_asked_for,
+    )
+}
