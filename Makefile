@@ -5,7 +5,7 @@ STAMP = .venv/installed
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow chaos engines docs docs-serve bench peers tasks-first clean
+.PHONY: help scan test check slow chaos engines docs docs-serve dist bench peers tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -15,6 +15,7 @@ help:
 	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
 	@echo "make docs        the documentation as a site, in site/; make docs-serve shows it and follows changes"
+	@echo "make dist        build the wheel and the sdist in dist/, and check them"
 	@echo "make bench       every benchmark, as ratios to a baseline"
 	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
@@ -54,6 +55,13 @@ docs: $(STAMP)
 
 docs-serve: $(STAMP)
 	$(MKDOCS) serve
+
+dist: $(STAMP)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt twine
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m pytest -q tests/test_dist.py
 
 bench: $(STAMP)
 	for script in $$(ls benchmarks/*/*.py | grep -v /peers/); do \
