@@ -1,4 +1,4 @@
-"""The architecture that the README shows, in a file of its own, passes the property tests as it is written there."""
+"""The architecture that docs/how-to/own-architecture.md shows, in a file of its own, passes the property tests as it is written there."""
 
 import re
 import subprocess
@@ -16,11 +16,13 @@ PROGRAM = (
 TESTS = ("tests/models/test_properties.py", "tests/models/test_registry.py")
 
 
-def test_the_architecture_of_the_readme_has_all_properties(tmp_path):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+def test_the_architecture_of_the_documentation_has_all_properties(tmp_path):
+    blocks = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs/how-to/own-architecture.md").read_text(encoding="utf-8"), re.S
+    )
     examples = [block for block in blocks if re.search(r"^class \w+\(Model\)", block, re.M)]
     if not examples:
-        pytest.skip("the README shows no architecture")
+        pytest.skip("the page shows no architecture")
     (tmp_path / "readme_example.py").write_text(examples[0], encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path), *TESTS, "-k", "readme_example"],
