@@ -13,7 +13,7 @@ def test_the_help_lists_every_command_once_in_its_group(capsys, monkeypatch, col
     assert tfstudy("--help") == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert not [line for line in lines if line.endswith("...")]
+    assert not [line for line in lines[1:] if line.endswith("...")]
     heads = [line.removesuffix(":") for line in lines if line and not line.startswith(" ")][1:]
     assert heads == [*GROUPS, "Options", "Examples"]
     listed = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("  -")]

@@ -1,6 +1,9 @@
 """What the commands share: the app, and the options that several commands have."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,6 +75,12 @@ def options(
 
 # What to run
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.", autocompletion=completion.task)]
+OptionalTask = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[TASK]", help="Task, such as scan; with --config, that of the file.", autocompletion=completion.task
+    ),
+]
 Arch = Annotated[
     str | None,
     typer.Option(help="Architecture: transformer (default), lstm, cnn, ...", autocompletion=completion.architecture),
@@ -100,6 +109,8 @@ LoggerNames = Annotated[
     str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
 ]
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only the result, and errors.")]
+
 # Results
 Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]
 ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
@@ -114,7 +125,7 @@ Baseline = Annotated[str, typer.Option(help="Architecture or condition to compar
 
 
 def config_of(
-    task: str,
+    task: str | None,
     arch: str | None,
     preset: str,
     file: Path | None,
@@ -124,13 +135,9 @@ def config_of(
     smoke: bool,
 ) -> "RunConfig":
     """Return the config of the options: defaults < preset < file < --set < the other options."""
-    from tfstudy.config.files import read_yaml
-    from tfstudy.config.resolve import overrides
-    from tfstudy.config.trees import merge
-    from tfstudy.experiment.api import compose_config
+    from tfstudy.cli.run_config import requested
 
-    settings = merge(read_yaml(file) if file else {}, overrides(assignments or []))
-    return compose_config(task, arch, preset, settings, split, seed, smoke)
+    return requested(task, arch, preset, file, assignments, split, seed, smoke).resolve()
 
 
 def study_name(study: str) -> str:
@@ -168,7 +175,21 @@ def study_folder(results: Path, study: str) -> Path:
     return find_study(results, study) if study else results
 
 
-def announce(text: str) -> None:
-    """Print a line on a terminal before imports that take seconds."""
-    if sys.stderr.isatty():
+def announce(text: str, quiet: bool = False, piped: bool = False) -> None:
+    """Print a line before imports that take seconds: on a terminal; with `piped` also elsewhere, for people."""
+    if sys.stderr.isatty() and not quiet:
         print(text, file=sys.stderr, flush=True)
+    elif piped and not quiet:
+        print(text, flush=True)
+
+
+@contextmanager
+def without_progress(quiet: bool, errors: bool = True) -> Iterator[None]:
+    """Print nothing within the block if `quiet`; with `errors`, standard error stays."""
+    with ExitStack() as stack:
+        if quiet:
+            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+            stack.enter_context(redirect_stdout(nowhere))
+            if not errors:
+                stack.enter_context(redirect_stderr(nowhere))
+        yield

@@ -12,24 +12,27 @@ from tfstudy.cli.options import (
     ConfigFile,
     Devices,
     LoggerNames,
+    Online,
+    OptionalTask,
     Preset,
+    Quiet,
     Results,
     Seed,
     Set,
     Smoke,
     Split,
-    TaskName,
     announce,
     app,
     config_of,
     results_of,
     study_name,
+    without_progress,
 )
 
 
 @app.command(rich_help_panel=RUN)
 def run(
-    task: TaskName,
+    task: OptionalTask = None,
     arch: Arch = None,
     split: Split = None,
     preset: Preset = "default",
@@ -43,31 +46,50 @@ def run(
     accelerator: Accelerator = "auto",
     logger: LoggerNames = "",
     study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",
+    online: Online = False,
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Train and evaluate one model.
 
-    The same command resumes an interrupted run; a finished run is not rerun.
+    The same command resumes an interrupted run; a finished run is not rerun. `--config RUN/config.yaml` runs the config
+    of another run.
     """
-    from tfstudy.experiment.options import RunOptions, process_rank
+    from tfstudy.cli.run_config import recorded_preset, requested
+    from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
 
-    resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
-    folder, study = results_of(results, resolved.smoke), study_name(study)
-    options = RunOptions(preset, restart, resume, devices, accelerator, parse_loggers(logger))
-    announce(f"{resolved.task} {resolved.data.split}, {resolved.arch}: loading PyTorch Lightning ...")
+    request, study, loggers = (
+        requested(task, arch, preset, config, set_, split, seed, smoke),
+        study_name(study),
+        parse_loggers(logger),
+    )
+    if restart and resume:
+        raise UserError("--restart and --resume exclude each other")
+    announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet, piped=True)
+    resolved = request.resolve(online)
+    folder = results_of(results, resolved.smoke)
+    from tfstudy.experiment.options import RunOptions, process_rank
     from tfstudy.experiment.run import run as run_experiment
+    from tfstudy.report.next_commands import next_lines
     from tfstudy.report.run_summary import show
+    from tfstudy.report.terminal import show_lines
 
-    if outcome := run_experiment(resolved, folder, study, options, rank=process_rank()):
-        show(outcome.result)
-        print(outcome.path)
+    used = recorded_preset(config, request.task) if request.is_whole else preset
+    options = RunOptions(used, restart, resume, devices, accelerator, loggers)
+    with without_progress(quiet, errors=False):
+        outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
+    if outcome:
+        print()
+        show(outcome.result, path=outcome.path)
+        print(f"\n{outcome.path}")
+        show_lines([] if quiet else next_lines(outcome.path, outcome.result, folder))
         raise typer.Exit(int(outcome.result.status != "finished"))
 
 
 @app.command("config", rich_help_panel=RUN)
 def config_(
-    task: TaskName,
+    task: OptionalTask = None,
     arch: Arch = None,
     split: Split = None,
     preset: Preset = "default",
@@ -81,5 +103,5 @@ def config_(
     from tfstudy.config.display import annotated
 
     resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
-    tasks.find(task)(resolved.data)  # checks the data section
+    tasks.find(resolved.task)(resolved.data)  # checks the data section
     print(annotated(resolved), end="")

@@ -1,12 +1,13 @@
 """One run's result as a table for the terminal, below the published figures for its split scheme."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
-from tfstudy.analysis.metrics import metric_name
-from tfstudy.analysis.published import Figure, best_known, published
-from tfstudy.report.terminal import Terminal
+from tfstudy.report.run_figures import published_parts
+from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
@@ -18,55 +19,47 @@ COLUMNS = {  # metrics in the main table, if they were measured; others have a t
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher-forced",
 }
-PUBLISHED = ("network", "metric", "published", "n", "paper", "preset")
-WIDTH = 150  # characters, where the output is not a terminal
 
 
-def show(result: Result, by: str = "") -> None:
-    """Print a result, with `by` also for each value of this tag; `UserError` for an unknown tag."""
+def show(result: Result, by: str = "", path: Path | None = None) -> None:
+    """Print a result, with `by` also for each value of this tag; `UserError` for an unknown tag.
+
+    With the folder of the run, published figures say how their settings differ from the run's.
+    """
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
     console = Terminal()
-    if not console.is_terminal:
-        console = Terminal(width=WIDTH)
-    for part in summary(result, by):
+    for part in summary(result, by, path):
         console.print(part, markup=False, highlight=False)
 
 
-def summary(result: Result, by: str = "") -> list[Table | str]:
-    """Return the tables and lines of a result: what papers report, and what it measured."""
+def summary(result: Result, by: str = "", path: Path | None = None) -> list[Table | Text | str]:
+    """Return the tables and lines of a result: what papers report, then what it measured."""
     title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
     if result.smoke:
         title = f"SMOKE RUN, its numbers mean nothing: {title}"
     if result.status != "finished":
-        return [f"{title}: {result.status} ({result.reason})"]
+        return [Text(f"{title}: {result.status} ({result.reason})", style="red")]
     measured = list(dict.fromkeys(metric for scores in result.splits.values() for metric in scores.metrics))
-    parts: list[Table | str] = [_scores(title, result.splits, [name for name in COLUMNS if name in measured], by)]
+    parts: list[Table | Text | str] = [
+        _scores(title, result.splits, [name for name in COLUMNS if name in measured], by)
+    ]
     if others := [metric for metric in measured if metric not in COLUMNS]:
-        parts.append(_other_metrics(result.splits, others))
-    if not by:
-        parts += [
-            *length_lines(result.lengths),
-            *baseline_lines(result.splits),
-            *limit_lines(result),
-            *memory_lines(result),
-            *(f"{name}: {text}" for name, text in result.signatures.items()),
-        ]
-    figures = [] if result.smoke else published_figures(result)
-    return [_published_table(result, figures), *parts] if figures else parts
+        parts += ["", _other_metrics(result.splits, others)]
+    if facts := [] if by else _fact_lines(result):
+        parts += ["", *(Text(line, style="dim") for line in facts)]
+    return parts if result.smoke else [*published_parts(result, path), *parts]
 
 
-def published_figures(result: Result) -> list[Figure]:
-    """Return, of each paper, metric and kind of network, the figure under its own settings, or else the highest.
-
-    The figures of the result's own architecture come last.
-    """
-    groups: dict[tuple[str, str], list[Figure]] = {}
-    for figure in published(result.task, result.split):
-        if figure.test in result.splits and figure.method == "plain":
-            groups.setdefault((figure.metric, figure.family), []).append(figure)
-    chosen = [figure for members in groups.values() for figure in best_known(members)]
-    return sorted(chosen, key=lambda figure: figure.family == result.arch)
+def _fact_lines(result: Result) -> list[str]:
+    """Return lines on lengths, trivial systems, limits, memory and the signatures of metrics."""
+    return [
+        *length_lines(result.lengths),
+        *baseline_lines(result.splits),
+        *limit_lines(result),
+        *memory_lines(result),
+        *(f"{name}: {text}" for name, text in result.signatures.items()),
+    ]
 
 
 def length_lines(lengths: Lengths) -> list[str]:
@@ -117,17 +110,18 @@ def threshold(value: int | None, longest_tested: int) -> str:
 
 
 def _scores(title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str], by: str) -> Table:
-    table = Table(title=f"{title} (percent)", title_justify="left")
-    table.add_column("split")
+    table = plain_table(f"{title} (percent)")
+    table.add_column("split", overflow="fold")
     if by:
         table.add_column(by, justify="right")
     table.add_column("examples", justify="right")
     for metric in metrics:
-        table.add_column(COLUMNS[metric], justify="right")
-        if metric == "exact_match":
-            table.add_column("95 % interval", justify="right")
+        exact = metric == "exact_match"
+        head = "exact match [95 %]" if exact else COLUMNS[metric].replace("-", "-\n")
+        table.add_column(head, justify="left" if exact else "right", no_wrap=exact, vertical="bottom")
     for name, scores in splits.items():
-        table.add_row(name, *(["all"] if by else []), *_cells(scores, metrics))
+        style = "bold" if scores.role == "test" else ""
+        table.add_row(name, *(["all"] if by else []), *_cells(scores, metrics), style=style)
         for value, slice_ in scores.slices.get(by, {}).items():
             table.add_row("", value, *_cells(slice_, metrics))
     return table
@@ -136,31 +130,20 @@ def _scores(title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str
 def _cells(scores: Slice, metrics: Sequence[str]) -> list[str]:
     cells = [f"{scores.n:,}"]
     for metric in metrics if scores.n else ():
-        cells.append(f"{100 * scores.metrics[metric]:.1f}")
-        if metric == "exact_match":
-            low, high = scores.exact_match_interval or (float("nan"), float("nan"))
-            cells.append(f"{100 * low:.1f} to {100 * high:.1f}")
+        share = f"{100 * scores.metrics[metric]:5.1f}"
+        if metric == "exact_match" and scores.exact_match_interval:
+            low, high = scores.exact_match_interval
+            share += f" [{100 * low:.1f}, {100 * high:.1f}]"
+        cells.append(share)
     return cells
 
 
 def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str]) -> Table:
-    table = Table(title="metrics of this task (percent)", title_justify="left")
-    table.add_column("split")
+    table = plain_table("metrics of this task (percent)")
+    table.add_column("split", overflow="fold")
     for metric in metrics:
         table.add_column(metric.replace("_", " "), justify="right")
     for name, scores in splits.items():
         values = scores.metrics
         table.add_row(name, *(f"{100 * values[metric]:.1f}" if metric in values else "" for metric in metrics))
-    return table
-
-
-def _published_table(result: Result, figures: Sequence[Figure]) -> Table:
-    """Return a table of published figures; each names the preset that has its settings, if there is one."""
-    title = f"published for {result.task} {result.split} (percent; other settings unless a preset is named)"
-    table = Table(title=title, title_justify="left")
-    for name in PUBLISHED:
-        table.add_column(name, justify="right" if name in ("published", "n") else "left")
-    for one in figures:
-        n = f"{one.n}" if one.n else ""
-        table.add_row(one.arch, metric_name(one.metric), one.text, n, one.citation, one.preset)
     return table
