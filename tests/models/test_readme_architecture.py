@@ -1,4 +1,4 @@
-"""The architecture that docs/how-to/own-architecture.md shows, in a file of its own, passes the property tests as it is written there."""
+"""The architecture of docs/how-to/own-architecture.md, in a file of its own, passes the property tests."""
 
 import re
 import subprocess
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
+PAGE = ROOT / "docs" / "how-to" / "own-architecture.md"
 # Runs pytest with a folder of architectures more. It must be known before the tests are collected.
 PROGRAM = (
     "import sys, pytest; from tfstudy import models; models.__path__.append(sys.argv[1]); "
@@ -17,9 +18,7 @@ TESTS = ("tests/models/test_properties.py", "tests/models/test_registry.py")
 
 
 def test_the_architecture_of_the_documentation_has_all_properties(tmp_path):
-    blocks = re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs/how-to/own-architecture.md").read_text(encoding="utf-8"), re.S
-    )
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S)
     examples = [block for block in blocks if re.search(r"^class \w+\(Model\)", block, re.M)]
     if not examples:
         pytest.skip("the page shows no architecture")
