@@ -35,7 +35,7 @@ def results(
     Raises:
         UserError: If there is no finished run, or for an unknown study or role.
 
-    Example:
+    Examples:
         >>> frame = tfstudy.results("scan")
         >>> frame.groupby(["split", "arch"])["exact_match"].agg(["mean", "std", "count"])
     """

@@ -51,7 +51,7 @@ def run(
     Raises:
         UserError: For unknown names and impossible values; nothing is written then.
 
-    Example:
+    Examples:
         >>> run = tfstudy.run("scan", arch="lstm", split="length", seed=3, **{"train.steps": 500})
         >>> run.result.splits["test"].metrics["exact_match"]
         >>> tfstudy.load(run.path).predict("jump twice")

@@ -44,7 +44,7 @@ class FinishedRun:
         weights: The file from which the weights were loaded.
         prepared: The config, the task and its vocabularies.
 
-    Example:
+    Examples:
         >>> run = tfstudy.load("first/lstm")
         >>> run.predict("jump twice and walk left")
         'I_JUMP I_JUMP I_TURN_LEFT I_WALK'
@@ -228,7 +228,7 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
         UserError: If no run or several runs match, if the run did not finish or has no weights, or if its data or
             code version differ from the current ones.
 
-    Example:
+    Examples:
         >>> run = tfstudy.load("first/lstm")
         >>> run.predict(["walk", "jump twice"])
         ['I_WALK', 'I_JUMP I_JUMP']

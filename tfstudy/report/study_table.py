@@ -93,7 +93,7 @@ def table(
     Raises:
         UserError: If there is no finished run, or for an unknown name.
 
-    Example:
+    Examples:
         >>> table = tfstudy.table("scan", baseline="lstm")
         >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
