@@ -1,0 +1,1 @@
+"""A task and an architecture for tfstudy."""
