@@ -55,10 +55,11 @@ def _panels(
     figure = Figure(figsize=(width, height), dpi=layout.SCREEN.dpi, layout="constrained")
     figure.suptitle(title, x=layout.MARGIN / width, ha="left")
     panels = figure.subplots(layers, heads, squeeze=False, sharex=True, sharey=True).tolist()
+    panels[0][0].set_xticks(range(0, len(columns), step), _labels(columns, step))  # all panels share them
+    panels[0][0].set_yticks(range(0, len(rows), step), _labels(rows, step))
     for axes in (axes for row in panels for axes in row):
-        axes.set_xticks(range(0, len(columns), step), _labels(columns, step), rotation=90, fontsize=points)
-        axes.set_yticks(range(0, len(rows), step), _labels(rows, step), fontsize=points)
-        axes.tick_params(length=0, pad=2)
+        axes.tick_params(length=0, pad=2, labelsize=points)
+        axes.tick_params(axis="x", labelrotation=90)
         axes.grid(visible=False)
     return figure, panels
 
