@@ -1,6 +1,7 @@
 """The code blocks of the documents, and how commands and files of YAML are checked without executing them."""
 
 import contextlib
+import json
 import re
 import shlex
 import tomllib
@@ -24,7 +25,7 @@ from tfstudy.grids.spec import load_grid, validated
 PROGRAMS = set(
     "apptainer cat cd conda cp curl diff docker echo export git grep head kill latexmk ls mkdir mv nohup open "  # noqa: SIM905
     "pdflatex podman printf python python3 ray rm rsync sbatch scancel scp sed sinfo singularity sort source squeue "
-    "srun ssh tail tar test time tmux touch uv wc".split()
+    "srun ssh tail tar tee test time tmux touch uv wc".split()
 )
 KEYWORDS = {"do", "done", "then", "fi", "else", "time", "nohup", "srun", "!"}
 PLACEHOLDER = re.compile(r"(?<![a-z_])[A-Z]{2,}(?![a-z])|\$|\.\.\.|^[A-Z]$")
@@ -52,6 +53,14 @@ class Block(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def cells(notebook: Path) -> Iterator[Block]:
+    """Yield the code cells of a notebook, numbered from 1."""
+    content = json.loads(notebook.read_text(encoding="utf-8"))
+    sources = ["".join(cell["source"]) for cell in content["cells"] if cell["cell_type"] == "code"]
+    for number, source in enumerate(sources, 1):
+        yield Block(notebook, number, "python", "", "", source)
 
 
 def blocks(page: Path) -> Iterator[Block]:
@@ -133,7 +142,12 @@ def check_tfstudy(words: list[str]) -> None:
 
 def check_values(command: Any, values: dict[str, Any]) -> None:
     """Resolve the config of `run` and `config`; find the grid of `grid`."""
-    if command.name in ("run", "config") and values.get("task") and not values.get("config"):
+    if (
+        command.name in ("run", "config")
+        and values.get("task")
+        and not values.get("config")
+        and ":" not in values["preset"]
+    ):
         keys = ("task", "arch", "preset", "config", "set_", "split", "seed", "smoke")
         config_of(*(values[key] for key in keys))
     if command.name == "grid" and values.get("name") and not str(values["name"]).endswith((".yaml", ".yml")):

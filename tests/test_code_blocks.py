@@ -1,4 +1,4 @@
-"""Every code block of README.md and docs/**/*.md is executed or checked.
+"""Every code block of README.md, docs/**/*.md and the notebooks of examples/ is executed or checked.
 
 How to write a block (fenced with three backticks and a language; indented blocks are refused):
 
@@ -21,6 +21,7 @@ folder, with a copy of the committed results in `results/`, and one namespace of
 example because it needs a GPU, a cluster or the network. Exempted blocks are counted.
 """
 
+import ast
 import json
 import os
 import re
@@ -37,7 +38,7 @@ from typing import Any
 
 import pytest
 
-from tests.code_blocks import PROGRAMS, Block, blocks, check_command, check_yaml, commands
+from tests.code_blocks import PROGRAMS, Block, blocks, cells, check_command, check_yaml, commands
 from tests.commands import tfstudy
 from tests.committed import ROOT
 from tfstudy.config.files import parse_yaml
@@ -49,8 +50,9 @@ EXECUTED, PARSED = {"bash", "python"}, {"yaml", "json", "toml"}
 OUTPUTS = {"text", "console", "csv", "bibtex", "html", "mermaid", "dockerfile", "tex", "markdown", "makefile"}
 SMALL = {"steps": 4, "warmup_steps": 2, "batch_size": 16, "log_interval": 2, "validation_interval": 2}
 CONFIGURED = ("tfstudy.experiment.api", "tfstudy.grids.expand", "tfstudy.tuning.search")  # what resolves new configs
-BLOCKS = {page: list(blocks(page)) for page in PAGES}
-ALL = [block for page in PAGES for block in BLOCKS[page]]
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+BLOCKS = {page: list(blocks(page)) for page in PAGES} | {page: list(cells(page)) for page in NOTEBOOKS}
+ALL = [block for page in BLOCKS for block in BLOCKS[page]]
 
 
 def of(languages: set[str]) -> Any:
@@ -107,13 +109,21 @@ def test_files_are_valid(block):
 # Execution: one session for each page
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b.executed for b in BLOCKS[p])], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in BLOCKS if any(b.executed for b in BLOCKS[p])], ids=lambda p: p.name)
 def test_the_blocks_of_a_page_run_in_order(page, session):
     for block in BLOCKS[page]:
         if block.title and not block.exempt:
             session.write(block)
         elif block.executed:
             session.run(block)
+
+
+@pytest.mark.parametrize("page", NOTEBOOKS, ids=lambda page: page.name)
+def test_the_stored_outputs_of_a_notebook_are_small_and_without_errors(page):
+    outputs = [cell["outputs"] for cell in json.loads(page.read_text())["cells"] if cell["cell_type"] == "code"]
+    assert [output for found in outputs for output in found if output["output_type"] == "error"] == []
+    assert sum(map(bool, outputs)) >= len(outputs) - 2  # all but settings show something
+    assert page.stat().st_size < 200_000
 
 
 class Session:
@@ -130,13 +140,21 @@ class Session:
 
     def run(self, block: Block) -> None:
         if block.language == "python":
-            text = "\n" * block.line + re.sub(r"\bmax_epochs=\d+", "max_steps=2", block.text)
-            exec(compile(text, str(block), "exec"), self.names)
+            self._python(block)
             return
         expected = int((re.search(r"exit code (\d+)", block.comment) or ["", "0"])[1])
         lines = [line for line in block.text.replace("\\\n", " ").splitlines() if line.split("#")[0].strip()]
         codes = [self._command(line) for line in lines]
         assert codes == [0] * (len(lines) - 1) + [expected], f"{block}: exit codes {codes} of {lines}"
+
+    def _python(self, block: Block) -> None:
+        """Execute a block; what its last line shows in a notebook is computed."""
+        tree = ast.parse("\n" * block.line + re.sub(r"\bmax_epochs=\d+", "max_steps=2", block.text), str(block))
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, str(block), "exec"), self.names)
+        if last:
+            value = eval(compile(ast.Expression(last.value), str(block), "eval"), self.names)
+            assert isinstance(getattr(value, "_repr_html_", value.__repr__)() or "", str)
 
     def _command(self, line: str) -> int:
         if line.startswith("source "):  # the activation of .venv, which is active here
