@@ -14,6 +14,10 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2
 class UserError(Exception):
     """Invalid input. The CLI prints its message without a traceback and exits with code 2."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython and notebooks show: the message alone."""
+        return [f"{type(self).__name__}: {printable(str(self))}"]
+
 
 def printable(text: str) -> str:
     """Return the text with control characters as escapes such as `\\x1b`; tabs and newlines stay."""

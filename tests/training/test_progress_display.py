@@ -1,6 +1,7 @@
 """Progress is shown as a bar on a terminal and as a line at most every ten seconds elsewhere."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,7 +9,7 @@ from tests.training.small_training import small_training
 from tfstudy.training import progress_display
 from tfstudy.training.callbacks import ProgressBar
 from tfstudy.training.fit import fit
-from tfstudy.training.progress_display import ProgressDisplay
+from tfstudy.training.progress_display import ProgressDisplay, in_notebook
 
 
 @pytest.fixture
@@ -45,6 +46,44 @@ def test_on_a_terminal_there_is_a_bar_that_is_removed_at_the_end(clock, capsys, 
     display.stop(30)
     assert not display._bar
     assert "evaluate test: 30 of 30 examples" in capsys.readouterr().out
+
+
+def in_a_notebook(monkeypatch) -> list[str]:
+    """What the line in the cell shows, one text after the other."""
+    shown: list[str] = []
+    monkeypatch.setattr(progress_display, "in_notebook", lambda: True)
+    monkeypatch.setattr(progress_display, "notebook_line", lambda: shown.append)
+    return shown
+
+
+def test_in_a_notebook_one_line_is_updated_and_stays_with_the_time_that_it_took(clock, capsys, monkeypatch):
+    shown = in_a_notebook(monkeypatch)
+    with ProgressDisplay("evaluate test", 3000, "examples") as display:
+        for done in range(0, 3000, 300):
+            clock[0] += 0.5
+            display.examples(done, done / 3000)
+    assert len(shown) == 6, "one update each second, and the last"
+    assert shown[0] == "evaluate test: 300 of 3,000 examples, 300/s, 9 s left"
+    assert shown[-1] == "evaluate test: 3,000 examples in 5 s"
+    assert capsys.readouterr().out == ""
+
+
+def test_in_a_notebook_an_interrupted_evaluation_is_not_shown_as_complete(clock, monkeypatch):
+    shown = in_a_notebook(monkeypatch)
+    display = ProgressDisplay("evaluate test", 30, "examples")
+    clock[0] += 2
+    display.examples(10, 0.5)
+    display.__exit__(KeyboardInterrupt)
+    assert len(shown) == 1
+    assert "10 of 30" in shown[0]
+
+
+def test_a_kernel_is_a_notebook_and_ipython_in_a_terminal_is_not(monkeypatch):
+    for shell, notebook in ((SimpleNamespace(kernel=1), True), (SimpleNamespace(), False), (None, False)):
+        monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
+        assert in_notebook() == notebook
+    monkeypatch.delitem(sys.modules, "IPython")
+    assert not in_notebook()
 
 
 def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -64,6 +65,8 @@ def check_sources(run: "FinishedRun", sources: Sequence[Source]) -> None:
 
 def converse(run: "FinishedRun") -> None:
     """Ask for sources and print the output for each, until the end of the input (Ctrl-D)."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - `input` then has a history and keys for editing
     tokens = run.source_vocabulary
     shown = " ".join(tokens[:SHOWN]) + (f" ... ({len(tokens)} in total)" if len(tokens) > SHOWN else "")
     print(f"source tokens: {printable(shown)}\ntype a source and Enter; Ctrl-D ends", file=sys.stderr)

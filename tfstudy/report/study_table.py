@@ -23,7 +23,7 @@ class StudyTable:
 
     @property
     def frame(self) -> "pd.DataFrame":
-        """The table as a pandas frame: a row for each condition and test set, with unrounded values between 0 and 1.
+        """The table as a pandas frame: a row for each condition and test set, with unrounded values in percent.
 
         Columns: `task`, `split`, `test`, `arch`, `preset`, `settings`, `metric`, `n` (seeds), `mean`, `low` and
         `high` (95 % interval), `p`, `each_seed`, `published`, `runs` (their folders) and those of `--format json`.

@@ -63,7 +63,7 @@ class PrintedColumn(NamedTuple):
 def terminal_text(table: Table) -> str:
     """Return the table as plain text of the terminal's width."""
     out = StringIO()
-    print_table(table, Terminal(file=out, force_terminal=False, color_system=None))
+    print_table(table, Terminal(file=out, force_terminal=False, force_jupyter=False, color_system=None))
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 

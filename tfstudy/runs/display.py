@@ -50,10 +50,12 @@ def title(result: "Result") -> str:
 
 
 def one_line(result: "Result") -> str:
-    """Return `scan length, lstm, seed 0: exact match 13.1 % on test`; the status if the run did not finish."""
+    """Return `scan length, lstm, seed 0: exact match 13.1 % on test`; the status if the run diverged."""
     tests = {name: scores for name, scores in result.splits.items() if scores.role == "test" and scores.metrics}
-    parts = [f"{first_metric(scores)} on {name}" for name, scores in tests.items()]
-    return f"{title(result)}: {', '.join(parts) if result.status == 'finished' else result.status}"
+    metric = next((name for scores in tests.values() for name in scores.metrics), "")
+    parts = [f"{_percent(scores.metrics.get(metric))} % on {name}" for name, scores in tests.items()]
+    measured = f"{_words(metric)} {', '.join(parts)}" if parts else "nothing measured"
+    return f"{title(result)}: {measured if result.status == 'finished' else result.status}"
 
 
 def first_metric(scores: "Slice") -> str:

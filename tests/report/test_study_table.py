@@ -1,0 +1,53 @@
+"""`tfstudy.table`: the same table as text, HTML and a pandas frame."""
+
+import pytest
+
+import tfstudy
+from tests.commands import tfstudy as command
+from tests.example_records import three_architectures
+
+
+@pytest.fixture(autouse=True)
+def _study(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results").mkdir()
+    three_architectures(tmp_path / "results")
+
+
+def test_the_table_is_what_the_command_prints(capsys):
+    table = tfstudy.table(baseline="lstm", columns=["arch", "n", "result"])
+    for name, text in (("md", table.render("md")), ("html", table._repr_html_()), ("text", repr(table))):
+        assert command("table", "--baseline", "lstm", "--columns", "arch,n,result", "--format", name) == 0
+        assert capsys.readouterr().out == text
+    assert r"\caption{The caption}" in table.render("tex", caption="The caption")
+    assert table.notes
+
+
+def test_the_frame_has_a_row_for_each_line_and_values_in_percent():
+    table = tfstudy.table(by="arch")
+    frame = table.frame
+    assert len(frame) == len(table) == 3
+    assert list(frame["arch"]) == sorted(frame["arch"])
+    lstm = frame[frame["arch"] == "lstm"].iloc[0]
+    assert (lstm["n"], lstm["mean"]) == (4, pytest.approx(21.5))
+    assert lstm["low"] < lstm["mean"] < lstm["high"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ({"study": "studdy"}, "did you mean"),
+        ({"metric": "exact_mtch"}, "did you mean 'exact_match'"),
+        ({"baseline": "lstn"}, "did you mean 'lstm'"),
+        ({"columns": ["arhc"]}, "did you mean 'arch'"),
+        ({"results": "nowhere"}, "no folder of results"),
+    ],
+)
+def test_an_unknown_name_is_an_error_with_the_nearest_match(arguments, fact):
+    with pytest.raises(tfstudy.UserError, match=fact):
+        tfstudy.table(**arguments)
+
+
+def test_an_unknown_format_is_an_error_with_the_nearest_match():
+    with pytest.raises(tfstudy.UserError, match="did you mean 'tex'"):
+        tfstudy.table().render("latex")

@@ -1,0 +1,49 @@
+"""Which file of a run folder holds its weights, and what is said where there is none."""
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.example_study import finish_run
+from tfstudy.runs.reader import read_result
+from tfstudy.runs.weights import WEIGHTS, find_weights, has_weights
+from tfstudy.tasks.errors import UserError
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return finish_run(tmp_path / "results/study/copying-copy/lstm/s0-abcd1234")
+
+
+def test_the_checkpoint_comes_before_the_weights_alone(run):
+    assert not has_weights(run)
+    (run / WEIGHTS).touch()
+    assert has_weights(run)
+    assert find_weights(run, read_result(run)) == run / WEIGHTS
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints/best.ckpt").touch()
+    assert find_weights(run, read_result(run)) == run / WEIGHTS, "it was evaluated with the last weights"
+    (run / "checkpoints/last.ckpt").touch()
+    assert find_weights(run, read_result(run)) == run / "checkpoints/last.ckpt"
+
+
+@pytest.mark.parametrize("words", [["predict", "RUN", "a"], ["evaluate", "RUN"], ["weights", "RUN"]])
+def test_a_run_without_weights_is_answered_with_the_command_that_trains_it_again(run, words, capsys, monkeypatch):
+    monkeypatch.setattr("tfstudy.cli.finished.announce", lambda text: pytest.fail(f"no need for: {text}"))
+    assert tfstudy(*(str(run) if word == "RUN" else word for word in words)) == 2
+    error = capsys.readouterr().err
+    assert "no weights" in error
+    assert f"tfstudy run --config {run / 'config.yaml'}" in error
+    assert error.count("\n") == 1
+
+
+def test_a_record_names_no_checkpoint_outside_of_its_folder(tmp_path):
+    run = finish_run(tmp_path / "s0-abcd1234", checkpoint="../../secret")
+    with pytest.raises(UserError, match="unknown checkpoint"):
+        find_weights(run, read_result(run))
+
+
+def test_a_run_that_diverged_has_no_weights_to_use(tmp_path):
+    run = finish_run(tmp_path / "s0-abcd1234", "diverged", reason="the loss is nan")
+    with pytest.raises(UserError, match="diverged, so it has no weights"):
+        find_weights(run, read_result(run))
