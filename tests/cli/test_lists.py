@@ -38,7 +38,7 @@ def names(lines: list[str]) -> list[str]:
 
 
 def test_list_names_tasks_splits_architectures_presets_and_grids(lines):
-    text = "\n".join(lines("list"))
+    text = "\n".join(lines("list", "tasks"))
     assert "scan" in text
     assert "addprim_jump" in text
     assert names(lines("list", "splits")) == list(tasks.find("scan").split_schemes())
@@ -60,6 +60,42 @@ def test_list_runs_shows_the_state_of_each_run(lines):
     assert all(job.path in line for job, line in zip(jobs, found, strict=True))
     assert "exact match 50.0 %" in found[0]
     assert tfstudy("list", "runs", "--results", "nowhere") == 2
+
+
+def test_list_alone_names_the_kinds_of_lists(lines):
+    kinds = [line.split()[2] for line in lines("list")]
+    assert kinds == ["tasks", "splits", "architectures", "presets", "grids", "runs", "corpora"]
+
+
+def test_every_list_is_one_json_document(lines):
+    finish_run(Path(planned("0")[0].path))
+    for words, keys in {
+        (): {"name", "about"},
+        ("tasks",): {"name", "about", "example", "splits", "origin"},
+        ("splits", "scan"): {"name", "about"},
+        ("architectures",): {"name", "about", "origin"},
+        ("presets", "scan"): {"name", "arch", "about"},
+        ("grids",): {"name", "about"},
+        ("runs", "study"): {"state", "metric", "path", "settings", "reason"},
+    }.items():
+        rows = json.loads("\n".join(lines("list", *words, "--format", "json")))
+        assert rows
+        assert all(row.keys() == keys for row in rows), words
+    assert tfstudy("list", "tasks", "--format", "xml") == 2
+    assert tfstudy("list", "corpora", "--format", "json") == 2
+
+
+def test_runs_of_a_study_are_listed_by_its_name_or_path_with_what_varies(lines):
+    for study in ("study", "other"):
+        for n, rate in enumerate(("0.001", "0.002")):
+            config = Path(f"results/{study}/reverse-reverse/lstm/s0-{n:08d}/config.yaml")
+            config.parent.mkdir(parents=True)
+            config.write_text(f"task: reverse\narch: lstm\nseed: 0\ntrain: {{learning_rate: {rate}}}")
+    assert len(lines("list", "runs")) == 4
+    found = lines("list", "runs", "study")
+    assert [line.split()[-1] for line in found] == ["learning_rate=0.001", "learning_rate=0.002"]
+    assert lines("list", "runs", "results/study") == found
+    assert tfstudy("list", "runs", "studdy") == 2
 
 
 def test_config_shows_a_config_that_can_be_read_again(lines, tmp_path):

@@ -1,127 +1,61 @@
 """The commands that list what is available, and export data."""
 
-from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, RUN, SHARE, Results, Set, Split, TaskName, app, existing_results, some_path
-
-if TYPE_CHECKING:
-    from tfstudy.tasks.plugins import Plugin
+from tfstudy.cli.options import (
+    RESULTS,
+    RUN,
+    SHARE,
+    Format,
+    Results,
+    Set,
+    Split,
+    TaskName,
+    app,
+    existing_results,
+    some_path,
+    study_folder,
+)
 
 
 @app.command("list", rich_help_panel=RUN)
 def list_(
     what: Annotated[
-        str, typer.Argument(help="tasks, splits, architectures, presets, grids, runs or corpora.")
-    ] = "tasks",
-    of: Annotated[str, typer.Argument(metavar="[TASK|FOLDER]", help="Task (splits, presets); folder (corpora).")] = "",
+        str, typer.Argument(metavar="[KIND]", help="tasks, splits, architectures, presets, grids, runs or corpora.")
+    ] = "",
+    of: Annotated[
+        str, typer.Argument(metavar="[OF]", help="Task (splits, presets), study (runs), folder (corpora).")
+    ] = "",
+    format_: Format = "text",
     results: Results = RESULTS,
 ) -> None:
-    """List tasks, corpora, presets, runs and more."""
-    from tfstudy.tasks.errors import one_of
+    """List tasks, presets, runs and more; alone, the kinds of lists.
 
-    lines = LISTS[one_of("kind of list", what, LISTS)]
-    for line in lines(of or ("." if what == "corpora" else "scan"), results):
-        print(line)
+    runs also takes the path of a study. corpora describes the corpora of a folder, as text only.
+    """
+    from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
+    from tfstudy.report.markup import json_text
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.tasks.errors import UserError, one_of
 
-
-def _tasks(_: str, __: Path) -> list[str]:
-    import inspect
-    import sys
-    import textwrap
-
-    from tfstudy import tasks
-    from tfstudy.tasks.errors import UserError
-
-    lines = []
-    for name in tasks.names():
-        try:
-            kind, origin = tasks.find(name), _origin(tasks.plugin(name))
-        except UserError as error:
-            lines.append(f"{name:14}broken: {error}")
-            continue
-        paragraphs = (inspect.getdoc(sys.modules[kind.__module__]) or "").split("\n\n")
-        example = textwrap.dedent("".join(paragraphs[1:2])).splitlines()
-        lines += [f"{name:14}{paragraphs[0]}", *(f"{'':14}{line}" for line in example)]
-        lines.append(f"{'':14}splits: {', '.join(kind.split_schemes())}")
-        lines += [f"{'':14}{origin}"] if origin else []
-    return lines
-
-
-def _origin(plugin: "Plugin | None") -> str:
-    """Where a plug-in is from; empty for what is built in."""
-    return f"plug-in: {plugin.origin}" if plugin else ""
-
-
-def _splits(task: str, _: Path) -> list[str]:
-    from tfstudy import tasks
-
-    return [f"{name:42}{text}" for name, text in tasks.find(task).split_schemes().items()]
-
-
-def _architectures(_: str, __: Path) -> list[str]:
-    from tfstudy import models
-    from tfstudy.tasks.errors import UserError
-
-    lines = []
-    for name in models.names():
-        try:
-            kind, origin = models.find(name), _origin(models.plugin(name))
-        except UserError as error:
-            lines.append(f"{name:14}broken: {error}")
-            continue
-        lines.append(f"{name:14}{(kind.__doc__ or '').strip().splitlines()[0]}")
-        lines += [f"{'':14}{origin}"] if origin else []
-    return lines
-
-
-def _presets(task: str, _: Path) -> list[str]:
-    from tfstudy import tasks
-    from tfstudy.config.presets import all_presets
-
-    tasks.find(task)
-    known = all_presets(task)
-    width = max(map(len, known), default=0)
-    return [
-        f"{name:{width}}  {arch:12}  {tree.get('about', '')}"
-        for name, archs in known.items()
-        for arch, tree in archs.items()
-        if isinstance(tree, dict)
-    ]
-
-
-def _grids(_: str, __: Path) -> list[str]:
-    from tfstudy.grids.spec import grid_names, read_grid
-
-    width = max(map(len, grid_names()))
-    return [f"{name:{width}}  {read_grid(name).get('about', '')}" for name in grid_names()]
-
-
-def _runs(_: str, results: Path) -> list[str]:
-    from tfstudy.runs.describe import describe_run
-    from tfstudy.runs.find import find_runs
-
-    return [describe_run(path) for path in find_runs(existing_results(results))]
-
-
-def _corpora(folder: str, _: Path) -> Iterator[str]:
+    as_text = one_of("format", format_, ("text", "json")) == "text"
+    if one_of("kind of list", what, ("", *LISTS, "corpora")) != "corpora":
+        folder = study_folder(existing_results(results), of) if what == "runs" else Path()
+        rows = LISTS[what](folder if what == "runs" else of or "scan") if what else KINDS
+        if as_text:
+            show_lines(TEXTS.get(what, described)(rows))
+        else:
+            print(json_text(rows), end="")
+        return
     from tfstudy.tasks.translation.listing import list_corpora
 
-    return list_corpora(Path(folder).expanduser())
-
-
-LISTS: dict[str, Callable[[str, Path], Iterable[str]]] = {
-    "tasks": _tasks,
-    "splits": _splits,
-    "architectures": _architectures,
-    "presets": _presets,
-    "grids": _grids,
-    "runs": _runs,
-    "corpora": _corpora,
-}
+    if not as_text:
+        raise UserError("--format json does not apply to corpora, which are described as text")
+    for line in list_corpora(Path(of or ".").expanduser()):
+        print(line)
 
 
 @app.command(rich_help_panel=SHARE)

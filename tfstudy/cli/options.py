@@ -109,6 +109,7 @@ LoggerNames = Annotated[
     str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
 ]
 
+Format = Annotated[str, typer.Option("--format", help="text or json.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only the result, and errors.")]
 
 # Results
@@ -169,9 +170,15 @@ def results_of(results: Path, smoke: bool) -> Path:
 
 
 def study_folder(results: Path, study: str) -> Path:
-    """Return the folder of a study, or of all results without a name; `UserError` for an unknown study."""
+    """Return the folder of a study, or of all results without a name; `UserError` for an unknown study.
+
+    The path of a folder within the results names it as well.
+    """
     from tfstudy.runs.find import find_study
 
+    inside = Path(study).resolve()
+    if "/" in study.rstrip("/") and inside.is_dir() and inside.parent == results.resolve():
+        study = inside.name
     return find_study(results, study) if study else results
 
 

@@ -22,7 +22,7 @@ class Terminal(Console):
     def __init__(self, **options: Any) -> None:
         if os.environ.get("NO_COLOR"):
             options["color_system"] = None
-        super().__init__(**options)
+        super().__init__(emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of an object; those by which Rich itself controls the terminal stay as they are."""

@@ -1,0 +1,36 @@
+"""What varies between runs."""
+
+from pathlib import Path
+
+from tfstudy.report.varying import MAX_SHOWN, varying_runs, varying_settings
+
+
+def config(seed=0, arch="lstm", **train) -> dict:
+    return {"task": "scan", "arch": arch, "seed": seed, "data": {"split": "length"}, "train": train}
+
+
+def test_only_what_varies_is_named_by_its_last_word():
+    configs = [config(steps=5, learning_rate=rate) for rate in (0.1, 0.2)]
+    assert varying_settings(configs) == ["learning_rate=0.1", "learning_rate=0.2"]
+
+
+def test_seeds_and_other_architectures_do_not_vary():
+    assert varying_settings([config(0), config(1), config(0, "cnn", steps=3)]) == ["", "", ""]
+
+
+def test_words_of_several_keys_stay_long_and_missing_keys_have_their_default():
+    configs = [config(dropout=0.1, steps=1) | {"model": {"dropout": 0.2}}, config(steps=1)]
+    assert varying_settings(configs) == [
+        "train.dropout=0.1, model.dropout=0.2",
+        "train.dropout=default, model.dropout=default",
+    ]
+
+
+def test_many_settings_are_cut():
+    configs = [config(**{f"key{n}": value for n in range(MAX_SHOWN + 3)}) for value in (1, 2)]
+    assert varying_settings(configs)[0].endswith("key3=1, and 3 more")
+
+
+def test_configs_that_can_not_be_read_are_left_out(tmp_path):
+    (tmp_path / "config.yaml").write_text("[")
+    assert varying_runs([tmp_path, Path("none")]) == ["", ""]
