@@ -13,13 +13,14 @@ FORMER = (
     r"told|untold|tells|anew|begun|mistakes?|own words|goes on with|does not tell|set(?:s)? aside"
     r"|check_every|log_every|forward_blocks"
 )
+ROOT_FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "Dockerfile")
 # What quotes former names: how committed runs were renamed, and why.
 QUOTES = {"docs/carry-over.md", "docs/decisions.md"}
 
 
 def texts() -> list[Path]:
     inside = [path for folder in FOLDERS for path in folder.rglob("*")]
-    files = [ROOT / "README.md", ROOT / "Makefile", *(ROOT / "results").glob("*.md"), *inside]
+    files = [*(ROOT / name for name in ROOT_FILES), *(ROOT / "results").glob("*.md"), *inside]
     kinds = {".py", ".md", ".yaml", ".html", ".js", ".sh", ""}
     return sorted(
         path for path in files

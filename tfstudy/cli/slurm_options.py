@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def _option(name: str, help_text: str, **more: Any) -> Any:
-    return typer.Option(f"--slurm.{name}", help=help_text, rich_help_panel="Slurm", **more)
+    return typer.Option(f"--slurm.{name}", help=help_text, **more)
 
 
 Partition = Annotated[str, _option("partition", "Partition.")]
@@ -24,10 +24,7 @@ AtOnce = Annotated[int, _option("at-once", "Maximum number of jobs in parallel."
 ArraySize = Annotated[int, _option("array-size", "Maximum number of jobs of an array.", min=1)]
 Setup = Annotated[list[str] | None, _option("setup", "Shell line before each job; repeatable.", metavar="LINE")]
 Extra = Annotated[list[str] | None, _option("extra", "Other option of sbatch; repeatable.", metavar="KEY[=VALUE]")]
-Detach = Annotated[
-    bool,
-    typer.Option("--detach", help="Submit to Slurm and return; the same command resumes.", rich_help_panel="Slurm"),
-]
+Detach = Annotated[bool, typer.Option("--detach", help="Submit to Slurm and return; the same command resumes.")]
 
 
 def check_slurm_options(request: "SlurmRequest", launcher: str, detach: bool, fail_fast: bool) -> None:
