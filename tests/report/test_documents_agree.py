@@ -136,7 +136,7 @@ def test_no_statement_has_another_result_in_the_report_of_its_study(page):
 @pytest.fixture
 def results(tmp_path, capsys, monkeypatch):
     """Documents of a study: the table with a baseline, the report without figures, and the page of claims."""
-    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda study: iter(()))
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
     root = tmp_path / "results"
     for arch, shares in (("lstm", (0.3, 0.35, 0.33)), ("transformer", (0.1, 0.12, 0.2)), ("cnn", (0.3, 0.31, 0.28))):
         for split in ("length", "addprim_jump"):

@@ -11,7 +11,7 @@ from tests.example_records import GOLD, edit_result, predict, result, three_arch
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
 from tfstudy.evaluation.error_kinds import KINDS, summarize_errors
-from tfstudy.report.error_browser import EXAMPLE_SEEDS, MAX_EXAMPLES, MAX_FILES, MAX_TOKENS, build_error_browser, marked
+from tfstudy.report.error_browser import EXAMPLE_SEEDS, MAX_EXAMPLES, MAX_FILES, MAX_TOKENS, align, build_error_browser
 from tfstudy.report.plots.errors import shares_by_seed
 from tfstudy.runs.reader import read_predictions
 from tfstudy.tasks.errors import UserError
@@ -22,7 +22,7 @@ def study(tmp_path) -> Path:
     return three_architectures(tmp_path)
 
 
-def test_the_first_wrong_token_is_marked(study):
+def test_examples_have_the_position_of_the_first_difference(study):
     browser = build_error_browser(conditions(read_finished_runs(study).runs))
     cnn = browser.conditions[0]
     assert (cnn.condition.arch, cnn.seeds, cnn.n) == ("cnn", [0, 1, 2, 3], 16)
@@ -30,9 +30,11 @@ def test_the_first_wrong_token_is_marked(study):
     assert list(kinds) == [kind for kind in KINDS if kind in kinds]
     early = kinds["stops early"]
     assert (early.n, early.share, early.first_error) == (4, 25.0, 50.0)
-    assert early.examples[0].target == ("a b", "c", "d")
-    assert early.examples[0].prediction == ("a b", "(end)", "")
-    assert kinds["one token replaced"].examples[0].prediction == ("a", "x", "c d")
+    assert early.examples[0].target == ["a", "b", "c", "d", "(end)"]
+    assert early.examples[0].prediction == ["a", "b", "(end)", "", ""]
+    assert early.examples[0].at == 2
+    replaced = kinds["one token replaced"].examples[0]
+    assert (replaced.prediction[replaced.at], replaced.target[replaced.at]) == ("x", "b")
     assert kinds["correct"].examples == []
     assert "correct" not in browser.kinds
 
@@ -41,17 +43,40 @@ def test_examples_are_few_and_taken_evenly(tmp_path):
     study = predict(write(tmp_path / "study", result(0)), *[(GOLD, "a b")] * 100)
     [kind] = build_error_browser(conditions(read_finished_runs(study).runs)).conditions[0].kinds
     assert (kind.n, len(kind.examples)) == (100, MAX_EXAMPLES)
-    assert [one.source for one in kind.examples[:3]] == ["s0", "s5", "s10"]
+    assert [one.source for one in kind.examples[:3]] == ["s0", "s20", "s40"]
 
 
-def test_long_texts_are_cut_around_the_first_wrong_token():
-    tokens = [str(n) for n in range(1000)]
-    before, token, after = marked(" ".join(tokens), 500)
-    assert token == "500"
-    assert (before[:7], before[-3:], after[:3], after[-3:]) == ("... 440", "499", "501", "...")
-    assert len(f"{before} {token} {after}".split()) == MAX_TOKENS + 2
-    assert marked("a b", 2) == ("a b", "(end)", "")
-    assert marked(" ".join(tokens), 1000).before.startswith("... 880")
+def test_long_texts_are_cut_around_the_first_difference():
+    numbers = [str(n) for n in range(100)]
+    one = align(3, "s", numbers, [*numbers[:50], *"x" * 9])
+    assert (one.seed, one.before, one.at, one.target_rest, one.prediction_rest) == (3, 48, 2, 43, 2)
+    assert one.target == ["48", "49", "50", "51", "52", "53", "54", "55", "56"]
+    assert one.prediction == ["48", "49", *"x" * 7]
+
+
+@pytest.mark.parametrize(
+    ("target", "prediction", "rows"),
+    [
+        ("a b", "a b c", (["a", "b", "(end)", ""], ["a", "b", "c", "(end)"])),
+        ("a b", "a", (["a", "b", "(end)"], ["a", "(end)", ""])),
+        ("a", "", (["a", "(end)"], ["(end)", ""])),
+        ("", "a", (["(end)", ""], ["a", "(end)"])),
+    ],
+)
+def test_the_shorter_text_ends_at_the_first_difference(target, prediction, rows):
+    one = align(0, "s", target.split(), prediction.split())
+    assert (one.target, one.prediction) == rows
+    assert one.target[one.at] != one.prediction[one.at]
+
+
+def test_long_sources_are_cut(tmp_path):
+    study = write(tmp_path / "study", result(0))
+    run = next(study.glob("*/*/s*"))
+    (run / "predictions").mkdir()
+    line = {"source": "a " * 500, "target": "a", "prediction": "b"}
+    (run / "predictions" / "test.jsonl.gz").write_bytes(gzip.compress(json.dumps(line).encode()))
+    [kind] = build_error_browser(conditions(read_finished_runs(study).runs)).conditions[0].kinds
+    assert kind.examples[0].source.split() == ["a"] * MAX_TOKENS + ["..."]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no gzip", gzip.compress(b'{"source": "a"}\n[1', mtime=0)[:-9]])

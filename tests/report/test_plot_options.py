@@ -131,3 +131,19 @@ def test_long_titles_and_headings_are_wrapped_in_a_narrow_plot(tmp_path):
         [title] = [text for text in texts(figure) if text.replace("\n", " ") == name]
         assert "\n" in title, kind
         assert figure.get_tightbbox().x1 <= figure.get_figwidth(), kind
+
+
+@pytest.mark.parametrize("kind", ["split", "differences", "errors"])
+def test_long_labels_leave_room_for_the_axes_of_a_narrow_plot(tmp_path, kind):
+    made = []
+    for arch in ("lstm", "cnn"):
+        made += runs(arch, 0.5, 0.6, experiment=f"{arch}_a_setting_with_a_name.as_long_as_a_line_of_a_paper=1000")
+        made += runs(arch, 0.2, 0.3)
+    study = write(tmp_path, *made)
+    for one in made:
+        predict(study, one, ("x", "a b", "a b", {}), ("y", "a b", "a", {}))
+    figure = make_plot(read_study(study), kind, Selection(width="column")).figure
+    figure.draw_without_rendering()
+    [axes] = figure.axes
+    assert axes.get_window_extent().width / figure.dpi > 0.25 * figure.get_figwidth()
+    assert figure.get_tightbbox().x0 >= -0.01

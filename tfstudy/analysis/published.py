@@ -109,6 +109,15 @@ class Paper(NamedTuple):
         letter = re.search(r"\d{4}([a-z])$", self.key)
         return f"{names} {self.year}{letter[1] if letter else ''}".strip()
 
+    @property
+    def title(self) -> str:
+        """The title, without the braces of BibTeX."""
+        return _field(self.entry, "title").replace("{", "").replace("}", "")
+
+    @property
+    def url(self) -> str:
+        return _field(self.entry, "url")
+
 
 @cache
 def all_figures() -> tuple[Figure, ...]:

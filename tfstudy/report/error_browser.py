@@ -1,4 +1,4 @@
-"""Errors to browse in a report: the kinds of each condition's predictions, with examples, the first error marked."""
+"""Errors to browse in a report: the kinds of each condition's predictions, with examples beside their targets."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -14,29 +14,26 @@ from tfstudy.tasks.errors import UserError
 T = TypeVar("T")
 
 END = "(end)"  # shown for the end of a prediction or a target
-MAX_EXAMPLES = 20  # of a kind and condition
-ALL_EXAMPLES = 600  # of all kinds and conditions, about
+MAX_EXAMPLES = 5  # of a kind and condition
+ALL_EXAMPLES = 150  # of all kinds and conditions, about
 MAX_FILES = 150  # of predictions that are read
 EXAMPLE_SEEDS = 5  # of a condition, from which examples are taken
-MAX_TOKENS = 120  # of a text
+MAX_TOKENS = 120  # of a source
+BEFORE, AFTER = 2, 6  # tokens shown of target and prediction around the first difference
 MAX_NAMED = 10  # conditions without predictions
 
 
-class MarkedText(NamedTuple):
-    """A text with one of its tokens marked."""
-
-    before: str
-    token: str
-    after: str
-
-
 class Example(NamedTuple):
-    """A wrong prediction, marked at the first wrong token."""
+    """A wrong prediction and its target, token by token around their first difference."""
 
     seed: int
     source: str
-    target: MarkedText
-    prediction: MarkedText
+    before: int  # equal tokens before those shown
+    target: list[str]  # as many as of the prediction; empty texts where one of the two has ended
+    prediction: list[str]
+    at: int  # the first difference, in these lists
+    target_rest: int  # tokens after those shown
+    prediction_rest: int
 
 
 class Kind(NamedTuple):
@@ -141,20 +138,20 @@ def _evenly(items: Sequence[T], count: int) -> Sequence[T]:
 
 
 def _example(seed: int, prediction: Prediction) -> Example:
-    position = first_error(prediction.target.split(), prediction.prediction.split())
-    texts = (marked(text, position) for text in (prediction.target, prediction.prediction))
-    return Example(seed, prediction.source, *texts)
+    source = prediction.source.split()
+    shown = " ".join([*source[:MAX_TOKENS], *["..."] * (len(source) > MAX_TOKENS)])
+    return align(seed, shown, prediction.target.split(), prediction.prediction.split())
 
 
-def marked(text: str, position: int | None) -> MarkedText:
-    """Return the text with this token marked, or its end beyond the last one; long texts are cut around it."""
-    tokens = text.split()
-    at = len(tokens) if position is None else min(position, len(tokens))
-    first = max(0, min(at - MAX_TOKENS // 2, len(tokens) - MAX_TOKENS))
-    last = first + MAX_TOKENS
-    before = " ".join(["..."] * (first > 0) + tokens[first:at])
-    after = " ".join([*tokens[at + 1 : last], *["..."] * (last < len(tokens))])
-    return MarkedText(before, tokens[at] if at < len(tokens) else END, after)
+def align(seed: int, source: str, target: Sequence[str], prediction: Sequence[str]) -> Example:
+    """Return the tokens of both around the first position where they differ; the shorter one has its end there."""
+    at = first_error(target, prediction)
+    at = min(len(target), len(prediction)) if at is None else at
+    first, last = max(0, at - BEFORE), min(at + AFTER + 1, max(len(target), len(prediction)) + 1)
+    shown = [[*tokens, END][first:last] for tokens in (target, prediction)]
+    rows = [[*tokens, *[""] * (last - first - len(tokens))] for tokens in shown]
+    rests = (max(0, len(tokens) - last) for tokens in (target, prediction))
+    return Example(seed, source, first, *rows, at - first, *rests)
 
 
 def _notes(

@@ -1,19 +1,20 @@
 """The report of a study: one HTML page that needs no network, the same as Markdown, and its figures."""
 
 import re
-from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from tfstudy.analysis.collection import Study
 from tfstudy.report import markdown_page
 from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import plural
-from tfstudy.report.study_page import MAX_PLOTTED, MAX_PLOTTED_RUNS, TEXT_COLUMNS, FigureFile, Page, build_page
+from tfstudy.report.study_page import MAX_PLOTTED, MAX_PLOTTED_RUNS, TEXT_COLUMNS, Page, build_page
 from tfstudy.runs.files import write_atomically
 from tfstudy.tasks.errors import UserError
 
 TEMPLATES = Path(__file__).parent / "templates"
+ESCAPES = str.maketrans({letter: quote(letter) for letter in "%#<>\"&'\n"})
 MARK = '<meta name="generator" content="tfstudy report">'  # identifies a file as a report
 
 
@@ -78,6 +79,6 @@ def render(page: Page) -> str:
     return environment.get_template("report.html").render(page=page, claim_notes=protocol()) + "\n"
 
 
-def _data_url(figure: FigureFile) -> str:
-    """Return the figure as a URL, so that the page needs no other file and ids of figures do not clash."""
-    return "data:image/svg+xml;base64," + b64encode(figure.svg.encode()).decode()
+def _data_url(svg: str) -> str:
+    """Return an SVG as a URL, so that the page needs no other file and ids and styles of figures do not clash."""
+    return "data:image/svg+xml;charset=utf-8," + svg.strip().translate(ESCAPES)

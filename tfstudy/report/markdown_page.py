@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import escape_markdown, markdown_list, markdown_table, plural
-from tfstudy.report.study_page import Page, RunLink
+from tfstudy.report.study_page import FigureFile, Page, RunLink
 from tfstudy.report.table_formats import markdown as table_markdown
 
 MARK = "<!-- tfstudy report -->"  # identifies a file as a report
@@ -14,24 +14,30 @@ COMPARISON_HEADS = (
 
 
 def markdown(page: Page) -> str:
-    """Return the comparisons, the claims, the table and its notes, the figures, the runs, and what is left out."""
+    """Return what was studied, the main figure, the verdict, then the rest in the order of the HTML page."""
     notes = [escape_markdown(note) for note in page.notes]
     runs = [
         f"{escape_markdown(name)}: {_runs(page, line.runs)}" for name, line in zip(page.names, page.lines, strict=True)
     ]
     blocks = [
         f"{MARK}\n\n# {escape_markdown(page.name)}",
-        f"{page.counts}. Written by tfstudy {page.version}; `index.html`, which `tfstudy report` writes beside this "
-        "page, has the same, examples of errors, and the protocol of each condition.",
+        _escaped(" ".join(page.about)),
         f"**{plural(page.unfinished, 'run')} not finished.** Results may change." if page.unfinished else "",
+        _picture(page.main_figure) if page.main_figure else "",
+        "## Verdict",
+        *map(_escaped, page.verdict),
+        "## Table",
+        f"{page.counts}.",
+        table_markdown(page.table._replace(notes=notes)).rstrip("\n"),
         "## Comparisons",
         *_comparisons(page),
-        *_claims(page.claims),
-        "## Table",
-        table_markdown(page.table._replace(notes=notes)).rstrip("\n"),
         *_figures(page),
+        *_claims(page),
+        *_sources(page),
         "## Runs",
         markdown_list(runs),
+        f"Written by tfstudy {page.version}; `index.html`, which `tfstudy report` writes beside this page, has the "
+        "same, examples of errors, and the protocol of each condition.",
         *_left_out(page),
     ]
     return "\n\n".join(filter(None, blocks)) + "\n"
@@ -51,12 +57,20 @@ def _comparisons(page: Page) -> list[str]:
     ]
 
 
-def _claims(claims: Sequence[ClaimText]) -> list[str]:
-    if not claims:
+def _claims(page: Page) -> list[str]:
+    if not page.claims:
         return []
-    rows = [(claim.id, claim.claim, f"**{claim.verdict}**", _evidence(claim), claim.source) for claim in claims]
+    rows = [(claim.id, claim.claim, f"**{claim.verdict}**", _evidence(claim), claim.source) for claim in page.claims]
     heads = ("id", "claim", "verdict", "evidence", "source")
-    return ["## Claims", _table(heads, rows), markdown_list(map(_escaped, protocol()))]
+    return ["## Claims", _table(heads, rows), markdown_list(map(_escaped, [*page.id_notes, *protocol()]))]
+
+
+def _sources(page: Page) -> list[str]:
+    lines = [
+        f"[{paper.key}] {_escaped(f'{paper.short}: {paper.title}')}, <{paper.url}>".removesuffix(", <>")
+        for paper in page.papers
+    ]
+    return ["## Sources", markdown_list(lines)] if lines else []
 
 
 def _evidence(claim: ClaimText) -> str:
@@ -65,10 +79,13 @@ def _evidence(claim: ClaimText) -> str:
 
 
 def _figures(page: Page) -> list[str]:
-    if not page.figures:
-        return []
-    alts = [_escaped(figure.alt).replace("[", "(").replace("]", ")") for figure in page.figures]
-    return ["## Figures", *(f"![{alt}](figures/{one.file})" for alt, one in zip(alts, page.figures, strict=True))]
+    pictures = [_picture(figure) for figure in page.figures if figure != page.main_figure]
+    return ["## Figures", *pictures] if pictures else []
+
+
+def _picture(figure: FigureFile) -> str:
+    alt = _escaped(figure.alt).replace("[", "(").replace("]", ")")
+    return f"![{alt}](figures/{figure.file})"
 
 
 def _left_out(page: Page) -> list[str]:

@@ -76,6 +76,13 @@ def several(values: Iterable[object]) -> str:
     return ", ".join(sorted({str(value) for value in values}))
 
 
+def listed(names: Iterable[str], max_names: int = 1000) -> str:
+    """Return `a, b and c`; those beyond `max_names` are counted: `a, b and 9 more`."""
+    every = list(names)
+    shown = every if len(every) <= max_names else [*every[: max_names - 1], f"{len(every) - max_names + 1:,} more"]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), *shown[-1:])))
+
+
 # Markdown
 
 

@@ -11,30 +11,38 @@ from tfstudy import __version__
 from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.metrics import metric_name
+from tfstudy.analysis.published import Paper
+from tfstudy.report.attention_maps import ShownMap, shown_maps
 from tfstudy.report.claims import ClaimText
 from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons
 from tfstudy.report.error_browser import ErrorBrowser, build_error_browser
 from tfstudy.report.markup import count_range, number, plural
-from tfstudy.report.plots import all_plots
+from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
+from tfstudy.report.sources import cited_papers, id_notes
+from tfstudy.report.study_summary import summarize_study
 from tfstudy.report.table_columns import Cells, columns, mean_text
 from tfstudy.report.table_lines import Line, Table
 from tfstudy.report.tables import build_table
+from tfstudy.report.verdict import verdict
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-MAX_EMBEDDED = 4_000_000  # characters of figures within the page
-TEXT_COLUMNS = {"task", "split", "architecture", "preset", "metric", "group"}
+MAX_EMBEDDED = 800_000  # characters of figures within the page
+MAIN = "split"  # the figure at the top
+CONDITION_COLUMNS = ("task", "split", "architecture", "preset")  # first, then the result
+TEXT_COLUMNS = {*CONDITION_COLUMNS, "metric", "group"}
 RunLink = tuple[RunRecord, str]  # a run and its result, or the reason why it diverged
 
 
 class FigureFile(NamedTuple):
-    """A figure of the study."""
+    """A figure of the study, as wide as a page and as a phone."""
 
     name: str
     alt: str
     svg: str
+    narrow: str
     embedded: bool  # in the page; else the page links to the file
 
     @property
@@ -59,14 +67,21 @@ class Page(NamedTuple):
     version: str
     counts: str
     unfinished: int
+    about: list[str]  # sentences: what was studied
+    verdict: list[str]  # three sentences
+    main_figure: FigureFile | None
     comparisons: ComparisonSummary
     claims: Sequence[ClaimText]
     table: Table
     lines: list[PageLine]
     notes: list[str]
-    figures: list[FigureFile]
+    figures: list[FigureFile]  # with the main one
     too_large: bool  # for figures
     errors: ErrorBrowser
+    attention: list[ShownMap]
+    attention_notes: list[str]
+    id_notes: list[str]  # what the ids of claims mean
+    papers: list[Paper]
     protocol: Protocol
     names: list[str]  # of the lines
     left_out: list[str]
@@ -82,19 +97,28 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     left_out_notes = study.left_out_notes()
     too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
+    figures = [] if too_large else _figures(study)
+    attention, attention_notes = shown_maps(all_conditions)
     return Page(
         name=study.root.resolve().name,
         version=__version__,
         counts=f"{plural(len(study.runs), 'run')}, {plural(len(all_conditions), 'condition')}, {seeds} per condition",
         unfinished=sum(reason == UNFINISHED for _, reason in study.left_out),
+        about=summarize_study(study, all_conditions),
+        verdict=verdict(table),
+        main_figure=next((figure for figure in figures if figure.name == MAIN), None),
         comparisons=summarize_comparisons(table),
         claims=claims,
         table=table,
         lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
         notes=[note for note in table.notes if note not in left_out_notes],
-        figures=[] if too_large else _figures(study),
+        figures=figures,
         too_large=too_large,
         errors=build_error_browser(all_conditions),
+        attention=attention,
+        attention_notes=attention_notes,
+        id_notes=id_notes(claims),
+        papers=cited_papers(table, claims),
         protocol=build_protocol(all_conditions),
         names=[f"{labels[condition.examples_key]}, {condition.label}" for condition in all_conditions],
         left_out=study.left_out_notes(MAX_NAMED),
@@ -106,10 +130,12 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
 def _figures(study: Study) -> list[FigureFile]:
     out: list[FigureFile] = []
     room = MAX_EMBEDDED
-    for plot in all_plots(study):
-        svg = plot.svg()
-        out.append(FigureFile(plot.name, plot.alt, svg, len(svg) <= room))
-        room -= len(svg) * out[-1].embedded
+    pages, columns = (all_plots(study, Selection(width=width)) for width in ("page", "column"))
+    for page, column in zip(pages, columns, strict=True):
+        svg, narrow = page.svg(), column.svg()
+        size = len(svg) + len(narrow)
+        out.append(FigureFile(page.name, page.alt, svg, narrow, size <= room))
+        room -= size * out[-1].embedded
     return out
 
 
@@ -117,4 +143,6 @@ def _page_line(line: Line, cells: Cells) -> PageLine:
     values = line.condition.by_seed(line.metric)
     runs = [(run, number(values[seed]) if (seed := run.result.seed) in values else "") for run in line.condition.runs]
     main = "value" if "value" in cells else metric_name(line.metric)
-    return PageLine(cells, main, line.best and bool(mean_text(line)), runs)
+    first = [*CONDITION_COLUMNS, main, "group"]
+    ordered = {name: cells[name] for name in [*first, *cells] if name in cells}
+    return PageLine(ordered, main, line.best and bool(mean_text(line)), runs)

@@ -81,19 +81,19 @@ def _names(text: str) -> list[str]:
     return text.split(",") if text else []
 
 
-def all_plots(study: Study) -> Iterator["Plot"]:
-    """Yield every plot for which these records have the data."""
+def all_plots(study: Study, selection: Selection = EVERYTHING) -> Iterator["Plot"]:
+    """Yield every plot for which these records have the data, without regard to the tag of the selection."""
     drawn = set()
     for kind in KINDS[:-1]:
         try:
-            plot = make_plot(study, kind)
+            plot = make_plot(study, kind, selection)
         except UserError:  # the data are missing
             continue
         drawn.add(plot.name)
         yield plot
     for tag in tags(study):
         if tag not in drawn:  # a length plot shows more than slices by length
-            yield make_plot(study, SLICES, Selection(tag))
+            yield make_plot(study, SLICES, selection._replace(tag=tag))
 
 
 def tags(study: Study) -> list[str]:

@@ -18,6 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tfstudy.report.plots import captions
+from tfstudy.report.plots.compact_svg import compact_svg
 from tfstudy.report.plots.panel_labels import LETTER
 from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
@@ -58,10 +59,11 @@ class Plot(NamedTuple):
     figure: Figure
     alt: str
 
-    def encode(self, file_type: str, salt: str = "tfstudy") -> bytes:
+    def encode(self, file_type: str, salt: str = "tfstudy", fonttype: str = "path") -> bytes:
         """Return the plot as a file that contains its alt text; the same records give the same bytes.
 
-        `salt` determines the ids within an SVG, so that plots on one page can have different ids.
+        `salt` determines the ids within an SVG, so that plots on one page can have different ids. Its letters are
+        outlines, or text with the `fonttype` "none".
         """
         buffer, alt = io.BytesIO(), printable(self.alt)  # XML has no control characters
         metadata = {
@@ -69,13 +71,13 @@ class Plot(NamedTuple):
             ".pdf": {"CreationDate": None, "Subject": alt},
         }.get(file_type, {"Description": alt})
         dpi = min(self.figure.dpi, MAX_PIXELS / max(self.figure.get_size_inches()))
-        with theme(), mpl.rc_context({"svg.hashsalt": salt}):
+        with theme(), mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": fonttype}):
             self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=metadata)
         return buffer.getvalue()
 
     def svg(self) -> str:
-        """Return the plot as the text of an SVG file, with ids unlike those of other plots."""
-        return self.encode(".svg", self.name).decode()
+        """Return the plot as a small SVG file for a page, with ids unlike those of other plots."""
+        return compact_svg(self.encode(".svg", self.name, fonttype="none").decode())
 
     def save(self, path: Path) -> None:
         """Write the plot in the format of the path's suffix; `UserError` if the file cannot be written."""

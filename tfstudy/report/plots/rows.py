@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from tfstudy.report.plots import layout
 from tfstudy.report.plots.grouping import Item, balanced_columns
 
+MAX_BESIDE = 0.4  # of the width of a panel: the labels of its rows
+
 
 class Row(NamedTuple):
     """A labelled row of a panel."""
@@ -29,7 +31,8 @@ def row_panels(
     Many rows are distributed over several panels.
     """
     columns = balanced_columns(groups, min(max_columns, int(sheet.width / 3) if sheet.width else max_columns))
-    labels = {id(item): label(item) for items in groups.values() for item in items}
+    longest = int(MAX_BESIDE * sheet.width / len(columns) / sheet.letter) if sheet.width else 0
+    labels = {id(item): _broken(label(item), longest) for items in groups.values() for item in items}
     rows = {id(i): Row(labels[id(i)], _row_height(sheet, labels[id(i)]) + extra(i)) for g in groups.values() for i in g}
     beside = sheet.letter * max(len(line) for text in labels.values() for line in text.split("\n"))
     width += beside
@@ -74,6 +77,11 @@ def _place_rows(axes: Axes, sheet: layout.Sheet, groups: Mapping[str, Sequence[R
     axes.set_yticks(levels, [row.label for rows in groups.values() for row in rows])
     axes.grid(visible=False, axis="y")
     return levels
+
+
+def _broken(label: str, longest: int) -> str:
+    """Return a label with lines of at most this many letters, even within a word; 0 is no limit."""
+    return "\n".join(part for line in label.split("\n") for part in wrapped(line, longest)) if longest else label
 
 
 def _heading_height(sheet: layout.Sheet, heading: str) -> float:
