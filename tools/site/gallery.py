@@ -19,8 +19,8 @@ MANY = 16  # schemes of a task with a section each; of others, those of FEW are 
 FEW = {"scan": ("simple", "length", "addprim_jump", "addprim_turn_left", "template_around_right", "filler_num2")}
 INDEX = """# Gallery of tasks
 
-Every task maps a source sequence to a target sequence. The examples on these pages are drawn from the tasks when the
-documentation is built, with the default settings: the same examples that a model is trained and tested on.
+Every task maps a source sequence to a target sequence. The examples on these pages are drawn from the tasks, with the
+default settings, when the documentation is built.
 """
 
 
@@ -35,9 +35,10 @@ def index(names: list[str]) -> str:
     rows = []
     for name in names:
         kind = tasks.find(name)
-        schemes = list(kind.split_schemes())
-        more = f" and {len(schemes) - 6} more" if len(schemes) > 7 else ""
-        shown = ", ".join(map(code, schemes if not more else schemes[:6]))
+        schemes = tuple(kind.split_schemes())
+        some = FEW.get(name, schemes[:6])
+        more = f" and {len(schemes) - len(some)} more" if len(schemes) > len(some) else ""
+        shown = ", ".join(map(code, some))
         rows.append((f"[{name}]({name}.md)", text(purpose(kind).split("\n\n")[0]), f"{shown}{more}"))
     return f"{INDEX}\n{table(('Task', 'What it asks', 'Split schemes'), rows, 'tasks')}"
 
