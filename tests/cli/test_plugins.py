@@ -1,0 +1,163 @@
+"""Plug-ins on the command line: where `--plugin` may stand, what they are shown as, and what a record may not do."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.example_plugins import TASK, install, write
+from tests.example_task import ARCHITECTURE
+from tfstudy.cli.command_group import plugins_first
+from tfstudy.config.presets import all_presets, preset
+from tfstudy.launchers.job import Job
+from tfstudy.tasks import plugins
+
+TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
+RUN = ("run", "mine", "--arch", "lstm", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(plugins.VARIABLE, "")
+
+
+@pytest.fixture
+def mine(tmp_path) -> Path:
+    """A file with the task `mine`."""
+    return write(tmp_path, "mine")
+
+
+@pytest.fixture
+def run(mine, made) -> Path:
+    """A finished run of the task `mine`."""
+    shutil.copytree(made, "results")
+    return next(Path("results").glob("runs/mine-only/lstm/s0-*"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    """The folder of the results of a run of the task `mine`, made once."""
+    folder = tmp_path_factory.mktemp("made")
+    results = folder / "results"
+    assert tfstudy(*RUN, "--results", results, "--plugin", write(folder, "mine")) == 0
+    return results
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "mine", "--plugin", "a.py"], ["--plugin", "a.py", "run", "mine"]),
+        (["--plugin=a.py", "run", "--plugin=b.py", "--smoke"], ["--plugin=a.py", "--plugin=b.py", "run", "--smoke"]),
+        (["predict", "RUN", "--", "--plugin", "a"], ["predict", "RUN", "--", "--plugin", "a"]),
+        ([], []),
+    ],
+)
+def test_the_option_may_stand_after_the_command(words, expected):
+    assert plugins_first(words) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--plugin", "mine.py", "list", "tasks"),
+        ("list", "tasks", "--plugin", "mine.py"),
+        ("list", "splits", "mine", "--plugin=mine.py"),
+    ],
+)
+def test_a_task_of_a_file_is_listed(mine, words, capsys):
+    assert tfstudy(*words) == 0
+    assert ("A task of one letter." if "tasks" in words else "all letters") in capsys.readouterr().out
+    assert tfstudy("list", "splits", "mine") == 2
+    assert os.environ[plugins.VARIABLE] == ""
+
+
+def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_path, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    install(tmp_path / "site", "sad_package", "sad = sad_package", "1 / 0")
+    install(tmp_path / "site", "sad_network", "gloomy = sad_network", "1 / 0", "tfstudy.architectures")
+    assert tfstudy("list", "tasks", "--plugin", mine) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"plug-in: {mine}" in out
+    assert "broken: the plug-in sad = sad_package of sad_package 1.2 can't be imported: ZeroDivisionError" in out
+    assert tfstudy("list", "architectures") == 0
+    assert "gloomy broken: the plug-in" in " ".join(capsys.readouterr().out.split())
+    assert tfstudy("config", "copying", "--set", "model.depth=1") == 2  # a message that asks every architecture
+    assert "unknown key 'model.depth'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [("list", "--plugin"), ("list", "--plugin", "none.py"), ("list", "--plugin", "")])
+def test_a_missing_file_is_one_message(words, capsys):
+    assert tfstudy(*words) == 2
+    captured = capsys.readouterr()
+    assert "--plugin" in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_a_run_records_the_digest_and_why_sees_that_the_code_changed(mine, run, capsys):
+    [entry] = json.loads((run / "env.json").read_text())
+    assert len(entry["syntax_trees"]["plug-in task mine"]) == 16
+    assert tfstudy("why", run, "--plugin", mine) == 0
+    assert "plug-in task mine" not in capsys.readouterr().out
+    (mine.parent / "new").mkdir()
+    changed = write(mine.parent / "new", "mine", TASK.replace("One letter", "1 letter"))
+    assert tfstudy("why", run, "--plugin", changed) == 0
+    out = capsys.readouterr().out
+    assert "up to date" in out
+    assert "plug-in task mine" in out
+
+
+def test_without_its_plugin_a_run_is_shown_but_not_used(mine, run, capsys):
+    assert tfstudy("result", run) == 0
+    assert tfstudy("table", "runs") == 0
+    capsys.readouterr()
+    assert tfstudy("predict", run, "a") == 2
+    error = capsys.readouterr().err
+    assert "unknown task 'mine'" in error
+    assert "if it is a plug-in's, add --plugin FILE.py" in error
+    assert tfstudy("predict", run, "a", "--plugin", mine) == 0
+
+
+def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsys):
+    write(tmp_path, "payload", "open('ran', 'w')")
+    [entry] = json.loads((run / "env.json").read_text())
+    entry["arguments"] = ["--plugin", str(tmp_path / "payload.py"), *RUN]
+    entry["syntax_trees"] |= {f"plug-in task {name}": "0" * 16 for name in ("payload", str(tmp_path / "payload.py"))}
+    (run / "env.json").write_text(json.dumps([entry]))
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("task: mine", f"task: {tmp_path / 'payload.py'}"))
+    for words in (("why", run), ("predict", run, "a"), ("retry", "runs", "--dry-run"), ("table", "runs")):
+        assert tfstudy(*words) in (0, 2)
+    assert not Path("ran").exists()
+
+
+def test_jobs_carry_the_files_to_other_machines(mine):
+    job = Job("results/a/b/c/d", {}, plugins=(str(mine),))
+    assert Job.from_json(job.to_json()) == job
+
+
+# Presets
+
+
+def test_a_task_brings_its_presets(mine, monkeypatch, capsys):
+    mine.with_name("mine.presets.yaml").write_text("default:\n  lstm: {about: small, model: {hidden: 24}}\n")
+    monkeypatch.setenv(plugins.VARIABLE, str(mine))
+    assert preset("mine", "lstm") == {"model": {"hidden": 24}}
+    assert preset("mine", "cnn") == {}
+    assert tfstudy("list", "presets", "mine") == 0
+    assert capsys.readouterr().out.split() == ["default", "lstm", "small"]
+    assert tfstudy("config", "mine", "--arch", "lstm") == 0
+    assert "hidden: 24" in capsys.readouterr().out
+
+
+def test_an_architecture_brings_presets_for_tasks(tmp_path, monkeypatch):
+    bag = write(tmp_path, "bag", ARCHITECTURE)
+    bag.with_name("bag.presets.yaml").write_text("scan: {default: {model: {depth: 3}}, deep: {model: {depth: 9}}}\n")
+    monkeypatch.setenv(plugins.VARIABLE, str(bag))
+    assert preset("scan", "bag") == {"model": {"depth": 3}}
+    assert preset("scan", "bag", "deep") == {"model": {"depth": 9}}
+    assert preset("copying", "bag") == {}
+    assert set(all_presets("scan")["default"]) >= {"bag", "lstm"}
