@@ -236,6 +236,18 @@ def test_a_detached_job_that_failed_or_left_the_queue_is_submitted_again_by_deta
     assert (list(again.submitted), again.queued) == (["2_0", "2_1"], {})
 
 
+def test_the_files_of_detached_jobs_that_finished_are_removed_by_the_next_command(job, queue):
+    library = Submitit()
+    first, second = jobs_of(job, 2)
+    Slurm(library, ExecutorSettings()).detach([first, second])
+    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
+    finish_run(Path(first.path))
+    queue.write_text("1_1 PENDING\n")
+    assert list(Slurm(library, ExecutorSettings()).detach([second]).queued) == ["1_1"]
+    assert [path.name for path in (job.study / ".slurm").glob("1_0_*")] == []
+    assert recorded_jobs(job.study) == {second.name: "1_1"}
+
+
 def test_jobs_are_not_submitted_while_slurm_does_not_answer_for_those_before(job, queue):
     library = Submitit()
     Slurm(library, ExecutorSettings()).detach([job])

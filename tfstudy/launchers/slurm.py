@@ -33,6 +33,7 @@ from tfstudy.launchers.slurm_queue import (
 from tfstudy.launchers.slurm_request import check_request, parameters
 from tfstudy.launchers.slurm_work import Work
 from tfstudy.launchers.supervisor import ATTEMPTS
+from tfstudy.runs.reader import is_finished
 from tfstudy.tasks.errors import UserError, one_of, quoted
 
 MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed
@@ -87,10 +88,7 @@ class Slurm(Executor):
         return f"Slurm{partition}, {self.max_parallel} runs in parallel"
 
     def has_room(self, job: Job, exclusive: bool) -> bool:
-        """At first for a whole array, which Slurm limits; then for as many jobs as may run in parallel.
-
-        What Slurm has already needs no room.
-        """
+        """What Slurm has needs none; else at first for an array, then for as many jobs as may run in parallel."""
         if job.name in self._earlier_jobs(job.study):
             return True
         limit = self.max_parallel if self._submitted else self._settings.slurm.array_size
@@ -150,11 +148,13 @@ class Slurm(Executor):
         if states is None:
             raise UserError("--launcher slurm: squeue does not answer, so the jobs submitted earlier are unknown")
         results = {path.name for path in (study / FOLDER).glob("*_result.pkl")}
-        self._earlier = {
-            name: number
-            for name, number in jobs.items()
-            if states.get(number, "COMPLETED") not in ENDED or f"{number}_0_result.pkl" in results
-        }
+        alive = {name: number for name, number in jobs.items() if states.get(number, "COMPLETED") not in ENDED}
+        unread = {name: number for name, number in jobs.items() if f"{number}_0_result.pkl" in results}
+        finished = {name: number for name, number in unread.items() if is_finished(study / name)}
+        for name, number in finished.items():
+            job_exit = JobExit(Job(str(study / name), {}), SUCCEEDED)
+            remove_files(Submitted(job_exit.job, self._handle(study, number)), job_exit)
+        self._earlier = {name: number for name, number in (unread | alive).items() if name not in finished}
         forget_jobs(study, set(jobs.values()) - set(self._earlier.values()))
         return self._earlier
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.launchers import JobExit
-from tfstudy.launchers.job import BUSY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.job import BUSY, FAILED, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.subprocess_job import execute
 from tfstudy.launchers.supervisor import reason_of
 from tfstudy.runs.writer import write_failure
@@ -28,17 +28,17 @@ class Work(NamedTuple):
     def __call__(self) -> tuple[int, str]:
         signals: list[int] = []
         signal.signal(signal.SIGTERM, lambda number, _: signals.append(number))
-        for _ in range(self.attempts):
+        attempts, code, reason = 0, FAILED, ""
+        while attempts < self.attempts and code not in (SUCCEEDED, BUSY, REFUSED):
+            attempts += 1
             code, reason = execute(self.job, self.folder, self.timeout)
             if code != SUCCEEDED:
                 time.sleep(SIGNAL_DELAY)  # when the time limit is reached, submitit takes over here
             if signals or code in STOP_SIGNALS:
                 time.sleep(END_SECONDS)  # Slurm may requeue the job; a returned result would count as a failure
                 os._exit(128 + signal.SIGTERM)
-            if code in (SUCCEEDED, BUSY, REFUSED):
-                break
         if self.attempts > 1 and code not in (SUCCEEDED, BUSY):
-            write_failure(Path(self.job.path), reason_of(JobExit(self.job, code, reason)), self.attempts)
+            write_failure(Path(self.job.path), reason_of(JobExit(self.job, code, reason)), attempts)
         return code, reason
 
     def checkpoint(self) -> Any:
