@@ -11,7 +11,8 @@ bash      Every line is checked: `tfstudy ...` by the parser of the app (command
 python    Executed. `max_epochs=1` is replaced by 2 steps; trainings by `tfstudy.run` take 4.
 yaml      Parsed; validated if it is a grid, presets, claims or sections of a config. A workflow is only parsed.
 text, console, csv, json, toml, bibtex, html, mermaid, dockerfile
-          Not executed: outputs and files. json and toml are parsed.
+          Not executed: outputs and files. json and toml are parsed. Lines of console blocks that start with `$ ` are
+          checked like those of bash.
 
 Blocks with a file name, such as ```yaml title="grid.yaml" or ```python title="reverse.py", are not executed but written
 to that file, where the executed blocks after them find it. The executed blocks of a page share one temporary working
@@ -87,10 +88,11 @@ def test_most_blocks_are_executed():
     assert len(executed) > len(exempt), f"{len(executed)} executed, {len(exempt)} exempt: {', '.join(map(str, exempt))}"
 
 
-@of({"bash"})
+@of({"bash", "console"})
 def test_the_commands_exist_with_their_options_and_values(block, monkeypatch):
     monkeypatch.chdir(ROOT)
-    for words in commands(block.text) if not (block.exempt or block.executed or block.title) else ():
+    text = "\n".join(re.findall(r"^\$ (.*)$", block.text, re.M)) if block.language == "console" else block.text
+    for words in commands(text) if not (block.exempt or block.executed or block.title) else ():
         check_command(words)
     for words in commands(block.text) if block.executed else ():
         assert words[0] in {"tfstudy", "make", "pip", *PROGRAMS}
