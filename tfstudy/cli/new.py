@@ -110,8 +110,16 @@ def _in_checkout(kind: str, name: str, root: Path) -> dict[Path, str]:
 def _as_plugin(kind: str, name: str, folder: Path) -> dict[Path, str]:
     """The files of a plug-in: path to content."""
     code, presets, test = _rendered(kind, name, LOADED)
-    files = {folder / f"{name}.py": code, folder / f"test_{name}.py": test}
+    files = {folder / f"{name}.py": _with_installed_imports(code), folder / f"test_{name}.py": test}
     return files | ({folder / f"{name}.presets.yaml": presets} if kind == "task" else {})
+
+
+def _with_installed_imports(code: str) -> str:
+    """The code with the imports of tfstudy among those of other packages, as ruff sorts them where it is installed."""
+    found = re.search(r"((?:^(?:import|from) .*\n)+)\n((?:^from tfstudy\..*\n)+)", code, re.MULTILINE)
+    lines = (found[1] + found[2]).splitlines(keepends=True) if found else []
+    ordered = sorted(lines, key=lambda line: (line.startswith("from"), line.split()[1]))
+    return code.replace(found[0], "".join(ordered), 1) if found else code
 
 
 def _rendered(kind: str, name: str, imports: str) -> tuple[str, str, str]:
