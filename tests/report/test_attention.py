@@ -42,6 +42,7 @@ def test_the_weight_is_the_mean_over_heads():
         "2  ot1     2 st1 0.67  2 st1 0.67",
     ]
     assert lines(record().selected(head=1))[0] == "cross-attention: the token with the largest weight"
+    assert lines(record().selected(head=2))[0].endswith("weight, head 2")
     assert lines(record().selected(head=1))[2].split()[-1] == "1.00"
 
 

@@ -56,7 +56,9 @@ def mean_weights(maps: Sequence[AttentionMap]) -> list[list[float]]:
 
 def _heads(maps: Iterable[AttentionMap]) -> str:
     heads = {m.head for m in maps}
-    return f", mean of {len(heads)} heads" if len(heads) > 1 else ""
+    if len(heads) == 1:
+        return "" if heads == {1} else f", head {heads.pop()}"  # most architectures have one
+    return f", mean of {len(heads)} heads"
 
 
 def _short(token: str) -> str:
