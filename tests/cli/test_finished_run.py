@@ -1,14 +1,18 @@
 """`tfstudy predict`, `result` and `evaluate`: the commands for a finished run."""
 
+import io
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
-from tfstudy import tasks
+from tfstudy import load, tasks
 from tfstudy.runs.reader import read_predictions, read_test_reads
 
 
@@ -55,6 +59,134 @@ def test_predict_refuses_an_invalid_source(source, facts, finished, capsys):
     assert error.count("\n") == 1
 
 
+def stdin(monkeypatch, content: bytes = b"", terminal: bool = False) -> None:
+    """Standard input has this content; with `terminal` as typed."""
+    stream = io.TextIOWrapper(io.BytesIO(content))
+    stream.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stdin", stream)
+
+
+@pytest.mark.parametrize("way", [["--file", "-"], ["-"], [], ["--file", "sources.txt"], ["a b", "c"]])
+def test_predict_reads_several_sources_and_prints_a_line_for_each(finished, way, capsys, monkeypatch):
+    content = b"a b\r\nc\n"
+    stdin(monkeypatch, content)
+    Path("sources.txt").write_bytes(content)
+    assert tfstudy("predict", finished, *way) == 0
+    out = capsys.readouterr().out.splitlines()
+    run = load(finished)
+    assert out == run.predict(["a b", "c"]) == [run.predict("a b"), run.predict("c")]
+
+
+def test_predictions_of_many_sources_are_those_recorded_and_printed_in_order(finished, capsys, monkeypatch):
+    monkeypatch.setattr("tfstudy.cli.finished.CHUNK", 7)
+    rows = read_predictions(finished, "test")
+    stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
+    assert tfstudy("predict", finished) == 0
+    assert capsys.readouterr().out.splitlines() == [row.prediction for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("content", "facts"),
+    [
+        (b"a b\nc\na x\n", ["line 3", "'x'", "a, b, c"]),
+        (b"a b\n\nc\n", ["line 2", "at least one token"]),
+        (b"a \xff\n", ["UTF-8"]),
+        (b"", ["no source"]),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_printed(finished, content, facts, capsys, monkeypatch):
+    Path("sources.txt").write_bytes(content)
+    for words in (["--file", "sources.txt"], []):
+        stdin(monkeypatch, content)
+        assert tfstudy("predict", finished, *words) == 2
+        out, error = capsys.readouterr()
+        assert out == ""
+        assert all(fact in error for fact in [*facts, "sources.txt" if words else "standard input"])
+        assert error.count("\n") == 1
+
+
+def test_predict_refuses_what_it_can_not_read(finished, capsys, monkeypatch):
+    stdin(monkeypatch, terminal=True)
+    refused = {
+        "can't read 'missing.txt'": ["--file", "missing.txt"],
+        "can't read '.'": ["--file", "."],
+        "can't be combined": ["a", "--file", "missing.txt"],
+        "did you mean 'json'": ["a", "--format", "jsonl"],
+        "--format json needs sources": ["--format", "json"],
+    }
+    for fact, words in refused.items():
+        assert tfstudy("predict", finished, *words) == 2
+        assert fact in capsys.readouterr().err
+
+
+def test_on_a_terminal_predict_asks_for_sources_until_the_end_of_input(finished, capsys, monkeypatch):
+    stdin(monkeypatch, b"a b\n\na x\nc\n", terminal=True)
+    assert tfstudy("predict", finished) == 0
+    captured = capsys.readouterr()
+    run = load(finished)
+    assert captured.out.replace("> ", "").split("\n")[:2] == [run.predict("a b"), run.predict("c")]
+    assert "source tokens: a b c" in captured.err
+    assert "unknown source token 'x'" in captured.err
+
+
+def test_facts_are_printed_as_one_json_document(finished, capsys):
+    def document(*words: object) -> dict:
+        assert tfstudy(*words, "--format", "json") == 0
+        return json.loads(capsys.readouterr().out)
+
+    recorded = json.loads((finished / "result.json").read_text())
+    shown = document("result", finished)
+    assert Path(shown.pop("path")) == finished
+    assert shown == recorded
+    assert document("evaluate", finished)["splits"]["test"]["metrics"] == recorded["splits"]["test"]["metrics"]
+    predicted = document("predict", finished, "a b", "c")
+    assert [one["source"] for one in predicted["predictions"]] == ["a b", "c"]
+    [errors] = document("errors", finished, "--examples", "1")["runs"]
+    assert errors["n"] == sum(kind["n"] for kind in errors["kinds"].values()) == 24
+    [example] = next(kind["examples"] for name, kind in errors["kinds"].items() if name != "correct")
+    first = example["first_error"] - 1
+    assert example["target"].split()[first : first + 1] != example["prediction"].split()[first : first + 1]
+    assert tfstudy("result", finished, "--by", "length", "--format", "json") == 2
+
+
+def test_errors_mark_the_first_wrong_token_within_80_columns(finished, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert tfstudy("errors", finished) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    marked = [number for number, line in enumerate(lines) if "^" in line]
+    assert marked
+    for number in marked:
+        target, prediction, mark = (line[16:] for line in lines[number - 2 : number + 1])
+        place = mark.index("^")
+        assert target[:place] == prediction[:place]
+        assert target[place:].split()[:1] != prediction[place:].split()[:1]
+
+
+def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(finished, capsys):
+    assert tfstudy("weights", finished) == 0
+    assert "weights.safetensors" in capsys.readouterr().out
+    with_checkpoint = load(finished)
+    shutil.rmtree(finished / "checkpoints")
+    shared = load(finished)
+    assert (with_checkpoint.weights.suffix, shared.weights.name) == (".ckpt", "weights.safetensors")
+    expected, weights = with_checkpoint.model.state_dict(), shared.model.state_dict()
+    assert expected.keys() == weights.keys()
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    rows = read_predictions(finished, "test")
+    assert shared.predict([row.source for row in rows]) == [row.prediction for row in rows]
+    assert tfstudy("weights", finished, "--out", "copy.safetensors") == 0
+    assert Path("copy.safetensors").read_bytes() == (finished / "weights.safetensors").read_bytes()
+    assert tfstudy("weights", finished, "--out", "nowhere/copy.safetensors") == 2
+    content = (finished / "weights.safetensors").read_bytes()
+    (finished / "weights.safetensors").write_bytes(content[:-1])
+    capsys.readouterr()
+    assert tfstudy("predict", finished, "a b") == 2
+    error = capsys.readouterr().err
+    assert "weights.safetensors" in error
+    assert error.count("\n") == 1
+
+
 def test_predict_refuses_an_unfinished_run_and_an_outdated_one(finished, capsys, monkeypatch):
     (finished / "result.json").rename("result.json")
     assert tfstudy("predict", finished, "a") == 2
@@ -70,7 +202,7 @@ def test_evaluate_repeats_the_numbers_and_counts_each_reading_of_a_test_set(fini
     table = tfstudy("run", *command()[1:]), capsys.readouterr().out
     assert read_test_reads(finished) == {"test": 1}
     assert tfstudy("evaluate", finished) == 0
-    row = next(line for line in capsys.readouterr().out.splitlines() if "│ test" in line)
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["test"])
     assert row in table[1]
     assert {path: path.read_bytes() for path in finished.glob("predictions/*")} == before
     assert read_test_reads(finished) == {"test": 2}
@@ -81,9 +213,9 @@ def test_evaluate_repeats_the_numbers_and_counts_each_reading_of_a_test_set(fini
 
 def test_a_result_is_shown_by_a_tag_without_reading_a_test_set_again(finished, capsys):
     assert tfstudy("result", finished, "--by", "length") == 0
-    lines = capsys.readouterr().out.splitlines()
-    cells = [[cell.strip() for cell in line.split("│")[1:4]] for line in lines if line.startswith("│")]
-    assert [row[:2] for row in cells if row[0] != "validation"][-2:] == [["test", "all"], ["", "5"]]
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    [test] = [number for number, row in enumerate(words) if row[:1] == ["test"]]
+    assert [words[test][1], words[test + 1][0]] == ["all", "5"]
     assert read_test_reads(finished) == {"test": 1}
 
 
