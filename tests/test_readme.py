@@ -2,6 +2,7 @@
 
 import re
 
+from tests.commands import tfstudy
 from tests.committed import ROOT
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -21,3 +22,10 @@ def test_the_files_that_the_readme_links_to_exist():
     links = [link for link in re.findall(r"\]\(([^)#]+)", TEXT) if not link.startswith("http")]
     assert len(links) > 20
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_errors_that_the_readme_shows_are_those_of_the_shipped_run(capsys):
+    assert tfstudy("errors", "first/lstm", "--examples", "1", "--results", ROOT / "results") == 0
+    shown = TEXT[TEXT.index("lstm s0-") :].split("\n...\n")[0].splitlines()
+    assert len(shown) == 7
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()][:7] == shown
