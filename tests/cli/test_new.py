@@ -36,8 +36,9 @@ def _here(tmp_path, monkeypatch):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch) -> Path:
     """A folder in the place of the checkout, in which tasks and architectures are found."""
-    for name in ("tasks", "tfstudy/models", "tfstudy/tasks"):
+    for name in ("tasks", "tfstudy/models"):
         (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "tfstudy" / "tasks").symlink_to("../tasks")
     for name in ("__init__", "testing", "tasks/base", "models/base", "models/config", "models/layers"):
         (tmp_path / f"tfstudy/{name}.py").touch()  # by which ruff knows what is a part of the checkout
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
