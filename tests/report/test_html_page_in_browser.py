@@ -70,7 +70,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, page):
-    """The page, opened anew."""
+    """The page, opened again."""
     for log in ("browser", "performance"):
         browser.get_log(log)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
@@ -96,7 +96,9 @@ def test_it_opens_without_an_error_or_a_request(opened, page):
     addresses = [text.split('"url":"')[-1].split('"')[0] for text in requests]
     assert addresses
     assert all(one.startswith((page.as_uri(), "data:")) for one in addresses), addresses
-    assert opened.execute_script("return [...document.images].every(image => image.naturalWidth > 100)")
+    assert opened.execute_script(
+        "return [...document.images].every(image => image.naturalWidth > 100 || !image.checkVisibility())"
+    )
     assert opened.execute_script("return document.querySelectorAll('article img').length") == 0
 
 
@@ -129,7 +131,7 @@ def test_heads_sort_by_the_keyboard(opened):
 
 def test_the_first_key_leads_to_the_content(opened):
     find(opened, "body").send_keys("\ue004")  # tab
-    assert opened.switch_to.active_element.text == "Skip to the comparisons"
+    assert opened.switch_to.active_element.text == "Skip to the verdict"
 
 
 def test_words_filter_the_rows_and_are_counted(opened):
@@ -181,6 +183,29 @@ def test_a_phone_shows_it_without_scrolling_sideways(opened):
     opened.execute_script(OPEN)
     try:
         assert opened.execute_script("return document.documentElement.scrollWidth") <= 390
+    finally:
+        opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_main_figure_and_the_verdict_are_on_the_first_screen(opened):
+    top = "return document.querySelector(arguments[0]).getBoundingClientRect()[arguments[1]]"
+    for selector in (".main img.wide", "#verdict-head"):
+        assert opened.execute_script(top, selector, "top") < 400
+    assert opened.execute_script(top, ".main img.wide", "bottom") < 800
+
+
+def test_a_phone_shows_results_without_scrolling_a_table(opened):
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        result = find(opened, "#rows td.result")
+        assert result.text.startswith("82.0 [")
+        assert opened.execute_script("return arguments[0].getBoundingClientRect().right", result) <= 390
+        widths = "const box = document.querySelector('#table .scroll'); return [box.scrollWidth, box.clientWidth]"
+        whole, seen = opened.execute_script(widths)
+        assert whole <= seen
+        assert find(opened, ".main img.narrow").is_displayed()
+        assert not find(opened, ".main img.wide").is_displayed()
     finally:
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

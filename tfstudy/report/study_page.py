@@ -29,7 +29,7 @@ from tfstudy.report.verdict import verdict
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-MAX_EMBEDDED = 800_000  # characters of figures within the page
+MAX_EMBEDDED = 600_000  # characters of figures within the page
 MAIN = "split"  # the figure at the top
 CONDITION_COLUMNS = ("task", "split", "architecture", "preset")  # first, then the result
 TEXT_COLUMNS = {*CONDITION_COLUMNS, "metric", "group"}

@@ -25,11 +25,11 @@ VARIED: dict[str, Callable[[RunRecord], str]] = {
 def summarize_study(study: Study, conditions: Sequence[Condition]) -> list[str]:
     """Return sentences on what was studied: what the grid's file says of it, then the facts of the records."""
     about = grid_about(study)
-    return [*([f"{about.rstrip('.')}."] if about else []), _facts(study.runs, conditions)]
+    return [*([about] if about else []), _facts(study.runs, conditions)]
 
 
 def grid_about(study: Study) -> str:
-    """Return what the grid of a study is for: `about` in its file; empty if no grid of tfstudy made the study.
+    """Return what the grid of a study is for, `Grid scan: ...`, from its file; empty if no grid of tfstudy made it.
 
     The grid is the one that the commands of the runs name, else the one with the name of the study's folder if its
     task, split schemes and architectures are those of the study.
@@ -40,7 +40,9 @@ def grid_about(study: Study) -> str:
     folder = study.root.resolve().name
     with contextlib.suppress(UserError):
         if len(used) == 1 or (folder in known and not used and _covers(read_grid(folder), study.runs)):
-            return " ".join(str(read_grid(used.pop() if used else folder).get("about") or "").split())
+            name = used.pop() if used else folder
+            about = " ".join(str(read_grid(name).get("about") or "").replace("`", "").split())
+            return f"Grid {name}: {about.rstrip('.')}." if about else ""
     return ""
 
 

@@ -138,15 +138,11 @@ def _reproduced(quoted: Sequence[Quoted], table: Table) -> str:
         UNDECIDED: "undecided",
     }
     parts = [
-        f"{text} {_number(len(verdicts[name]))} ({'; '.join(map(_beside_ours, verdicts[name][:MAX_NAMED]))})"
+        f"{len(verdicts[name]):,} {text} ({'; '.join(map(_beside_ours, verdicts[name][:MAX_NAMED]))})"
         for name, text in texts.items()
         if name in verdicts
     ]
     return f"Published figures under the settings of these runs: {listed(parts)}."
-
-
-def _number(count: int) -> str:
-    return f"{'is' if count == 1 else 'are'} {count:,}"
 
 
 def _beside(quoted: Sequence[Quoted]) -> str:

@@ -28,13 +28,17 @@ def compact_svg(text: str) -> str:
     return ET.tostring(root, encoding="unicode") + "\n"
 
 
+def _rounded(match: re.Match[str]) -> str:
+    return "" if match[1] in (None, ".0") else match[1]
+
+
 def _shorten(element: ET.Element, classes: dict[str, str], decimals: re.Pattern[str]) -> None:
     """Shorten the attributes of an element, and move its style to `classes`."""
     if element.tag == f"{{{SVG}}}g":
         element.attrib.pop("id", None)  # of groups, to which nothing refers
     for name in NUMERIC:
         if value := element.get(name):
-            element.set(name, decimals.sub(lambda match: match[1] or "", value))
+            element.set(name, decimals.sub(_rounded, value))
     if path := element.get("d"):
         element.set("d", " ".join(COMMAND.sub(r"\1", path).split()))
     if NO_ROTATION.fullmatch(element.get("transform", "")):

@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from tfstudy.report.plots import layout
 from tfstudy.report.plots.grouping import Item, balanced_columns
 
-MAX_BESIDE = 0.4  # of the width of a panel: the labels of its rows
+MAX_BESIDE = 0.5  # of the width of a panel: the labels of its rows
+MAX_BESIDE_NARROW = 0.4
 
 
 class Row(NamedTuple):
@@ -31,7 +32,8 @@ def row_panels(
     Many rows are distributed over several panels.
     """
     columns = balanced_columns(groups, min(max_columns, int(sheet.width / 3) if sheet.width else max_columns))
-    longest = int(MAX_BESIDE * sheet.width / len(columns) / sheet.letter) if sheet.width else 0
+    share = MAX_BESIDE_NARROW if sheet == layout.COLUMN else MAX_BESIDE
+    longest = int(share * sheet.width / len(columns) / sheet.letter) if sheet.width else 0
     labels = {id(item): _broken(label(item), longest) for items in groups.values() for item in items}
     rows = {id(i): Row(labels[id(i)], _row_height(sheet, labels[id(i)]) + extra(i)) for g in groups.values() for i in g}
     beside = sheet.letter * max(len(line) for text in labels.values() for line in text.split("\n"))
