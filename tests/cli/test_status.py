@@ -11,7 +11,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.job_list import save_plan
-from tfstudy.report.status import duration, seconds_left, status
+from tfstudy.report.status import duration, seconds_left, status, styled
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.progress import planned_runs, run_status, study_runs
 from tfstudy.runs.train_log import follow
@@ -75,10 +75,10 @@ def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(
     runs_in_every_state()
     assert tfstudy("status", "study") == 0
     lines = capsys.readouterr().out.splitlines()
-    states = ["finished", "diverged", "running", "failed", "interrupted", "pending"]
+    states = ["finished", "diverged", "failed", "interrupted", "pending"]  # without those that no run has
     assert lines[0].split()[1:] == ["architecture", *states]
-    assert lines[1].split() == ["copying-copy", "lstm", "1", "1", ".", "1", "1", "3"]
-    assert lines[2].split() == ["all", "1", "1", ".", "1", "1", "3"]
+    assert lines[1].split() == ["copying-copy", "lstm", "1", "1", "1", "1", "3"]
+    assert lines[2].split() == ["all", "1", "1", "1", "1", "3"]
     assert any("tfstudy retry study" in line and "2" in line for line in lines)
     assert any("2 of 7 runs finished" in line and "2 in the last hour" in line for line in lines)
 
@@ -89,8 +89,36 @@ def test_without_a_name_each_study_has_a_line(capsys):
     finish_run(Path("results/other/copying-copy/lstm/s0-00000000"))
     assert tfstudy("status") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    assert lines[1:] == [["other", "1", *["."] * 5, "1"], ["study", "1", "1", ".", "1", "1", "3", "2"]]
+    assert lines[1:] == [["other", "1", *["."] * 4, "1"], ["study", "1", "1", "1", "1", "3", "2"]]
     assert tfstudy("status", "--watch") == 0  # once, because this is no terminal
+
+
+def test_the_json_of_studies_has_every_state_and_that_of_a_study_its_runs(capsys):
+    jobs = runs_in_every_state()
+    assert tfstudy("status", "--format", "json") == 0
+    [study] = json.loads(capsys.readouterr().out)
+    assert study["study"] == "study"
+    assert study["counts"] == {"finished": 1, "diverged": 1, "running": 0, "failed": 1, "interrupted": 1, "pending": 3}
+    assert tfstudy("status", "results/study", "--format", "json") == 0
+    [named] = json.loads(capsys.readouterr().out)
+    assert {run["name"]: run["state"] for run in named.pop("runs")}[jobs[2].name] == "failed"
+    assert named == study
+
+
+def test_states_have_their_colours():
+    runs_in_every_state()
+    [failed] = [line for line in styled(status(Path("results"), "study")) if line.plain == "failed:"]
+    assert [str(span.style) for span in failed.spans] == ["red"]
+
+
+def test_a_failed_run_shows_what_it_differs_in():
+    for n, rate in enumerate(("0.001", "0.002")):
+        path = Path(f"results/study/copying-copy/lstm/s0-{n:08d}")
+        path.mkdir(parents=True)
+        (path / "config.yaml").write_text(f"task: copying\narch: lstm\ntrain: {{learning_rate: {rate}}}")
+    write_failure(path, "out of memory", 1)
+    [line] = [line for line in status(Path("results"), "study") if "out of memory" in line]
+    assert "learning_rate=0.002" in line
 
 
 def test_what_finished_in_the_last_hour_is_read_from_records_and_not_from_dates_of_files():
@@ -134,7 +162,7 @@ def test_status_of_a_thousand_runs_takes_less_than_a_second_and_no_torch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     seconds, rest = done.stdout.split(maxsplit=1)
     assert float(seconds) < 1
-    assert rest.split() == ["[]", "copying-copy", "lstm", "1000", *["."] * 5]
+    assert rest.split() == ["[]", "copying-copy", "lstm", "1000"]
 
 
 def test_what_lies_in_a_run_and_archived_runs_are_not_runs():

@@ -31,7 +31,7 @@ def run(finished, tmp_path) -> Path:
 
 
 def why(path: Path) -> str:
-    return "\n".join(explain(path))
+    return "\n".join(map(str, explain(path)))
 
 
 def edit_record(path: Path, change: Callable[[dict], object]) -> None:

@@ -12,8 +12,10 @@ from tfstudy.cli.options import (
     Accelerator,
     Devices,
     FailFast,
+    Format,
     LoggerNames,
     PerDevice,
+    Quiet,
     Results,
     Smoke,
     Timeout,
@@ -21,6 +23,7 @@ from tfstudy.cli.options import (
     app,
     results_of,
     study_name,
+    without_progress,
 )
 from tfstudy.cli.slurm_options import (
     Account,
@@ -106,6 +109,8 @@ def grid(
     slurm_array_size: ArraySize = 1000,
     slurm_setup: Setup = None,
     slurm_extra: Extra = None,
+    format_: Format = "text",
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Run all combinations of a grid that are not finished.
@@ -115,12 +120,15 @@ def grid(
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.spec import load_grid
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
+    from tfstudy.tasks.errors import UserError, one_of
     from tfstudy.training.logger_choice import parse_loggers
 
     slurm = SlurmRequest(
         *(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once, slurm_account, slurm_qos),
         *(slurm_memory, slurm_constraint, slurm_array_size, tuple(slurm_setup or ()), tuple(slurm_extra or ())),
     )
+    if one_of("format", format_, ("text", "json")) == "json" and not dry_run:
+        raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
     options = RunOptions(devices=devices, accelerator=accelerator, loggers=parse_loggers(logger))
     settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options)
@@ -128,10 +136,22 @@ def grid(
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))
     folder = results_of(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
-    announce(f"{folder}: preparing the runs ...")
+    announce(f"{folder}: preparing the runs ...", quiet, piped=not dry_run)
     from tfstudy.report.grid_console import preview_grid, run_grid
+    from tfstudy.report.grid_forecast import forecast_lines
+    from tfstudy.report.markup import json_text
+    from tfstudy.report.status import end_lines
+    from tfstudy.report.terminal import show_lines
 
     if dry_run:
-        print("\n".join(preview_grid(spec, folder, settings, launcher, smoke, shard)))
-    else:
-        raise typer.Exit(run_grid(spec, folder, settings, launcher, smoke, shard, fail_fast, detach))
+        found = preview_grid(spec, folder, settings, launcher, smoke, shard)
+        if format_ == "json":
+            print(json_text(found.tree()), end="")
+        else:
+            show_lines(forecast_lines(found))
+        return
+    with without_progress(quiet):
+        code = run_grid(spec, folder, settings, launcher, smoke, shard, fail_fast, detach)
+    if not detach:
+        show_lines(end_lines(folder, results_of(results, smoke)))
+    raise typer.Exit(code)

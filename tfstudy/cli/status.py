@@ -14,14 +14,18 @@ from tfstudy.cli.options import (
     Devices,
     ExistingResults,
     FailFast,
+    Format,
     Online,
     PerDevice,
+    Quiet,
     Results,
     Run,
     StudyName,
     Timeout,
     announce,
     app,
+    study_folder,
+    without_progress,
 )
 
 
@@ -29,16 +33,22 @@ from tfstudy.cli.options import (
 def status(
     study: StudyName = "",
     watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds until Ctrl-C.")] = False,
+    format_: Format = "text",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
+    from tfstudy.report.markup import json_text
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.tasks.errors import one_of
 
-    if watch and sys.stdout.isatty():
+    study = study_folder(results, study).name if study else ""
+    if one_of("format", format_, ("text", "json")) == "json":
+        print(json_text(report.status_values(results, study)), end="")
+    elif watch and sys.stdout.isatty():
         report.watch(lambda: report.status(results, study))
-        return
-    for line in report.status(results, study):
-        print(line)
+    else:
+        show_lines(report.styled(report.status(results, study)))
 
 
 @app.command(rich_help_panel=INSPECT)
@@ -68,6 +78,7 @@ def retry(
     timeout: Timeout = 0.0,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
+    quiet: Quiet = False,
     results: ExistingResults = RESULTS,
 ) -> None:
     """Retry the failed and interrupted runs of a study.
@@ -76,43 +87,61 @@ def retry(
     """
     from tfstudy.experiment.options import RunOptions
     from tfstudy.launchers import ExecutorSettings
-    from tfstudy.runs.find import find_study
 
     settings = ExecutorSettings(per_device, timeout, options=RunOptions(devices=devices, accelerator=accelerator))
-    folder = find_study(results, study)
-    announce(f"{folder}: preparing the runs ...")
+    folder = study_folder(results, study)
+    announce(f"{folder}: preparing the runs ...", quiet, piped=True)
     from tfstudy.report.grid_console import retry_study
+    from tfstudy.report.status import end_lines
+    from tfstudy.report.terminal import show_lines
 
-    raise typer.Exit(retry_study(folder, settings, dry_run, fail_fast))
+    with without_progress(quiet and not dry_run):
+        code = retry_study(folder, settings, dry_run, fail_fast)
+    show_lines([] if dry_run else end_lines(folder, results))
+    raise typer.Exit(code)
 
 
 @app.command(rich_help_panel=INSPECT)
-def why(run: Run, online: Online = False, results: Results = RESULTS) -> None:
+def why(run: Run, format_: Format = "text", online: Online = False, results: Results = RESULTS) -> None:
     """Show whether a run is up to date, and what changed.
 
     Config, data and code are compared with the record of the run.
     """
     from tfstudy.runs.find import find_run
+    from tfstudy.tasks.errors import one_of
 
+    as_json = one_of("format", format_, ("text", "json")) == "json"
     path = find_run(results, run)
-    from tfstudy.report.outdated import explain
+    from tfstudy.report.markup import json_text
+    from tfstudy.report.outdated import examine, explain
+    from tfstudy.report.terminal import show_lines
 
-    for line in explain(path, online):
-        print(line)
+    if as_json:
+        print(json_text(examine(path, online)._asdict()), end="")
+    else:
+        show_lines(explain(path, online))
 
 
 @app.command(rich_help_panel=INSPECT)
 def diff(
     a: Annotated[str, typer.Argument(metavar="A", help="Run: a folder or hash prefix.")],
     b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],
+    format_: Format = "text",
     results: Results = RESULTS,
 ) -> None:
     """Show the differences between two runs.
 
     These are settings, data, versions and metrics.
     """
-    from tfstudy.report.run_diff import compare
+    from tfstudy.report.markup import json_text
+    from tfstudy.report.run_diff import compare, values
+    from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_run
+    from tfstudy.tasks.errors import one_of
 
-    for line in compare(find_run(results, a), find_run(results, b)):
-        print(line)
+    as_json = one_of("format", format_, ("text", "json")) == "json"
+    runs = find_run(results, a), find_run(results, b)
+    if as_json:
+        print(json_text(values(*runs)), end="")
+    else:
+        show_lines(compare(*runs))

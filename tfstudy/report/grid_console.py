@@ -1,22 +1,25 @@
 """Run grids and retries in batches of jobs, with their progress on the terminal."""
 
 import sys
-from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfstudy.config.trees import Tree
 from tfstudy.experiment.options import device_of
 from tfstudy.grids.spec import grid_names, load_grid
-from tfstudy.launchers import ExecutorSettings
+from tfstudy.launchers import ExecutorSettings, Job
 from tfstudy.launchers.job_batch import Batch, grid_batch, running
 from tfstudy.launchers.job_list import copy_finished, estimates, save_plan
 from tfstudy.launchers.retry import retry_jobs
-from tfstudy.launchers.supervisor import FINISHED, PENDING, supervise
+from tfstudy.launchers.supervisor import supervise
+from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines
 from tfstudy.report.grid_progress import Progress
+from tfstudy.report.listing import coloured, columns
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import detached_lines, queue_lines
-from tfstudy.report.status import duration
-from tfstudy.runs.progress import FAILED, INTERRUPTED, study_runs
+from tfstudy.report.terminal import show_lines
+from tfstudy.report.varying import varying_settings
+from tfstudy.runs.progress import FAILED, INTERRUPTED, RunStatus, study_runs
 from tfstudy.tasks.errors import one_of, printable
 
 
@@ -54,8 +57,8 @@ def run_paper_grid(paper: str, tier: str, results: Path) -> int:
 
 def preview_grid(
     grid: Tree, study: Path, settings: ExecutorSettings, launcher: str = "local", smoke: bool = False, shard: str = ""
-) -> list[str]:
-    """Return lines on what `run_grid` would run. No cluster is started: for Ray, the times are for this machine."""
+) -> Forecast:
+    """Return what `run_grid` would run. No cluster is started: for Ray, the times are for this machine."""
     with grid_batch(grid, study, settings, "local" if launcher == "ray" else launcher, smoke, shard) as batch:
         return forecast(batch)
 
@@ -76,26 +79,6 @@ def run_batch(batch: Batch, fail_fast: bool = False) -> int:
     return 1 if summary.failed else 0
 
 
-def forecast(batch: Batch) -> list[str]:
-    """Return a line for each run of a batch, then how long the pending ones will take."""
-    lines = []
-    for job in batch.jobs:
-        cost = f"about {duration(batch.seconds[job.path])}" if job.path in batch.seconds else ""
-        lines.append(f"{FINISHED if job.finished else PENDING:8} {cost:16} {job.name}")
-    pending, parallel = batch.pending, batch.executor.max_parallel
-    estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
-    lines += [f"{plural(len(batch.jobs), 'run')}, {len(batch.jobs) - len(pending)} finished", *outdated_lines(batch)]
-    if estimated:
-        total = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated)
-        others = len(pending) - len(estimated)
-        note = f"; {others} runs without an estimate are counted like the others" if others else ""
-        estimate = f"about {duration(total)} for {plural(len(pending), 'run')}, {parallel} in parallel"
-        lines.append(f"{estimate} (estimated from finished runs{note})")
-    elif pending:
-        lines.append("no estimate: no similar run has finished yet")
-    return lines
-
-
 def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, fail_fast: bool = False) -> int:
     """Retry the failed and interrupted runs of a study on this machine; return 1 if one failed or was skipped.
 
@@ -109,9 +92,7 @@ def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, 
     jobs, skipped = retry_jobs(broken, study.parent, study.name, settings.options)
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")
-    paths = {Path(job.path) for job in jobs}
-    for run in (run for run in broken if run.path in paths):
-        print(f"retry:   {run.name}: {run.reason or f'interrupted after step {run.step} of {run.steps}'}")
+    _show_retries(jobs, broken)
     if dry_run or not jobs:
         return int(bool(skipped))
     with running("local", settings) as executor:
@@ -119,10 +100,10 @@ def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, 
         return run_batch(Batch(executor, jobs, estimates(jobs)), fail_fast) or int(bool(skipped))
 
 
-def outdated_lines(batch: Batch) -> list[str]:
-    """Return a line for each reason why finished runs of the grid are outdated, and what happens to them."""
-    reasons = Counter("; ".join(reasons) for reasons in batch.outdated.values())
-    return [
-        f"{count} finished runs are outdated: {reason}; the grid keeps them and runs new ones with these settings"
-        for reason, count in reasons.items()
-    ]
+def _show_retries(jobs: Sequence[Job], broken: Sequence[RunStatus]) -> None:
+    """Print a line for each job: its name, what varies between the jobs, and why it is retried."""
+    varied = dict(zip((Path(job.path) for job in jobs), varying_settings([job.config for job in jobs]), strict=True))
+    shown = [run for run in broken if run.path in varied]
+    reasons = [run.reason or f"interrupted after step {run.step} of {run.steps}" for run in shown]
+    rows = [(run.state, run.name, varied[run.path], why) for run, why in zip(shown, reasons, strict=True)]
+    show_lines(coloured(line, run.state) for line, run in zip(columns(rows, width=0), shown, strict=True))

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
+
+from rich.text import Text
 
 from tfstudy import models, tasks
 from tfstudy.config.resolve import check_local, resolve
@@ -17,22 +20,45 @@ from tfstudy.runs.schema import Environment
 from tfstudy.tasks.base import fingerprint
 from tfstudy.tasks.errors import UserError
 
+OUTDATED, CURRENT = "outdated", "up to date"
+STYLES = {OUTDATED: "bold red", CURRENT: "bold green", "unknown": "bold yellow"}
 SHOWN = 12  # changed modules that are listed by name
 
 
-def explain(path: Path, online: bool = False) -> list[str]:
+class Verdict(NamedTuple):
+    """Whether a run is what its command would give now."""
+
+    path: str
+    state: str
+    verdict: str  # up to date, outdated or unknown
+    reason: str  # of a verdict without changes, and what was not compared
+    changes: list[str]
+    code: list[str]  # lines on code that changed without a new version
+
+
+def explain(path: Path, online: bool = False) -> list[Text | str]:
     """Return lines on a run: its state, why it is outdated, and code that changed without raising a version.
 
     Data of the Hugging Face hub are compared only with `online`: the config may be somebody else's.
     """
-    lines = [str(path), f"  {_state(path)}"]
+    found = examine(path, online)
+    colon = ":" if found.changes else ""
+    verdict = Text.assemble((found.verdict, STYLES[found.verdict]), found.reason, colon)
+    return [found.path, f"  {found.state}", verdict, *(f"  {change}" for change in found.changes), *found.code]
+
+
+def examine(path: Path, online: bool = False) -> Verdict:
+    """Compare a run with its command now; see `explain`."""
+    state = _state(path)
     try:
         config = resolve(read_config(path))
     except UserError as error:
-        return [*lines, "outdated: its config is no longer valid", *(f"  {text}" for text in str(error).splitlines())]
+        return Verdict(str(path), state, OUTDATED, ": its config is no longer valid", str(error).splitlines(), [])
     environments = read_environments(path)
     if not environments:
-        return [*lines, "unknown: it has no readable env.json, which records its code and data"]
+        return Verdict(
+            str(path), state, "unknown", ": it has no readable env.json, which records its code and data", [], []
+        )
     entry = environments[-1]
     versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch))
     changes, note = [*_record(path, config, entry), *_settings(config, entry), *versions], ""
@@ -43,9 +69,10 @@ def explain(path: Path, online: bool = False) -> list[str]:
         changes += [f"data {entry.data[:8]}, now {data[:8]}"] if data != entry.data else []
     except UserError as error:
         note = f"; its data were not compared ({error})"
-    verdict = "outdated" if changes else "up to date: its settings, data and declared versions have not changed"
-    colon = ":" if changes else ""
-    return [*lines, f"{verdict}{note}{colon}", *(f"  {change}" for change in changes), *_code(config, environments)]
+    same = "" if changes else ": its settings, data and declared versions have not changed"
+    return Verdict(
+        str(path), state, OUTDATED if changes else CURRENT, same + note, changes, _code(config, environments)
+    )
 
 
 def _state(path: Path) -> str:

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from tfstudy.config.trees import flatten
 from tfstudy.runs.reader import read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
@@ -13,20 +15,35 @@ Difference = tuple[str, str, str]  # what differs, its value in A and in B
 MACHINE = ("commit", "platform", "device", "threads", "processors")
 
 
-def compare(a: Path, b: Path) -> list[str]:
+def compare(a: Path, b: Path) -> list[Text | str]:
     """Lines on every difference, with the values of A and B, and on the metrics that both runs measured."""
+    lines: list[Text | str] = [f"A {a}", f"B {b}"]
+    for title, differences in _sections(a, b).items():
+        head = Text(f"{title}:" if differences else f"{title}: no difference", style="bold" if differences else "dim")
+        lines += ["", head, *_aligned(differences)]
+    return [*lines, "", *_metrics(a, b)]
+
+
+def values(a: Path, b: Path) -> dict[str, Any]:
+    """Return the same as plain values; metrics in percent, empty if one of the runs has no result."""
+    try:
+        rows = _metric_rows(read_result(a), read_result(b))
+    except UserError:
+        rows = []
+    sections = {title: {key: {"a": x, "b": y} for key, x, y in found} for title, found in _sections(a, b).items()}
+    metrics = {name: {"a": float(x), "b": float(y)} for name, x, y, _ in rows}
+    return {"a": str(a), "b": str(b), **sections, "metrics": metrics}
+
+
+def _sections(a: Path, b: Path) -> dict[str, list[Difference]]:
     first, second = ((read_environments(path) or [Environment()])[-1] for path in (a, b))
     versions = [{f"{name} version": n for name, n in entry.code_versions.items()} for entry in (first, second)]
-    sections = {
+    return {
         "config": _differences(flatten(read_config(a)), flatten(read_config(b))),
         "data": _differences({"content": first.data[:8]}, {"content": second.data[:8]}),
         "code": [*_differences(*versions), *_changed_modules(first.syntax_trees, second.syntax_trees)],
         "environment": _differences(_machine(first), _machine(second)),
     }
-    lines = [f"A {a}", f"B {b}"]
-    for title, differences in sections.items():
-        lines += ["", f"{title}:", *_aligned(differences)] if differences else ["", f"{title}: no difference"]
-    return [*lines, "", *_metrics(a, b)]
 
 
 def _machine(environment: Environment) -> dict[str, Any]:
@@ -47,6 +64,8 @@ def _changed_modules(a: Mapping[str, str], b: Mapping[str, str]) -> list[Differe
 def _aligned(rows: Iterable[Sequence[str]], align: str = "<") -> list[str]:
     """Rows as indented lines of columns; `align` is that of all columns but the first."""
     rows = list(rows)
+    if not rows:
+        return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for first, *others in rows:

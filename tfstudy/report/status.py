@@ -1,14 +1,21 @@
 """The progress of studies, as lines for the terminal. Reads run folders only, without torch."""
 
+import re
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import mean
+from typing import Any
+
+from rich.text import Text
 
 from tfstudy.experiment.code_versions import outdated_because
+from tfstudy.report.listing import STYLES, columns
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import queue_lines
+from tfstudy.report.varying import varying_runs
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.progress import (
     DIVERGED,
@@ -24,6 +31,8 @@ from tfstudy.runs.progress import (
 
 HOUR = 3600.0
 RESULTS = Path("results")
+STATE = re.compile(rf"(?<!\S)({'|'.join(STYLES)})(?=[\s:]|$)")
+OTHERS = 100  # runs with which the listed ones are compared
 INTERVAL = 2.0  # seconds between two updates
 SHOWN = {RUNNING: 40, FAILED: 20}  # runs that have a line of their own, at most
 
@@ -37,16 +46,50 @@ def status(root: Path, name: str = "") -> list[str]:
     if not listed:
         return [f"no studies in {root}"]
     width = max(len("study"), *map(len, listed))
-    lines = [f"{'study':{width}}  {_header()}  last hour"]
+    shown = _states(run for runs in listed.values() for run in runs)
+    lines = [f"{'study':{width}}  {_header(shown)}  last hour"]
     for study_name, runs in listed.items():
-        lines.append(f"{study_name:{width}}  {_counts(run.state for run in runs)}  {finished_last_hour(runs):9}")
+        lines.append(f"{study_name:{width}}  {_counts(runs, shown)}  {finished_last_hour(runs):9}")
     return lines
+
+
+def status_values(root: Path, name: str = "") -> list[dict[str, Any]]:
+    """Return for each study, or for one with its runs, the number of runs in each state and the seconds left."""
+    out = []
+    for study in [find_study(root, name)] if name else [root / study for study in studies(root)]:
+        runs = study_runs(study)
+        if not runs and not name:
+            continue
+        counts = Counter(run.state for run in runs)
+        values: dict[str, Any] = {"study": study.name, "counts": {state: counts[state] for state in STATES}}
+        values |= {"finished_last_hour": finished_last_hour(runs), "seconds_left": seconds_left(runs)}
+        out.append(values | ({"runs": _run_values(runs)} if name else {}))
+    return out
+
+
+def _run_values(runs: Sequence[RunStatus]) -> list[dict[str, Any]]:
+    keys = ("name", "state", "step", "steps", "seconds", "seconds_left", "reason")
+    settings = varying_runs([run.path for run in runs])
+    return [
+        {"path": str(run.path), "settings": varied, **{key: getattr(run, key) for key in keys}}
+        for run, varied in zip(runs, settings, strict=True)
+    ]
+
+
+def styled(lines: Iterable[str]) -> list[Text]:
+    """Return lines of `status` with a bold head and the states in their colours."""
+    texts = [Text(line) for line in lines]
+    for text in texts:
+        for match in STATE.finditer(text.plain):
+            text.stylize(STYLES[match[0]], *match.span())
+    if texts:
+        texts[0].stylize("bold")
+    return texts
 
 
 def watch(lines: Callable[[], Sequence[str]]) -> None:
     """Show the lines and update them every two seconds, until Ctrl-C."""
     from rich.live import Live
-    from rich.text import Text
 
     from tfstudy.report.terminal import Terminal
 
@@ -54,7 +97,9 @@ def watch(lines: Callable[[], Sequence[str]]) -> None:
         with Live(console=Terminal(), auto_refresh=False) as live:
             live.console.show_cursor(True)  # if the process is killed, nothing else would
             while True:
-                live.update(Text("\n".join(lines()), no_wrap=True, overflow="crop"), refresh=True)
+                text = Text("\n").join(styled(lines()))
+                text.no_wrap, text.overflow = True, "crop"
+                live.update(text, refresh=True)
                 time.sleep(INTERVAL)
     except KeyboardInterrupt:
         return
@@ -64,15 +109,15 @@ def study_lines(name: str, runs: Sequence[RunStatus], root: Path = RESULTS) -> l
     """Return a study's runs counted by state, the running and failed ones one by one, and what is left to do."""
     if not runs:
         return [f"{name}: no runs"]
-    groups: dict[tuple[str, str], list[str]] = {}
+    groups: dict[tuple[str, str], list[RunStatus]] = {}
     for run in runs:
         arch_folder = run.path.parent
-        groups.setdefault((arch_folder.parent.name, arch_folder.name), []).append(run.state)
-    width = max(len(name), *(len(experiment) for experiment, _ in groups))
-    lines = [f"{name:{width}}  {'architecture':12}  {_header()}"]
-    for (experiment, arch), states in sorted(groups.items()):
-        lines.append(f"{experiment:{width}}  {arch:12}  {_counts(states)}")
-    lines.append(f"{'all':{width}}  {'':12}  {_counts(run.state for run in runs)}")
+        groups.setdefault((arch_folder.parent.name, arch_folder.name), []).append(run)
+    width, shown = max(len(name), *(len(experiment) for experiment, _ in groups)), _states(runs)
+    lines = [f"{name:{width}}  {'architecture':12}  {_header(shown)}"]
+    for (experiment, arch), members in sorted(groups.items()):
+        lines.append(f"{experiment:{width}}  {arch:12}  {_counts(members, shown)}")
+    lines.append(f"{'all':{width}}  {'':12}  {_counts(runs, shown)}")
     lines += _listed(runs, RUNNING, _progress)
     lines += _listed(runs, FAILED, lambda run: run.reason)
     return [*lines, "", *_summary(name, runs, root), *_outdated(runs)]
@@ -101,13 +146,19 @@ def seconds_left(runs: Sequence[RunStatus]) -> float | None:
     return max([(pending + sum(running)) / max(1, len(running)), *running])
 
 
-def _header() -> str:
-    return "  ".join(f"{state:>{max(5, len(state))}}" for state in STATES)
+def _states(runs: Iterable[RunStatus]) -> list[str]:
+    """Return the states that are shown: finished, and those that a run has."""
+    found = {run.state for run in runs}
+    return [state for state in STATES if state == FINISHED or state in found]
 
 
-def _counts(states: Iterable[str]) -> str:
-    counts = Counter(states)
-    return "  ".join(f"{counts[state] or '.':>{max(5, len(state))}}" for state in STATES)
+def _header(states: Sequence[str]) -> str:
+    return "  ".join(f"{state:>{max(5, len(state))}}" for state in states)
+
+
+def _counts(runs: Iterable[RunStatus], states: Sequence[str]) -> str:
+    counts = Counter(run.state for run in runs)
+    return "  ".join(f"{counts[state] or '.':>{max(5, len(state))}}" for state in states)
 
 
 def _listed(runs: Sequence[RunStatus], state: str, text: Callable[[RunStatus], str]) -> list[str]:
@@ -115,9 +166,11 @@ def _listed(runs: Sequence[RunStatus], state: str, text: Callable[[RunStatus], s
     if not in_state:
         return []
     shown = in_state[: SHOWN[state]]
-    width = max(len(run.name) for run in shown)
+    others = [run.path for run in runs[:OTHERS] if run not in shown]
+    settings = varying_runs([*(run.path for run in shown), *others])
+    rows = [(f"  {run.name}", varied, text(run)) for run, varied in zip(shown, settings, strict=False)]
     more = [f"  and {len(in_state) - len(shown)} more"] if len(in_state) > len(shown) else []
-    return ["", f"{state}:", *(f"  {run.name:{width}}  {text(run)}" for run in shown), *more]
+    return ["", f"{state}:", *columns(rows), *more]
 
 
 def _progress(run: RunStatus) -> str:
@@ -157,6 +210,18 @@ def _outdated(runs: Sequence[RunStatus]) -> list[str]:
         for reason, count in reasons.items()
         if reason
     ]
+
+
+def end_lines(study: Path, results: Path) -> list[Text | str]:
+    """Return how many runs of a study are in each state, and the command that shows their results."""
+    runs = study_runs(study)
+    counts = Counter(run.state for run in runs)
+    listed = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    option = f" --results {shlex.quote(str(results))}" if results != RESULTS else ""
+    lines: list[Text | str] = [f"{study}: {listed or 'no runs'}"]
+    if counts[FINISHED]:
+        lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{option}"))
+    return lines
 
 
 def duration(seconds: float) -> str:

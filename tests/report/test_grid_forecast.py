@@ -1,0 +1,48 @@
+"""What a grid would run."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import tfstudy
+
+SMALL = ["--set", "model.dim=8", "--set", "train.steps=2"]
+GRID = [
+    "grid",
+    "--task",
+    "copying",
+    "--arch",
+    "lstm",
+    "--seed",
+    "0-1",
+    "--set",
+    "train.learning_rate=1e-3,2e-3",
+    *SMALL,
+]
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_each_run_shows_what_varies(capsys):
+    assert tfstudy(*GRID, "--dry-run") == 0
+    runs = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("pending")]
+    assert [words[-1] for words in runs] == ["learning_rate=0.001"] * 2 + ["learning_rate=0.002"] * 2
+    assert all("/lstm/s" in words[1] for words in runs)
+
+
+def test_the_forecast_is_one_json_document(capsys):
+    assert tfstudy(*GRID, "--dry-run", "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"runs", "pending", "parallel", "seconds", "outdated", "total", "finished"}
+    assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
+    assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}
+    assert not list(Path().iterdir())
+
+
+def test_json_without_a_dry_run_is_refused(capsys):
+    assert tfstudy(*GRID, "--format", "json") == 2
+    assert "--dry-run" in capsys.readouterr().err

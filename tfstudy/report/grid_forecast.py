@@ -1,0 +1,79 @@
+"""What a grid would run: its runs, their states, what varies between them, and how long the pending ones will take."""
+
+from collections import Counter
+from typing import Any, NamedTuple
+
+from rich.text import Text
+
+from tfstudy.launchers.job_batch import Batch
+from tfstudy.launchers.supervisor import FINISHED, PENDING
+from tfstudy.report.listing import coloured, columns
+from tfstudy.report.markup import plural
+from tfstudy.report.status import duration
+from tfstudy.report.varying import varying_settings
+
+
+class Forecast(NamedTuple):
+    """The runs of a grid, and estimates in seconds; None where no similar run has finished."""
+
+    runs: list[dict[str, Any]]  # name, path, state, settings (what varies), seconds
+    pending: int
+    parallel: int
+    seconds: float | None  # until all pending runs finish
+    outdated: list[str]  # lines on finished runs of older code
+
+    def tree(self) -> dict[str, Any]:
+        """Return all values for JSON."""
+        return self._asdict() | {"total": len(self.runs), "finished": len(self.runs) - self.pending}
+
+
+def forecast(batch: Batch) -> Forecast:
+    """Return what a batch would run."""
+    pending, parallel = batch.pending, batch.executor.max_parallel
+    settings = varying_settings([job.config for job in batch.jobs])
+    runs = [
+        {
+            "name": job.name,
+            "path": job.path,
+            "state": FINISHED if job.finished else PENDING,
+            "settings": varied,
+            "seconds": batch.seconds.get(job.path),
+        }
+        for job, varied in zip(batch.jobs, settings, strict=True)
+    ]
+    estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
+    seconds = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
+    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch))
+
+
+def forecast_lines(found: Forecast) -> list[Text | str]:
+    """Return a line for each run, then how long the pending ones will take."""
+    rows = [(run["state"], _cost(run), run["name"], run["settings"]) for run in found.runs]
+    lines: list[Text | str] = [
+        coloured(line, run["state"]) for line, run in zip(columns(rows, width=0), found.runs, strict=True)
+    ]
+    total = len(found.runs)
+    lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold"), *found.outdated]
+    others = sum(run["state"] == PENDING and run["seconds"] is None for run in found.runs)
+    note = f"; {others} runs without an estimate are counted like the others" if others else ""
+    if found.seconds is not None:
+        lines.append(
+            f"about {duration(found.seconds)} for {plural(found.pending, 'run')}, {found.parallel} in parallel "
+            f"(estimated from finished runs{note})"
+        )
+    elif found.pending:
+        lines.append("no estimate: no similar run has finished yet")
+    return lines
+
+
+def _cost(run: dict[str, Any]) -> str:
+    return f"about {duration(run['seconds'])}" if run["seconds"] is not None else ""
+
+
+def outdated_lines(batch: Batch) -> list[str]:
+    """Return a line for each reason why finished runs of the grid are outdated, and what happens to them."""
+    reasons = Counter("; ".join(reasons) for reasons in batch.outdated.values())
+    return [
+        f"{count} finished runs are outdated: {reason}; the grid keeps them and runs new ones with these settings"
+        for reason, count in reasons.items()
+    ]
