@@ -1,0 +1,47 @@
+"""The trained runs that come with the source code work without a checkpoint, as in a fresh clone."""
+
+import shutil
+import subprocess
+
+import pytest
+import torch
+
+from tests.commands import tfstudy
+from tests.committed import ROOT
+from tfstudy import load
+
+FIRST = ROOT / "results" / "first"
+RUNS = sorted(path.parent for path in FIRST.glob("*/*/*/result.json"))
+
+
+@pytest.fixture
+def _clone(tmp_path, monkeypatch):
+    """A folder with the files of the study that git keeps."""
+    monkeypatch.chdir(tmp_path)
+    listed = subprocess.run(["git", "ls-files", "results/first"], cwd=ROOT, capture_output=True, text=True)
+    names = listed.stdout.split() if not listed.returncode else []
+    for path in [ROOT / name for name in names] or (path for path in FIRST.rglob("*") if path.is_file()):
+        target = tmp_path / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+
+
+@pytest.mark.usefixtures("_clone")
+def test_the_first_prediction_works_in_a_fresh_clone(capsys):
+    assert tfstudy("predict", "first/lstm", "jump twice and walk left") == 0
+    assert capsys.readouterr().out == "I_JUMP I_JUMP I_TURN_LEFT I_WALK\n"
+
+
+def test_there_is_one_run_of_each_architecture_of_a_few_megabytes():
+    assert [path.parent.name for path in RUNS] == ["cnn", "lstm", "transformer"]
+    assert all((path / "weights.safetensors").stat().st_size < 3e6 for path in RUNS)
+
+
+@pytest.mark.usefixtures("_clone")
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
+def test_the_shared_weights_give_the_recorded_predictions(path):
+    run = load(path.relative_to(ROOT))
+    assert run.weights.name == "weights.safetensors"
+    assert {one.dtype for one in run.model.parameters()} == {torch.float32}
+    some = run.predictions()[::200]
+    assert run.predict([one.source for one in some]) == [one.prediction for one in some]
