@@ -308,3 +308,18 @@ def test_whole_numbers_may_be_written_with_a_point_or_as_text():
         ("steps", 600),
         ("batch_size", 32),
     }
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("train.steps=abc", "'train.steps' must be a whole number, but is 'abc'"),
+        ("train.steps=1.5", "'train.steps' must be a whole number, but is '1.5'"),
+        ("train.learning_rate=fast", "'train.learning_rate' must be a number, but is 'fast'"),
+        ("data.root=[1]", "'data.root' must be text, but is '[1]'"),
+    ],
+)
+def test_a_value_of_another_kind_is_reported_in_plain_words(assignment, message):
+    with pytest.raises(UserError) as error:
+        config_of("scan", "lstm", "default", None, [assignment], None, None, smoke=False)
+    assert str(error.value) == message

@@ -24,6 +24,7 @@ def check(
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also append the Markdown to this file.")
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions.")] = False,
+    format_: Annotated[str, typer.Option("--format", help="md or json.")] = "md",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
@@ -31,12 +32,17 @@ def check(
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing. Both
     files are written whatever the exit code; if nothing could be checked, they hold the error.
     """
+    from tfstudy.report.markup import json_text
     from tfstudy.report.regression import check_study
     from tfstudy.runs.files import write_atomically
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.tasks.errors import UserError, one_of
 
+    as_json = one_of("format", format_, ("md", "json")) == "json"
     outcome = check_study(study_folder(results, study), against, tolerance, partial)
-    print(outcome.markdown)
+    if as_json:
+        print(json_text({"failed": outcome.failed, "tolerance": tolerance, "conditions": outcome.rows}), end="")
+    else:
+        print(outcome.markdown)
     try:
         if junit:
             write_atomically(junit, outcome.junit)

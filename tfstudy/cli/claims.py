@@ -50,10 +50,14 @@ def reproduce(
     with other settings, or has no counterpart in tfstudy.
     """
     from tfstudy.report import reproduction
+    from tfstudy.report.markup import json_text
     from tfstudy.tasks.errors import UserError
 
     if not paper:
-        print("\n".join(reproduction.paper_lines()))
+        if format_ == "json":
+            print(json_text(reproduction.paper_values()), end="")
+        else:
+            print("\n".join(reproduction.paper_lines()))
         return
     format_ = format_ or ("text" if sys.stdout.isatty() else "md")
     reproduction.check_request(paper, format_)

@@ -97,11 +97,15 @@ def config_(
     set_: Set = None,
     seed: Seed = None,
     smoke: Smoke = False,
+    format_: Annotated[str, typer.Option("--format", help="yaml or json.")] = "yaml",
 ) -> None:
     """Show the resolved config, with every key explained."""
     from tfstudy import tasks
     from tfstudy.config.display import annotated
+    from tfstudy.report.markup import json_text
+    from tfstudy.tasks.errors import one_of
 
+    as_json = one_of("format", format_, ("yaml", "json")) == "json"
     resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
     tasks.find(resolved.task)(resolved.data)  # checks the data section
-    print(annotated(resolved), end="")
+    print(json_text(resolved.model_dump(mode="json")) if as_json else annotated(resolved), end="")

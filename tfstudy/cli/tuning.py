@@ -12,6 +12,7 @@ from tfstudy.cli.options import (
     Accelerator,
     PerDevice,
     Preset,
+    Quiet,
     Results,
     Split,
     TaskName,
@@ -57,6 +58,7 @@ def tune(
     per_device: PerDevice = "auto",
     accelerator: Accelerator = "auto",
     study: Annotated[str, typer.Option(help="Folder of the trials (default: TASK-SPLIT).")] = "",
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Search hyperparameters with equal budgets.
@@ -74,7 +76,7 @@ def tune(
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True)
-    announce(f"{task}: preparing the search ...")
+    announce(f"{task}: preparing the search ...", quiet, piped=True)
     from tfstudy.report.tuning_trials import tune_architectures
     from tfstudy.tuning.search import FINAL_SEEDS, SearchRequest
 
@@ -83,4 +85,4 @@ def tune(
         task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, method, seed, *finals
     )
     settings = ExecutorSettings(per_device, options=options)
-    raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out))
+    raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out, quiet))

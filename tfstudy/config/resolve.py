@@ -18,6 +18,13 @@ from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError, quoted
 
 LARGEST = 2**63 - 1  # of all integers
+WRONG_KINDS = {  # what pydantic says of values of another kind, in plain words
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    "string_type": "must be text",
+    "list_type": "must be a list",
+}
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},
@@ -126,7 +133,9 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> I
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
         else:
-            message = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+            message = WRONG_KINDS.get(problem["type"]) or problem["msg"].removeprefix("Value error, ").replace(
+                "Input should be", "must be"
+            )
             yield f"'{prefix}{key}' {message}, but is {quoted(problem['input'])}" if key else f"{prefix}{message}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from tfstudy.analysis.collection import read_study
@@ -31,6 +31,7 @@ class Check(NamedTuple):
     markdown: str
     junit: bytes
     failed: bool
+    rows: Sequence[dict[str, Any]] = ()  # of each condition, as plain values
 
 
 def check_study(study: Path, against: Path, tolerance: float, partial: bool = False) -> Check:
@@ -43,7 +44,19 @@ def check_study(study: Path, against: Path, tolerance: float, partial: bool = Fa
     outcomes = compare_with_baseline(baseline, current, tolerance)
     failing = (WORSE,) if partial else (WORSE, MISSING)
     text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
-    return Check(text, junit(outcomes, tolerance, failing), any(outcome.state in failing for outcome in outcomes))
+    failed = any(outcome.state in failing for outcome in outcomes)
+    return Check(text, junit(outcomes, tolerance, failing), failed, [_values(outcome) for outcome in outcomes])
+
+
+def _values(outcome: Outcome) -> dict[str, Any]:
+    """Return an outcome as plain values; percent, and points for the difference."""
+    row, found = outcome.baseline, outcome.difference
+    names = {key: getattr(row, key) for key in ("name", "task", "split", "test", "arch", "preset", "metric")}
+    seeds = {"baseline": row.each_seed, "current": outcome.current}
+    difference = {"difference": found.mean, "low": found.low, "high": found.high} if found else {}
+    none = dict.fromkeys(("difference", "low", "high"))
+    by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
+    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **difference, "p": outcome.p}
 
 
 def error_check(message: str) -> Check:

@@ -137,6 +137,17 @@ def paper_lines() -> list[str]:
     return lines
 
 
+def paper_values() -> list[dict[str, Any]]:
+    """Return each paper with the numbers of its figures: with a preset, of other settings, without a counterpart."""
+    keys = ("with_preset", "other_settings", "no_counterpart")
+    citations = published.papers()
+    return [
+        {"paper": name, "citation": citations[name].short, **dict(zip(keys, counts(figures), strict=True))}
+        for name in dict.fromkeys(figure.paper for figure in published.all_figures())
+        if (figures := published.figures_of(name))
+    ]
+
+
 def check_request(paper: str, format_: str) -> None:
     """Raise `UserError` for an unknown paper or format."""
     published.figures_of(paper)

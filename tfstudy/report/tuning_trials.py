@@ -1,8 +1,10 @@
 """Run a search and show its trials: a line for each that ends, then a table and the best presets."""
 
 import math
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 from rich.table import Table
@@ -24,12 +26,17 @@ WIDTH = 200  # characters, where the output is not a terminal
 
 
 def tune_architectures(
-    request: SearchRequest, root: Path, study: str, settings: ExecutorSettings, out: Path | None = None
+    request: SearchRequest,
+    root: Path,
+    study: str,
+    settings: ExecutorSettings,
+    out: Path | None = None,
+    quiet: bool = False,
 ) -> int:
     """Run a search on this machine, print its trials and save the best presets.
 
     Return 1 if a trial failed, or if all trials of an architecture diverged. The presets go to `out`; by default they
-    are printed and saved with the trials.
+    are printed and saved with the trials. With `quiet`, the trials are not printed while they run.
     """
     if out:
         check_out(out)
@@ -37,11 +44,12 @@ def tune_architectures(
     search = plan_search(request)
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
     try:
-        scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
-        finalists = None
-        if request.final_trials:
-            print(f"the best of each architecture with {request.final_seeds} seeds:", flush=True)
-            finalists = run_finals(search, scores, root, study, lambda planned: run_trials(planned, settings))
+        with open(os.devnull, "w") if quiet else nullcontext(sys.stdout) as progress, redirect_stdout(progress):
+            scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
+            finalists = None
+            if request.final_trials:
+                print(f"the best of each architecture with {request.final_seeds} seeds:", flush=True)
+                finalists = run_finals(search, scores, root, study, lambda planned: run_trials(planned, settings))
     except IncompleteSearchError:
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
