@@ -75,7 +75,9 @@ class Commands(TyperGroup):
 
 def plugins_first(words: list[str]) -> list[str]:
     """Return the words with every `--plugin FILE` before the command, so that it may stand after the command too."""
-    first, others, rest = [], [], list(words)
+    first: list[str] = []
+    others: list[str] = []
+    rest = list(words)
     while rest and rest[0] != "--":
         word = rest.pop(0)
         if word == "--plugin" and not rest:
