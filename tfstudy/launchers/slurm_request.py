@@ -102,7 +102,10 @@ def parameters(request: SlurmRequest, options: RunOptions) -> dict[str, Any]:
         "partition": request.partition,
         "qos": request.qos,
     }
-    extra = dict((text.split("=", 1) if "=" in text else (text, True)) for text in request.extra)
+    extra: dict[str, str | bool] = {}
+    for text in request.extra:
+        key, equals, value = text.partition("=")
+        extra[key] = value if equals else True
     return {
         "name": "tfstudy",
         "timeout_min": request.minutes,
