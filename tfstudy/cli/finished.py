@@ -112,11 +112,12 @@ def evaluate(
 
     with redirect_stdout(sys.stderr) if as_json else nullcontext():  # progress is no part of the document
         finished = load(path, online=online)
-        measured = finished.evaluate_longer(max_length) if extend else finished.evaluate(test_set or [])
+        lengths = finished.evaluate_longer(max_length) if extend else None
+        measured = finished.evaluate(test_set or []) if lengths is None else finished.result
     if as_json:
-        print_json(result_values(path, measured))
-    elif extend:
-        print("\n".join(length_lines(measured)))
+        print_json(result_values(path, measured if lengths is None else lengths))
+    elif lengths is not None:
+        print("\n".join(length_lines(lengths)))
     else:
         show(measured)
 

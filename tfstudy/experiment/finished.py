@@ -65,7 +65,7 @@ class FinishedRun:
         return self.prepared.model
 
     @overload
-    def predict(self, source: str) -> str: ...
+    def predict(self, source: str) -> str: ...  # type: ignore[overload-overlap]  # a text is a sequence of texts
     @overload
     def predict(self, source: Sequence[str]) -> list[str]: ...
     def predict(self, source: str | Sequence[str]) -> str | list[str]:

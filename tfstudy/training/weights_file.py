@@ -87,5 +87,5 @@ def _digest(weights: Mapping[str, Tensor]) -> str:
     """Return the sha256 of the bytes of all weights, in the order of their names."""
     digest = hashlib.sha256()
     for name in sorted(weights):
-        digest.update(weights[name].contiguous().view(-1).view(torch.uint8).numpy())
+        digest.update(weights[name].contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
