@@ -49,7 +49,11 @@ from tfstudy.config.schema import RunConfig
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXECUTED, PARSED = {"bash", "python"}, {"yaml", "json", "toml"}
 OUTPUTS = {"text", "console", "csv", "bibtex", "html", "mermaid", "dockerfile", "tex", "markdown", "makefile"}
-SMALL = {"steps": 4, "warmup_steps": 2, "batch_size": 16, "log_interval": 2, "validation_interval": 2}
+SMALL = {
+    "train": {"steps": 4, "warmup_steps": 2, "batch_size": 16, "log_interval": 2, "validation_interval": 2},
+    "data": {"train_examples": 200, "eval_examples": 20},
+    "eval": {"max_examples": 16},
+}
 CONFIGURED = ("tfstudy.experiment.api", "tfstudy.grids.expand", "tfstudy.tuning.search")  # what resolves new configs
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 BLOCKS = {page: list(blocks(page)) for page in PAGES} | {page: list(cells(page)) for page in NOTEBOOKS}
@@ -183,10 +187,12 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
 
 
 def shortened(resolve: Any, tree: dict[str, Any]) -> RunConfig:
-    """The config of a tree with few steps and few examples to score."""
+    """The config of a tree with few steps, few examples of a generated task, and few examples to score."""
     config = resolve(tree)
-    few = {"max_examples": min(config.eval.max_examples or 16, 16)}
-    small = {key: min(value, getattr(config.train, key)) for key, value in SMALL.items()}
-    return config.model_copy(
-        update={"train": config.train.model_copy(update=small), "eval": config.eval.model_copy(update=few)}
-    )
+    return config.model_copy(update={name: at_most(getattr(config, name), SMALL[name]) for name in SMALL})
+
+
+def at_most(section: Any, limits: dict[str, int]) -> Any:
+    """A section of a config whose values do not exceed these limits; 0 is no limit of its own."""
+    own = {key: limit for key, limit in limits.items() if key in type(section).model_fields}
+    return section.model_copy(update={key: min(getattr(section, key) or limit, limit) for key, limit in own.items()})
