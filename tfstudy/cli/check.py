@@ -1,5 +1,6 @@
 """The command by which continuous integration notices a drop."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,9 @@ def check(
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also append the Markdown to this file.")
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions.")] = False,
-    format_: Annotated[str, typer.Option("--format", help="md or json.")] = "md",
+    format_: Annotated[
+        str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)
+    ] = "",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
@@ -34,12 +37,16 @@ def check(
     """
     from tfstudy.report.markup import json_text
     from tfstudy.report.regression import check_study
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.report.verdict_lines import check_lines
     from tfstudy.runs.files import write_atomically
     from tfstudy.tasks.errors import UserError, one_of
 
-    as_json = one_of("format", format_, ("md", "json")) == "json"
+    format_ = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json"))
     outcome = check_study(study_folder(results, study), against, tolerance, partial)
-    if as_json:
+    if format_ == "text":
+        show_lines(check_lines(outcome.markdown.partition("\n")[0].strip("*"), outcome.rows))
+    elif format_ == "json":
         print(json_text({"failed": outcome.failed, "tolerance": tolerance, "conditions": outcome.rows}), end="")
     else:
         print(outcome.markdown)

@@ -1,5 +1,6 @@
 """The commands that compare results with claims and with papers."""
 
+import json
 import sys
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from tfstudy.cli import completion
 from tfstudy.cli.options import RESULTS, STUDY, Results, app, existing_results
 
-Format = Annotated[str, typer.Option("--format", help="md or json.")]
+Format = Annotated[str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)]
 
 
 @app.command(rich_help_panel=STUDY)
@@ -16,7 +17,7 @@ def claims(
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="Claims, such as L2 (default: all).")
     ] = None,
-    format_: Format = "md",
+    format_: Format = "",
     results: Results = RESULTS,
 ) -> None:
     """Judge claims by the finished runs.
@@ -24,8 +25,14 @@ def claims(
     Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
     """
     from tfstudy.report.claims import claims_text
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.report.verdict_lines import claim_lines
+    from tfstudy.tasks.errors import one_of
 
-    print(claims_text(results, ids or [], format_), end="")
+    if one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json")) == "text":
+        show_lines(claim_lines(json.loads(claims_text(results, ids or [], "json")), details=bool(ids)))
+    else:
+        print(claims_text(results, ids or [], format_ or "md"), end="")
 
 
 @app.command(rich_help_panel=STUDY)

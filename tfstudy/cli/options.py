@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfstudy.cli import completion
-from tfstudy.cli.command_group import INSPECT, RUN, SHARE, STUDY, Commands  # noqa: F401 - files of commands import the groups from here
+from tfstudy.cli.command_group import INSPECT as INSPECT
+from tfstudy.cli.command_group import RUN as RUN
+from tfstudy.cli.command_group import SHARE as SHARE
+from tfstudy.cli.command_group import STUDY as STUDY
+from tfstudy.cli.command_group import Commands
 from tfstudy.cli.version import show_version
 
 if TYPE_CHECKING:

@@ -1,0 +1,46 @@
+"""Verdicts and outcomes of checks on a terminal."""
+
+from tfstudy.report.verdict_lines import check_lines, claim_lines
+
+CLAIM = {"id": "L2", "verdict": "refuted", "claim": "a claim", "reason": "statement 1", "command": "tfstudy grid scan"}
+RAN = {"verdict": "refuted", "reason": "lies below", "of": {"task": "scan", "arch": "lstm"}, "minus": {}, "mean": 1.25}
+MISSING = {"verdict": "not run", "reason": "no finished run", "of": {"task": "scan", "arch": "cnn"}, "minus": {}}
+TREE = {"claims": [CLAIM | {"statements": [RAN | {"claimed": "90.3 ± 5"}, MISSING]}], "notes": ["a note"]}
+
+
+def test_a_claim_has_its_verdict_and_reason_and_no_statements():
+    lines = claim_lines(TREE, details=False)
+    assert [str(line).split() for line in lines[:2]] == [["L2", "refuted", "a", "claim"], ["statement", "1"]]
+    assert "red" in [span.style for span in lines[0].spans]
+    assert not any("claimed" in str(line) for line in lines)
+    assert lines[-1] == "a note"
+
+
+def test_details_have_each_statement_with_what_was_measured_and_claimed():
+    text = "\n".join(map(str, claim_lines(TREE, details=True)))
+    assert "scan lstm; 1.2, claimed 90.3 ± 5; lies below" in text
+    assert "scan cnn; no finished run" in text
+
+
+def test_a_claim_that_was_not_run_names_its_command():
+    [claim] = TREE["claims"]
+    lines = claim_lines({"claims": [claim | {"verdict": "not run"}], "notes": []}, details=False)
+    assert "`tfstudy grid scan`" in str(lines[1])
+
+
+def test_a_check_has_both_means_of_each_condition():
+    rows = [
+        {
+            "state": "worse",
+            "name": "scan length lstm",
+            "baseline": {"0": 10, "1": 20},
+            "current": {"0": 5},
+            "reason": "",
+        },
+        {"state": "missing", "name": "scan length cnn", "baseline": {"0": 1}, "current": {}, "reason": "no run"},
+    ]
+    head, worse, missing = check_lines("2 conditions", rows)
+    assert str(head) == "2 conditions"
+    assert str(worse).split() == ["worse", "scan", "length", "lstm", "15.0", "->", "5.0"]
+    assert str(missing).split()[-3:] == ["none", "no", "run"]
+    assert worse.spans[0].style == "bold red"

@@ -1,0 +1,63 @@
+"""Verdicts on claims, and the outcomes of a check, as lines for a terminal."""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+from rich.text import Text
+
+from tfstudy.report.listing import columns
+
+STYLES = {
+    "supported": "green", "refuted": "red", "mixed": "yellow", "undecided": "yellow", "not run": "dim",
+    "worse": "bold red", "missing": "red", "better": "green", "unchanged": "green", "untested": "dim",
+}  # fmt: skip
+SETTINGS = ("task", "split", "test", "arch", "preset", "value")
+
+
+def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
+    """Return a claim on each line with its verdict and the reason; with `details` also each statement."""
+    lines: list[Text | str] = []
+    for claim in tree["claims"]:
+        rows = [(f"{claim['id']:4}", f"{claim['verdict']:10}", claim["claim"]), ("", "", _reason(claim))]
+        texts = [Text(line) for line in columns(rows)]
+        texts[0].stylize("bold", 0, 4)
+        texts[0].stylize(STYLES.get(claim["verdict"], ""), 6, 16)
+        for text in texts[len(columns(rows[:1])) :]:
+            text.stylize("dim")
+        lines += texts
+        if details:
+            lines += [*columns(_statement(number, one) for number, one in enumerate(claim["statements"], 1)), ""]
+    return [*lines, *([] if details else ["", "`tfstudy claims ID` lists the statements of a claim"]), *tree["notes"]]
+
+
+def _reason(claim: Mapping[str, Any]) -> str:
+    command = f": `{claim['command']}`" if claim["verdict"] == "not run" and claim.get("command") else ""
+    return f"{claim['reason']}{command}"
+
+
+def _statement(number: int, one: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the number, verdict, conditions, measured and claimed values, and the reason of a statement."""
+    of, minus = (
+        {key: side[key] for key in SETTINGS if side.get(key)} for side in (one.get("of") or {}, one.get("minus") or {})
+    )
+    ours = " ".join(str(value) for value in of.values())
+    theirs = " ".join(str(value) for key, value in minus.items() if of.get(key) != value)
+    measured = "" if one.get("mean") is None else f"{one['mean']:.1f}, claimed {one.get('claimed', '')}"
+    reason = "; ".join(filter(None, (f"{ours}{f' minus {theirs}' if theirs else ''}", measured, one["reason"])))
+    return (f"    {number}", one["verdict"], reason)
+
+
+def check_lines(headline: str, rows: Sequence[Mapping[str, Any]]) -> list[Text | str]:
+    """Return the headline of a check and a line for each condition: its state, both means in percent, the reason."""
+    cells = [
+        (row["state"], row["name"], _mean(row["baseline"]), "->", _mean(row["current"]), row["reason"]) for row in rows
+    ]
+    texts = [Text(line) for line in columns(cells, width=0)]
+    for text, row in zip(texts, rows, strict=True):
+        text.stylize(STYLES.get(row["state"], ""), 0, len(row["state"]))
+    return [Text(headline, style="bold"), *texts]
+
+
+def _mean(by_seed: Mapping[str, float]) -> str:
+    return f"{mean(by_seed.values()):5.1f}" if by_seed else "none"
