@@ -12,7 +12,7 @@ from tests.example_plugins import TASK, install, write
 from tests.example_task import ARCHITECTURE
 from tfstudy.cli.command_group import plugins_first
 from tfstudy.config.presets import all_presets, preset
-from tfstudy.launchers.job import Job
+from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
 from tfstudy.tasks import plugins
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
@@ -137,6 +137,15 @@ def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsy
 def test_jobs_carry_the_files_to_other_machines(mine):
     job = Job("results/a/b/c/d", {}, plugins=(str(mine),))
     assert Job.from_json(job.to_json()) == job
+
+
+def test_a_job_finds_its_plugins_in_a_process_that_did_not_inherit_them(mine, monkeypatch):
+    config = {"task": "mine", "arch": "lstm"}
+    ran = []
+    monkeypatch.setattr("tfstudy.experiment.run.run", lambda config, *_, **__: ran.append(config.task))
+    assert _run(Job("a/b/c/d/e", config)) == REFUSED
+    assert _run(Job("a/b/c/d/e", config, plugins=(str(mine),))) == SUCCEEDED
+    assert ran == ["mine"]
 
 
 # Presets
