@@ -14,9 +14,7 @@ Format = Annotated[str, typer.Option("--format", help="text (terminals), md (els
 
 @app.command(rich_help_panel=STUDY)
 def claims(
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Claims, such as L2 (default: all).")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Claims, such as L2 (default: all).")] = None,
     format_: Format = "",
     results: Results = RESULTS,
 ) -> None:
@@ -40,7 +38,7 @@ def reproduce(
     paper: Annotated[
         str,
         typer.Argument(
-            metavar="[PAPER]", help="Paper, such as lake-2018 (default: list all).", autocompletion=completion.paper
+            metavar="PAPER", help="Paper, such as lake-2018 (default: list all).", autocompletion=completion.paper
         ),
     ] = "",
     run: Annotated[bool, typer.Option("--run", help="First run the grid with the name of the paper.")] = False,

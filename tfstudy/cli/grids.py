@@ -44,7 +44,7 @@ from tfstudy.cli.slurm_options import (
 
 GridName = Annotated[
     str | None,
-    typer.Argument(metavar="[GRID]", help="Grid of configs/grids/, or a YAML file.", autocompletion=completion.grid),
+    typer.Argument(metavar="GRID", help="Grid of configs/grids/, or a YAML file.", autocompletion=completion.grid),
 ]
 Tasks = Annotated[
     str | None,

@@ -24,10 +24,10 @@ from tfstudy.cli.options import (
 @app.command("list", rich_help_panel=RUN)
 def list_(
     what: Annotated[
-        str, typer.Argument(metavar="[KIND]", help="tasks, splits, architectures, presets, grids, runs or corpora.")
+        str, typer.Argument(metavar="KIND", help="tasks, splits, architectures, presets, grids, runs or corpora.")
     ] = "",
     of: Annotated[
-        str, typer.Argument(metavar="[OF]", help="Task (splits, presets), study (runs), folder (corpora).")
+        str, typer.Argument(metavar="OF", help="Task (splits, presets), study (runs), folder (corpora).")
     ] = "",
     format_: Format = "text",
     results: Results = RESULTS,

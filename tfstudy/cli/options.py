@@ -82,7 +82,7 @@ TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as sca
 OptionalTask = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TASK]", help="Task, such as scan; with --config, that of the file.", autocompletion=completion.task
+        metavar="TASK", help="Task, such as scan; with --config, that of the file.", autocompletion=completion.task
     ),
 ]
 Arch = Annotated[
@@ -121,7 +121,7 @@ Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help
 ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
 StudyName = Annotated[
     str,
-    typer.Argument(metavar="[STUDY]", help="Study: a folder within the results.", autocompletion=completion.study),
+    typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=completion.study),
 ]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Run: a folder, hash prefix or STUDY/ARCH/SEED.")]
 Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]

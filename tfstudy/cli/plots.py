@@ -16,9 +16,7 @@ def plot(
     out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="Image file: .png, .svg or .pdf.")],
     studies: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[STUDY...]", help="Studies: folders within the results.", autocompletion=completion.study
-        ),
+        typer.Argument(metavar="STUDY", help="Studies: folders within the results.", autocompletion=completion.study),
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of plot, listed above.")] = "split",
     task: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",

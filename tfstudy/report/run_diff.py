@@ -47,7 +47,8 @@ def _sections(a: Path, b: Path) -> dict[str, list[Difference]]:
 
 
 def _machine(environment: Environment) -> dict[str, Any]:
-    return {name: getattr(environment, name) for name in MACHINE} | environment.versions
+    commit = environment.commit[:8] + "+" * environment.commit.endswith("+")
+    return {name: getattr(environment, name) for name in MACHINE} | {"commit": commit} | environment.versions
 
 
 def _differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
