@@ -1,17 +1,16 @@
 """What can be done with a finished run: predict, read predictions, evaluate again, evaluate on longer examples."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import overload
 
 import msgspec
-import torch
 
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.data.vocabulary import SPECIAL
-from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.lengths import accuracy_by_length
-from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.evaluation.limits import generation_limit
+from tfstudy.experiment.longer import scores_by_length
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
 from tfstudy.experiment.prepare import Prepared, prepare
@@ -21,16 +20,13 @@ from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
 from tfstudy.runs.reader import read_config, read_predictions, read_result
-from tfstudy.runs.schema import Lengths, Prediction, Result, SplitScores
+from tfstudy.runs.schema import Lengths, Prediction, Result
 from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
-from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError, one_of
-from tfstudy.training.progress_display import ProgressDisplay
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 from tfstudy.training.weights_file import load_weights, save_weights
 
-MAX_GAP = 5  # consecutive lengths of which a task may have no examples
 MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried
 
 
@@ -161,7 +157,7 @@ class FinishedRun:
             raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
         splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
         failures = 0
-        for scores in self._scores_by_length(longest, report):
+        for scores in scores_by_length(self.prepared, longest, report):
             splits.append(scores)
             failures = 0 if scores.metrics["exact_match"] else failures + 1
             if failures == MAX_FAILURES:
@@ -170,42 +166,6 @@ class FinishedRun:
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             folder.write_extended(lengths)
         return lengths
-
-    def _scores_by_length(self, longest: int, report: Callable[[str], None]) -> Iterator[SplitScores]:
-        task, data, config = self.prepared.task, self.prepared.data, self.prepared.config
-        length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
-        if not any(task.at_length(length + more) for more in range(MAX_GAP)):
-            raise UserError(f"task {config.task} can't generate examples of a given length, such as {length}")
-        while length <= longest:
-            examples = task.at_length(length)
-            if not examples:  # some split schemes skip lengths, such as even ones
-                length += 1
-                continue
-            if obstacle := self._obstacle(examples):
-                report(f"length {length} {obstacle}")
-                return
-            device = device_of(DEFAULTS)
-            with ProgressDisplay(f"evaluate length {length}", len(examples), "examples") as display:
-                evaluation = evaluate.evaluate_examples(
-                    self.model, data, examples, config.decode, config.eval, device, display.examples
-                )
-            scores = SplitScores.create("test", evaluation.summary)
-            report(f"length {length:4}: {100 * scores.metrics['exact_match']:5.1f} % of {scores.n}")
-            yield scores
-            length += max(1, length // 20)
-
-    def _obstacle(self, examples: Sequence[Example]) -> str:
-        """Why these examples can't be evaluated; empty if they can."""
-        limit, available = self.prepared.config.decode.max_length, self.model.max_positions
-        if 0 < limit < max(len(e.target) for e in examples):
-            return f"has targets of more than decode.max_length={limit} tokens"
-        task, decode = self.prepared.task, self.prepared.config.decode
-        lengths = torch.tensor([len(e.source) for e in examples])
-        longest_output = int(limits_of(generation_limit(task, decode, examples), lengths).max())
-        needed = 1 + max(int(lengths.max()), longest_output, *(len(e.target) for e in examples))
-        if available is not None and needed > available:
-            return f"needs {needed} positions, but the model has {available}"
-        return ""
 
 
 def load(run: str | Path, results: str | Path = "results", online: bool = False) -> FinishedRun:
