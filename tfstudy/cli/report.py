@@ -30,9 +30,9 @@ def report(
 ) -> None:
     """Write the report of a study as HTML and Markdown.
 
-    It has verdicts, a table, figures, errors and the protocol; without STUDY it covers all studies. The page needs no
-    other file and no network. Other files in the folder stay as they are; a folder with an index.html or report.md
-    from something else is refused.
+    It opens with what was studied, the main figure and a verdict; tables, figures, errors, claims and the protocol
+    follow. Without STUDY it covers all studies. The page needs no other file and no network. Other files in the
+    folder stay as they are; a folder with an index.html or report.md from something else is refused.
     """
     from tfstudy.analysis.collection import read_finished_runs
     from tfstudy.report.claims import study_claims

@@ -149,9 +149,9 @@ def align(seed: int, source: str, target: Sequence[str], prediction: Sequence[st
     at = min(len(target), len(prediction)) if at is None else at
     first, last = max(0, at - BEFORE), min(at + AFTER + 1, max(len(target), len(prediction)) + 1)
     shown = [[*tokens, END][first:last] for tokens in (target, prediction)]
-    rows = [[*tokens, *[""] * (last - first - len(tokens))] for tokens in shown]
-    rests = (max(0, len(tokens) - last) for tokens in (target, prediction))
-    return Example(seed, source, first, *rows, at - first, *rests)
+    expected, predicted = ([*tokens, *[""] * (last - first - len(tokens))] for tokens in shown)
+    rest, predicted_rest = (max(0, len(tokens) - last) for tokens in (target, prediction))
+    return Example(seed, source, first, expected, predicted, at - first, rest, predicted_rest)
 
 
 def _notes(
