@@ -32,9 +32,9 @@ def list_(
     format_: Format = "text",
     results: Results = RESULTS,
 ) -> None:
-    """List tasks, presets, runs and more; alone, the kinds of lists.
+    """List tasks, presets, grids, runs and more.
 
-    runs also takes the path of a study. corpora describes the corpora of a folder, as text only.
+    Without a kind, the kinds of lists. corpora describes the corpora of a folder, as text only.
     """
     from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
     from tfstudy.report.markup import json_text
