@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from tfstudy.analysis.collection import RunRecord
+from tfstudy.analysis.collection import RunRecord, experiment_settings
 from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.analysis.counterparts import has_settings, unlike
 from tfstudy.analysis.metrics import metric_name
@@ -24,7 +24,8 @@ def published_parts(result: Result, path: Path | None = None) -> list[Table | Te
     figures = published_figures(result)
     if not figures:
         return []
-    known = conditions([RunRecord(path, result)]) if path else []
+    records = [RunRecord(path, result)] if path else []
+    known = conditions(records) if experiment_settings(records) else []  # a config may be unreadable
     own = [figure for figure in figures if figure.family == result.arch]
     notes = dict.fromkeys(_difference(figure, known) for figure in own)
     return [_table(result, figures), *(Text(note, style="dim") for note in notes if note), ""]
