@@ -97,10 +97,10 @@ def rewritten(markdown: str, source: str, page: str) -> str:
         target, hash_, anchor = address.partition("#")
         path = posixpath.normpath(posixpath.join(posixpath.dirname(source), target))
         found = site_path(path)
+        if not (found or (ROOT / path).exists()):
+            return match[0]  # which the build reports
         if not found:
-            return (
-                label if mark or not (ROOT / path).exists() else f"{label} (`{path}`)" if label != path else f"`{path}`"
-            )
+            return f"`{path}`" if label.strip("`") == path else f"{label} (`{path}`)"
         return f"{mark}[{label}]({posixpath.relpath(found, posixpath.dirname(page) or '.')}{hash_}{anchor}{title})"
 
     parts = re.split(r"(^```.*?^```[^\n]*$)", markdown, flags=re.MULTILINE | re.DOTALL)
