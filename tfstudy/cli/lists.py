@@ -34,7 +34,7 @@ def list_(
 ) -> None:
     """List tasks, presets, grids, runs and more.
 
-    Without a kind, the kinds of lists. corpora describes the corpora of a folder, as text only.
+    Alone it shows the kinds of lists. corpora describes the corpora of a folder, as text only.
     """
     from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
     from tfstudy.report.markup import json_text

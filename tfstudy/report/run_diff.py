@@ -47,7 +47,8 @@ def _sections(a: Path, b: Path) -> dict[str, list[Difference]]:
 
 
 def _machine(environment: Environment) -> dict[str, Any]:
-    commit = environment.commit[:8] + "+" * environment.commit.endswith("+")
+    whole = environment.commit or ""
+    commit = whole[:8] + "+" * whole.endswith("+")
     return {name: getattr(environment, name) for name in MACHINE} | {"commit": commit} | environment.versions
 
 
