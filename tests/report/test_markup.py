@@ -25,9 +25,19 @@ from tfstudy.report.markup import (
 
 def test_numbers_have_a_minus_sign_and_no_negative_zero():
     assert (number(-1.25), number(-0.01), number(math.nan)) == (f"{MINUS}1.2", "0.0", "")
-    assert (signed(2.0), signed(-0.04), ends(-1, 2, "+")) == ("+2.0", "+0.0", f"[{MINUS}1.0, +2.0]")
+    assert (signed(2.0), signed(0.0), ends(-1, 2, "+")) == ("+2.0", "+0.0", f"[{MINUS}1.0, +2.0]")
     assert with_interval(1, 0, 2) == "1.0 [0.0, 2.0]"
     assert with_interval(1, math.nan, math.nan) == "1.0"
+
+
+def test_a_difference_has_the_sign_of_its_exact_value():
+    assert ends(-0.0003, 2, "+") == f"[{MINUS}0.0, +2.0]"
+    assert ends(0.0003, 2, "+") == "[+0.0, +2.0]"
+
+
+def test_a_significant_p_value_is_not_rounded_to_the_threshold():
+    assert [p_value(p) for p in (0.04949, 0.04999696, 0.05)] == [".049", "<.050", ".050"]
+    assert p_equals(0.04999696) == "p < .050"
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,12 @@ FORMULA = re.compile(r"[=+\-@\t\r]")  # how the text of a cell begins that a spr
 
 
 def number(value: float, sign: str = "") -> str:
-    """Return `41.2`, with a minus sign below 0; with `sign` "+", `+41.2`. Empty for nan."""
-    return "" if math.isnan(value) else f"{round(value, 1) + 0.0:{sign}.1f}".replace("-", MINUS)  # no -0.0
+    """Return `41.2`, with a minus sign below 0; with `sign` "+", `+41.2`. Empty for nan.
+
+    With `sign` the sign is that of the exact value, as in `−0.0`, so one sees whether an interval includes 0.
+    """
+    shown = value if sign else round(value, 1) + 0.0  # no -0.0
+    return "" if math.isnan(value) else f"{shown + 0.0:{sign}.1f}".replace("-", MINUS)
 
 
 def signed(value: float) -> str:
@@ -50,8 +54,10 @@ def with_interval(mean: float, low: float, high: float, sign: str = "") -> str:
 
 
 def p_value(p: float) -> str:
-    """Return `.034`, or `<.001`; empty for nan."""
-    return "" if math.isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".removeprefix("0")
+    """Return `.034`, or `<.001`; empty for nan. What is significant is never rounded up to `.050`: it is `<.050`."""
+    if math.isnan(p):
+        return ""
+    return "<.001" if p < 0.001 else "<.050" if 0.0495 <= p < 0.05 else f"{p:.3f}".removeprefix("0")
 
 
 def p_equals(p: float) -> str:
