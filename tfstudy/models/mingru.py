@@ -67,7 +67,8 @@ class MinGRU(Model):
         self.combine = nn.Linear(dim + self.attention.width, dim)
         self.output = nn.Linear(dim, target_vocab, bias=not config.tie_output)
         self.dropout = Dropout(config.dropout)
-        self.apply(initialise)
+        for module in self.modules():
+            initialise(module)
         if config.tie_output:
             self.output.weight = self.target_embedding.weight
 

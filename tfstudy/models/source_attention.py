@@ -62,8 +62,8 @@ class Attention(nn.Module):
         if kind == "additive":
             self.query = nn.Linear(hidden, hidden)
             self.score = nn.Linear(hidden, 1, bias=False)
-            for layer in (self.query, self.score):
-                nn.init.xavier_uniform_(layer.weight)
+            for linear in (self.query, self.score):
+                nn.init.xavier_uniform_(linear.weight)
 
     def project(self, encoded: Float[Tensor, "positions encoded"]) -> Float[Tensor, "positions keys"]:
         """Compute the keys: the part of the score that does not depend on the query."""

@@ -32,7 +32,7 @@ FORMULA = re.compile(r"[=+\-@\t\r]")  # how the text of a cell begins that a spr
 def number(value: float, sign: str = "") -> str:
     """Return `41.2`, with a minus sign below 0; with `sign` "+", `+41.2`. Empty for nan.
 
-    With `sign` the sign is that of the exact value, as in `−0.0`, so one sees whether an interval includes 0.
+    With `sign` the sign is that of the exact value, as in -0.0, so one sees whether an interval includes 0.
     """
     shown = value if sign else round(value, 1) + 0.0  # no -0.0
     return "" if math.isnan(value) else f"{shown + 0.0:{sign}.1f}".replace("-", MINUS)
