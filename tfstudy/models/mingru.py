@@ -169,7 +169,7 @@ def scan(
     keep: Float[Tensor, "batch length hidden"], new: Float[Tensor, "batch length hidden"]
 ) -> Float[Tensor, "batch length hidden"]:
     """Return h_t = keep_t h_(t-1) + new_t for all t, with h_(-1) = 0, in about log2(length) passes."""
-    states: Tensor = _Scan.apply(keep, new) if keep.shape[1] > 1 else new
+    states: Tensor = _Scan.apply(keep, new) if keep.shape[1] > 1 else new  # type: ignore[no-untyped-call]
     return states
 
 
