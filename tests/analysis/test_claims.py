@@ -153,6 +153,21 @@ def test_of_several_conditions_the_closest_to_its_preset_is_judged_then_the_one_
     assert len(statement.conditions[0].runs) == 5
 
 
+def test_a_condition_of_too_few_seeds_for_a_verdict_hides_no_other(tmp_path):
+    tree = merge(preset("scan", "lstm", "default"), {"task": "scan", "arch": "lstm", "data": {"split": "length"}})
+    usual = flatten(resolve(tree).model_dump(mode="json"))
+    for name, config, seeds in (("today", {}, 2), ("before", {"train.steps": 7}, 5)):
+        values(tmp_path, "lstm", *(0.5 + 0.01 * seed for seed in range(seeds)), name=name)
+        for folder in tmp_path.glob(f"*/*/s*-{name}*"):
+            (folder / "config.yaml").write_text(json.dumps(unflatten(usual | config)))
+    found = judged(tmp_path, {"of": {"arch": "lstm"}, "above": 20})
+    assert (found.verdict, len(found.statements[0].conditions[0].runs), found.statements[0].unused) == (
+        "supported",
+        5,
+        1,
+    )
+
+
 def test_conditions_with_different_data_are_not_compared(tmp_path):
     for arch, pairs in (("lstm", 1), ("cnn", 2)):
         values(tmp_path, arch, *NEAR_HALF)

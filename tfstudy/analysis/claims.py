@@ -116,7 +116,7 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
     """Return the verdict on a statement."""
     if statement.published:
         return _judge_published(statement, evidence)
-    pair, unused = select_conditions(statement, evidence.conditions)
+    pair, unused = select_conditions(statement, evidence.conditions, minimum_seeds)
     if not pair:
         reason = "no two runs share data and settings" if unused else "no finished run of this kind"
         return StatementVerdict(statement, (), unused, None, None, NOT_RUN, reason)

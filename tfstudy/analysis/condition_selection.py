@@ -30,10 +30,24 @@ def candidate_conditions(
     return out
 
 
-def select_conditions(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
+def select_conditions(
+    statement: Statement, known: Sequence[Condition], minimum_seeds: int = 1
+) -> tuple[tuple[Condition, ...], int]:
     """Return the condition that a statement selects, or the two, and the number of others that it selects too.
 
-    Of several it is the one that is closest to its preset, then the one with most seeds. Two conditions must share all
+    Conditions of fewer seeds are selected only if there are no others: a run of today must not hide a study that
+    decides. Of several it is the one that is closest to its preset, then the one with most seeds.
+    """
+    everything, unused = _select(statement, known)
+    enough = [condition for condition in known if len(condition.runs) + len(condition.diverged) >= minimum_seeds]
+    pair = _select(statement, enough)[0] or everything
+    return pair, len(everything) + unused - len(pair)
+
+
+def _select(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
+    """Return what a statement selects of these conditions, and the number of others.
+
+    Two conditions must share all
     data, decoding and evaluation, and if they have the same preset all settings, except those that the statement names.
     """
     firsts = [condition for condition in known if matches(condition, statement.of)]
