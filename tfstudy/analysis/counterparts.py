@@ -14,7 +14,7 @@ from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import metric_by_seed
 from tfstudy.analysis.published import Figure, figures_of
 from tfstudy.analysis.settings_text import preset_text
-from tfstudy.analysis.statements import DIVERGED, METRICS
+from tfstudy.analysis.statements import DIVERGED, METRICS, minimum_seeds
 from tfstudy.config.files import configs
 
 ARCHITECTURES = {"transformer": "transformer", "lstm": "lstm", "cnn": "cnn", "gru": "lstm"}  # ours, the nearest
@@ -88,8 +88,14 @@ def _distance(figure: Figure, condition: Condition) -> tuple[Any, ...]:
         preset != figure.preset,
         not of_paper,
         preset != "default",
+        _too_few(condition),
         *preset_distance(condition, {}),
     )
+
+
+def _too_few(condition: Condition) -> bool:
+    """Whether a condition has too few seeds for a verdict; one that has enough is shown in preference."""
+    return len(condition.runs) + len(condition.diverged) < minimum_seeds(condition.split)
 
 
 def unlike(figure: Figure, condition: Condition) -> str:
