@@ -5,44 +5,62 @@ or name a plug-in (`plugins`).
 """
 
 import sys
-from typing import cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
-from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError
-from tfstudy.tasks.plugins import Plugin
-from tfstudy.tasks.registry import Registry
 
-__all__ = ["Task", "UserError", "built_in", "find", "known", "names", "plugin"]
+if TYPE_CHECKING:
+    from tfstudy.tasks.base import Task
+    from tfstudy.tasks.plugins import Plugin
+    from tfstudy.tasks.registry import Registry
+
+__all__ = ["Task", "UserError", "built_in", "find", "known", "names", "plugin", "registry"]
 
 # Modules of this package that define no task
-NOTREGISTRY = {"base", "errors", "scoring", "generated", "plugins", "registry"}
-REGISTRY = Registry("task", "tfstudy.tasks", "tasks", NOTREGISTRY)
+NOT_TASKS = {"base", "errors", "scoring", "generated", "plugins", "registry"}
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Task":
+        raise AttributeError(f"module 'tfstudy.tasks' has no attribute '{name}'")
+    from tfstudy.tasks.base import Task  # late, since errors are imported for `--help` too
+
+    return Task
+
+
+@cache
+def registry() -> "Registry":
+    """Return what finds tasks by name."""
+    from tfstudy.tasks.registry import Registry
+
+    return Registry("task", "tfstudy.tasks", "tasks", NOT_TASKS)
 
 
 def names() -> list[str]:
     """Return the names of all tasks, sorted."""
-    return REGISTRY.names()
+    return registry().names()
 
 
 def built_in() -> list[str]:
     """Return the names of the tasks of this package, without plug-ins, sorted."""
-    return REGISTRY.built_in()
+    return registry().built_in()
 
 
 def known(name: str) -> str:
     """Return the name if there is such a task; otherwise raise `UserError` with the nearest name. It imports none."""
-    return REGISTRY.known(name)
+    return registry().known(name)
 
 
-def plugin(name: str) -> Plugin | None:
+def plugin(name: str) -> "Plugin | None":
     """Return the plug-in that defines the task; None if it is built in."""
-    return REGISTRY.plugin(name)
+    return registry().plugin(name)
 
 
-def find(name: str) -> type[Task]:
+def find(name: str) -> "type[Task]":
     """Return the class of a task, from `tasks/<name>.py`, `tasks/<name>/` or a plug-in; `UserError` without one."""
     try:
-        return cast("type[Task]", REGISTRY.find(name))
+        return cast("type[Task]", registry().find(name))
     except UserError as error:
         if "must define one subclass of Task" in str(error) and "tasks.base" in sys.modules:
             raise UserError(f"{error}; import Task from tfstudy.tasks.base") from None
