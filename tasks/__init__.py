@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tfstudy.tasks.plugins import Plugin
     from tfstudy.tasks.registry import Registry
 
-__all__ = ["Task", "UserError", "built_in", "find", "known", "names", "plugin", "registry"]
+__all__ = ["Task", "UserError", "built_in", "find", "get_registry", "known", "names", "plugin"]
 
 # Modules of this package that define no task
 NOT_TASKS = {"base", "errors", "scoring", "generated", "plugins", "registry"}
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
 
 
 @cache
-def registry() -> "Registry":
+def get_registry() -> "Registry":
     """Return what finds tasks by name."""
     from tfstudy.tasks.registry import Registry
 
@@ -39,28 +39,28 @@ def registry() -> "Registry":
 
 def names() -> list[str]:
     """Return the names of all tasks, sorted."""
-    return registry().names()
+    return get_registry().names()
 
 
 def built_in() -> list[str]:
     """Return the names of the tasks of this package, without plug-ins, sorted."""
-    return registry().built_in()
+    return get_registry().built_in()
 
 
 def known(name: str) -> str:
     """Return the name if there is such a task; otherwise raise `UserError` with the nearest name. It imports none."""
-    return registry().known(name)
+    return get_registry().known(name)
 
 
 def plugin(name: str) -> "Plugin | None":
     """Return the plug-in that defines the task; None if it is built in."""
-    return registry().plugin(name)
+    return get_registry().plugin(name)
 
 
 def find(name: str) -> "type[Task]":
     """Return the class of a task, from `tasks/<name>.py`, `tasks/<name>/` or a plug-in; `UserError` without one."""
     try:
-        return cast("type[Task]", registry().find(name))
+        return cast("type[Task]", get_registry().find(name))
     except UserError as error:
         if "must define one subclass of Task" in str(error) and "tasks.base" in sys.modules:
             raise UserError(f"{error}; import Task from tfstudy.tasks.base") from None

@@ -147,6 +147,6 @@ def test_seeds_can_be_set_like_any_axis(capsys):
 
 def test_a_broken_file_of_another_task_stops_no_process(tmp_path):
     (tmp_path / "broken.py").write_text("raise ValueError('half written')\n")
-    words = f"import tasks; tasks.__path__.append({str(tmp_path)!r}); assert 'broken' in tasks.names()"
+    words = f"from tfstudy import tasks; tasks.__path__.append({str(tmp_path)!r}); assert 'broken' in tasks.names()"
     words += "; import tfstudy.launchers.preload"
     subprocess.run([sys.executable, "-c", words], check=True, cwd=Path(__file__).parents[2])

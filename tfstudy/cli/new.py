@@ -85,7 +85,7 @@ def _check_module(kind: str, name: str) -> None:
 def _registry(kind: str) -> "Registry":
     from tfstudy import models, tasks
 
-    return tasks.registry() if kind == "task" else models.REGISTRY
+    return tasks.get_registry() if kind == "task" else models.REGISTRY
 
 
 def _checkout() -> Path | None:
