@@ -22,6 +22,13 @@ def test_the_help_lists_every_command_once_in_its_group(capsys, monkeypatch, col
         assert listed.count(name) == 1, name
 
 
+def test_without_words_the_whole_help_is_printed(capsys):
+    assert tfstudy() == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert "Examples:" in lines
+    assert not [line for line in lines if "\\n" in line]
+
+
 def test_the_examples_are_commands():
     names = {command.name or command.callback.__name__ for command in app.registered_commands}
     assert {command.split()[1] for command, _ in EXAMPLES} <= names

@@ -1,10 +1,13 @@
 """Colour and bold: only on a terminal that shows them, and never with NO_COLOR."""
 
 import io
+import sys
 
 import pytest
+from rich.live import Live
 from rich.text import Text
 
+from tfstudy.cli.printable_stream import PrintableStream
 from tfstudy.report.terminal import Terminal, plain_table, show_lines
 
 
@@ -45,3 +48,24 @@ def test_a_pipe_has_plain_text():
 def test_lines_are_not_wrapped_and_controls_are_escaped(capsys):
     show_lines(["a" * 200, Text("\x1b[2J", style="red")])
     assert capsys.readouterr().out == f"{'a' * 200}\n\\x1b[2J\n"
+
+
+class TerminalText(io.StringIO):
+    """A terminal whose text can be read."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_live_display_of_a_command_redraws_in_place(monkeypatch):
+    """Commands print to a stream that escapes control characters; those of a live display must reach the terminal."""
+    out = TerminalText()
+    monkeypatch.setattr(sys, "stdout", PrintableStream(out))
+    with Live(console=Terminal(), auto_refresh=False) as live:
+        live.update(Text("1 of 3\x1b[2J"), refresh=True)
+        live.update(Text("2 of 3"), refresh=True)
+        print("a line \x1b[2J")
+    text = out.getvalue()
+    assert "\x1b[2K" in text
+    assert "1 of 3\\x1b[2J" in text
+    assert "\x1b[2J" not in text

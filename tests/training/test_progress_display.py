@@ -1,11 +1,13 @@
 """Progress is shown as a bar on a terminal and as a line at most every ten seconds elsewhere."""
 
+import io
 import sys
 from types import SimpleNamespace
 
 import pytest
 
 from tests.training.small_training import small_training
+from tfstudy.cli.printable_stream import PrintableStream
 from tfstudy.training import progress_display
 from tfstudy.training.callbacks import ProgressBar
 from tfstudy.training.fit import fit
@@ -46,6 +48,20 @@ def test_on_a_terminal_there_is_a_bar_that_is_removed_at_the_end(clock, capsys, 
     display.stop(30)
     assert not display._bar
     assert "evaluate test: 30 of 30 examples" in capsys.readouterr().out
+
+
+def test_the_bar_of_a_command_is_redrawn_in_place(clock, monkeypatch):
+    out = io.StringIO()
+    out.isatty = lambda: True
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stdout", PrintableStream(out))
+    display = ProgressDisplay("training", 30, "steps")
+    for step in (10, 20):
+        clock[0] += 0.5
+        display.update(step)
+    display.stop(30)
+    assert "\\x1b" not in out.getvalue()
+    assert "\x1b[2K" in out.getvalue()
 
 
 def in_a_notebook(monkeypatch) -> list[str]:

@@ -6,7 +6,7 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any, cast
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tfstudy.cli.printable_stream import PrintableStream
 
@@ -23,6 +23,14 @@ EXAMPLES = (
     ("tfstudy table scan", "results beside published ones"),
     ("tfstudy grid --help", "a command and its options"),
 )
+
+
+class Command(TyperCommand):
+    """A command whose usage encloses alternatives in braces, but no argument that is required."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [piece if "|" in piece else piece.replace("{", "").replace("}", "") for piece in pieces]
 
 
 class Commands(TyperGroup):
@@ -102,7 +110,8 @@ def quoted_usage_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if hasattr(error, "format_message"):  # Click's, of which Typer may have a copy
+        is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is the help
+        if hasattr(error, "format_message") and not is_help:  # Click's, of which Typer may have a copy
             error.message = quoted(error.message, limit=300, marks="")  # type: ignore[attr-defined]
         raise
 

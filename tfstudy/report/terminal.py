@@ -22,6 +22,8 @@ class Terminal(Console):
     def __init__(self, **options: Any) -> None:
         if os.environ.get("NO_COLOR"):
             options["color_system"] = None
+        if not options.get("stderr"):
+            options.setdefault("file", sys.stdout)  # by name, so that a live display finds it behind its own stream
         super().__init__(emoji=False, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:

@@ -64,7 +64,8 @@ class ProgressDisplay:
             print(f"{self._title}: {text}", flush=True)
             return
         if self._bar is None:
-            self._bar = Progress(BarColumn(), TextColumn(f"{self._title}: {{task.fields[text]}}"), console=Console())
+            console = Console(file=sys.stdout)  # by name, so that the bar finds it behind its own stream
+            self._bar = Progress(BarColumn(), TextColumn(f"{self._title}: {{task.fields[text]}}"), console=console)
             self._bar.add_task("", total=self._total, text="")
             self._bar.start()
         self._bar.update(self._bar.task_ids[0], completed=done, text=text)
