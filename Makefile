@@ -11,21 +11,25 @@ help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
 	@echo "make test        the fast tests"
 	@echo "make check       ruff, mypy and the fast tests, as in CI"
-	@echo "make slow        the slow tests (minutes)"
+	@echo "make slow        the slow tests, as every week in CI (minutes)"
 	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
-	@echo "make docs        the documentation as a site, in site/; make docs-serve shows it and follows changes"
+	@echo "make docs        the documentation as a site, in site/"
+	@echo "make docs-serve  the site on a local port, following changes"
 	@echo "make dist        build the wheel and the sdist in dist/, and check them"
 	@echo "make bench       every benchmark, as ratios to a baseline"
 	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
+	@echo "make clean       remove what the other targets make: environments, caches, site/, dist/, results of smoke runs"
+	@echo "make help        this list"
 
 # Install torch first, in its exact version: packages that depend on it then use this build.
 $(STAMP): pyproject.toml constraints.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
-	touch $(STAMP)
+	@echo "installing PyTorch and the other packages into .venv (one to three minutes)"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet "$$(grep '^torch==' constraints.txt)"
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	@touch $(STAMP)
 
 scan: $(STAMP)
 	$(BIN)/tfstudy run scan --arch transformer
@@ -74,4 +78,5 @@ tasks-first: $(STAMP)
 	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh
 
 clean:
-	rm -rf site .venv .venv-joeynmt results-smoke results-peers .mypy_cache .ruff_cache .pytest_cache
+	rm -rf site dist build .venv .venv-joeynmt results-smoke results-peers \
+	  .mypy_cache .ruff_cache .pytest_cache .hypothesis

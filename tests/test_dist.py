@@ -61,6 +61,14 @@ def test_the_wheel_holds_the_tasks_the_configs_and_the_marker_of_types(wheel):
         assert {f"{inside}/{path.relative_to(ROOT / folder)}" for path in files} <= names
 
 
+def test_an_editable_install_copies_no_file_of_the_package(tmp_path):
+    words = f"from hatchling.build import build_editable; build_editable({str(tmp_path)!r})"
+    subprocess.run([sys.executable, "-c", words], cwd=ROOT, check=True, capture_output=True)
+    with zipfile.ZipFile(next(tmp_path.iterdir())) as built:
+        assert [name for name in built.namelist() if ".dist-info/" not in name] == ["_tfstudy.pth"]
+        assert Path(built.read("_tfstudy.pth").decode()) == ROOT
+
+
 def test_the_sdist_builds_the_same_wheel(sdist, wheel, tmp_path):
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path / "source", filter="data")
@@ -80,6 +88,13 @@ def test_the_metadata_are_complete(wheel):
     assert "Typing :: Typed" in head.get_all("Classifier")
     assert head["Description-Content-Type"] == "text/markdown"
     assert head.get_payload().strip() == (ROOT / "README.md").read_text(encoding="utf-8").strip()
+
+
+@pytest.mark.parametrize("folder", ["docs", "tfstudy", "tasks"])
+def test_extras_are_installed_from_a_checkout_and_never_by_name_from_an_index(folder):
+    texts = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".md", ".py")]
+    assert len(texts) > 10
+    assert [str(path) for path in texts if re.search(r"(?<![/\w])tfstudy\[", path.read_text(encoding="utf-8"))] == []
 
 
 def test_all_files_that_state_the_version_state_the_same():

@@ -1,9 +1,10 @@
-"""Workflows, the reusable action and the issue forms: GitHub's schemas, and the commands that they run."""
+"""Workflows, the reusable action and the issue forms: GitHub's schemas, and their commands; targets of the Makefile."""
 
 import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -69,18 +70,74 @@ def test_the_inputs_that_the_action_reads_are_those_that_it_declares():
     assert read_names == read(ACTION)["inputs"].keys()
 
 
+def outputs(environment: dict[str, str], file: Path) -> dict[str, str]:
+    """The outputs of the step that names the study and the artifact."""
+    [step] = [step for step in read(ACTION)["runs"]["steps"] if step.get("id") == "names"]
+    subprocess.run(["bash", "-e", "-c", step["run"]], check=True, env=environment | {"GITHUB_OUTPUT": str(file)})
+    return dict(line.split("=", 1) for line in file.read_text().splitlines())
+
+
 @pytest.mark.parametrize(
     ("grid", "study", "expected"), [("ci", "", "ci"), ("my grids/a.yaml", "", "a"), ("ci", "x", "x")]
 )
 def test_the_action_trains_and_checks_one_study(grid, study, expected, tmp_path):
     executable(tmp_path / "bin" / "tfstudy", f'printf "%s|" "$@" >> {tmp_path}/calls; echo >> {tmp_path}/calls')
-    given = {"GRID": grid, "STUDY": study, "OPTIONS": "--accelerator cpu --seed 0-2", "RESULTS": "results"}
-    given |= {"BASELINE": "b.json", "TOLERANCE": "2", "JUNIT": "j.xml", "GITHUB_STEP_SUMMARY": "s.md"}
+    given = {"GRID": grid, "OPTIONS": "--accelerator cpu --seed 0-2", "RESULTS": "results", "SUITE": str(ROOT)}
+    given |= {"BASELINE": "b.json", "TOLERANCE": "2", "JUNIT": "j.xml", "GITHUB_STEP_SUMMARY": "s.md", "ARTIFACT": ""}
     environment = os.environ | given | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    named = outputs(environment | {"STUDY": study}, tmp_path / "outputs")
     for step in read(ACTION)["runs"]["steps"]:
         if "tfstudy " in step.get("run", ""):
-            subprocess.run(["bash", "-e", "-o", "pipefail", "-c", step["run"]], check=True, env=environment)
+            assert step["env"]["STUDY"] == "${{ steps.names.outputs.study }}"
+            words = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
+            subprocess.run(words, check=True, env=environment | {"STUDY": named["study"]})
     assert (tmp_path / "calls").read_text().splitlines() == [
         f"grid|{grid}|--study|{expected}|--results|results|--accelerator|cpu|--seed|0-2|",
         f"check|{expected}|--results|results|--against|b.json|--tolerance|2|--junit|j.xml|--summary|s.md|",
     ]
+
+
+@pytest.mark.parametrize(
+    ("grid", "study", "artifact", "expected"),
+    [("a/b.yaml", "", "", "accuracy-b"), ("a/b.yaml", "x", "", "accuracy-x"), ("ci", "", "on-3.12", "on-3.12")],
+)
+def test_the_artifact_is_named_after_the_study_or_as_asked(grid, study, artifact, expected, tmp_path):
+    given = {"GRID": grid, "STUDY": study, "ARTIFACT": artifact, "SUITE": str(ROOT)}
+    assert outputs(os.environ | given, tmp_path / "outputs")["artifact"] == expected
+    [upload] = [step for step in read(ACTION)["runs"]["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert upload["with"]["name"] == "${{ steps.names.outputs.artifact }}"
+
+
+def test_accuracies_are_checked_when_the_versions_of_packages_change():
+    triggers = read(GITHUB / "workflows" / "accuracy.yml")[True]  # PyYAML reads the key `on` as true
+    assert {"pyproject.toml", "constraints.txt"} <= set(triggers["pull_request"]["paths"])
+
+
+def test_the_pythons_of_the_metadata_are_those_that_a_workflow_tests():
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    stated = [line.split(" :: ")[-1] for line in stated if re.search(r"Python :: 3\.\d+$", line)]
+    assert read(GITHUB / "workflows" / "tests.yml")["jobs"]["check"]["strategy"]["matrix"]["python"] == stated
+
+
+def test_a_workflow_runs_the_slow_tests_every_week_and_builds_the_image():
+    workflow = read(GITHUB / "workflows" / "tests.yml")
+    runs = {name: [step.get("run", "") for step in job["steps"]] for name, job in workflow["jobs"].items()}
+    assert "make slow" in runs["slow"]
+    assert "docker build --tag tfstudy ." in runs["image"]
+    assert [len(entry["cron"].split()) for entry in workflow[True]["schedule"]] == [5]
+
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_make_help_lists_every_target():
+    listed = re.findall(r'@echo "make ([\w-]+) ', MAKEFILE)
+    [targets] = re.findall(r"^\.PHONY: (.*)", MAKEFILE, re.MULTILINE)
+    assert sorted(listed) == sorted(targets.split())
+
+
+def test_make_clean_removes_every_folder_that_the_tools_leave():
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    left = {line.strip("/") for line in ignored if re.fullmatch(r"/?[\w.-]+/", line)}
+    inside = {"__pycache__", "checkpoints", ".plans", ".weights", ".slurm"}  # in packages, studies and runs
+    assert left - inside <= set(MAKEFILE.split("\nclean:")[1].split())

@@ -33,7 +33,7 @@ def test_a_library_that_is_not_installed_is_named_with_the_command_that_installs
 ):
     monkeypatch.setitem(sys.modules, module, None)
     assert tfstudy(*GRID, "--launcher", launcher) == 2
-    assert f"pip install 'tfstudy[{launcher}]'" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith(f"pip install {module}\n")
 
 
 def test_slurm_needs_its_programs(monkeypatch):

@@ -166,7 +166,7 @@ def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
         ("tensorbord", "unknown logger 'tensorbord'; expected one of: tensorboard, wandb, mlflow, fake; did you mean"),
         (
             "fake,wandb, mlflow",
-            "--logger wandb,mlflow: not installed",
+            "--logger wandb,mlflow: not installed; to install it: pip install wandb mlflow\n",
         ),
     ],
     ids=["unknown", "absent"],

@@ -21,7 +21,7 @@ def _reverse(tmp_path, monkeypatch):
 def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch, capsys):
     monkeypatch.setattr(samplers, "find_spec", lambda name: None)
     assert tfstudy("tune", "reverse", "--method", "optuna") == 2
-    assert "pip install 'tfstudy[tune]'" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("pip install optuna\n")
 
 
 class Counting(samplers.Sampler):

@@ -163,7 +163,7 @@ def _library() -> Any:
         import ray as library
         import ray.exceptions  # fails for a folder named ray, which imports as a package
     except ImportError:
-        raise UserError("--launcher ray needs Ray, which is not installed: pip install 'tfstudy[ray]'") from None
+        raise UserError("--launcher ray needs Ray, which is not installed: pip install ray") from None
     return library
 
 

@@ -19,8 +19,9 @@ def check_loggers(names: Sequence[str]) -> None:
     """`UserError` for an unknown logger, or one whose package is not installed."""
     for name in names:
         one_of("logger", name, LOGGERS)
-    if missing := ",".join(name for name in names if not installed(name)):
-        raise UserError(f"--logger {missing}: not installed; to install it: pip install 'tfstudy[{missing}]'")
+    if missing := [name for name in names if not installed(name)]:
+        packages = " ".join(missing)  # which have the names of the loggers
+        raise UserError(f"--logger {','.join(missing)}: not installed; to install it: pip install {packages}")
 
 
 def installed(name: str) -> bool:

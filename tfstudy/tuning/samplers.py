@@ -97,5 +97,5 @@ def sampler(method: str, space: Space, seed: int) -> Sampler:
     """Return the sampler of a method; `UserError` for an unknown one or a package that is not installed."""
     one_of("tuning method", method, SAMPLERS)
     if method == "optuna" and not find_spec("optuna"):
-        raise UserError("--method optuna: not installed; to install it: pip install 'tfstudy[tune]'")
+        raise UserError("--method optuna: not installed; to install it: pip install optuna")
     return SAMPLERS[method](space, seed)
