@@ -111,10 +111,10 @@ def threshold(value: int | None, longest_tested: int) -> str:
 
 def _scores(title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str], by: str) -> Table:
     table = plain_table(f"{title} (percent)")
-    table.add_column("split", overflow="fold")
+    table.add_column("split", no_wrap=True)
     if by:
         table.add_column(by, justify="right")
-    table.add_column("examples", justify="right")
+    table.add_column("n", justify="right", no_wrap=True)  # examples
     for metric in metrics:
         exact = metric == "exact_match"
         head = "exact match [95 %]" if exact else COLUMNS[metric].replace("-", "-\n")

@@ -50,7 +50,7 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
         axes.set(ylim=layout.PERCENT)
         set_title(axes, name)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    label_axes(panels, "length (as the task defines it)", "exact match (%)")
+    label_axes(panels, "length", "exact match (%)")
     ranges = {name: f" (trained on {ends[0]} to {ends[1]})" if ends else "" for name, ends in trained.items()}
     described = {f"{name}{ranges[name]}": members for name, members in groups.items()}
     thresholds = captions.describe(described, lambda c: length_threshold(measured[c.experiment], "L50"))
