@@ -48,6 +48,12 @@ def test_a_trial_that_diverged_with_one_seed_is_not_chosen():
     assert best_finalists([finalist("lstm", "a", 0.1, -1)]) == {}
 
 
+def test_a_trial_without_a_loss_does_not_reach_the_second_round():
+    search = plan_search(request(trials=1, final_trials=1, final_seeds=2, archs=("lstm",)))
+    [unmeasured] = finalist("lstm", "a", math.inf).seeds
+    assert run_finals(search, [unmeasured], ROOT, "reverse", lambda planned: True) == []
+
+
 def test_every_architecture_has_the_same_number_of_trials_and_seeds_and_no_test_set_is_evaluated():
     search = plan_search(request(trials=3, final_trials=2, final_seeds=2, seed=4))
     scores = trials(search)

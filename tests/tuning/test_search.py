@@ -15,6 +15,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
+from tfstudy.report.tuning_trials import show_trials
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
 from tfstudy.tasks.errors import UserError
@@ -55,6 +56,20 @@ def test_the_best_trial_has_the_lowest_loss_whatever_its_exact_match_then_the_fi
         assert {arch: each.path.name for arch, each in chosen.items()} == {"lstm": "a", "cnn": "z"}
     values = {each.path.name: each.value for each in scores[:5]}
     assert values["a"] == values["b"] > values["c"] > values["0"] == values["00"] == 0
+
+
+def test_a_trial_without_a_loss_is_never_the_best():
+    assert best_trials([scored("lstm", 1.0, math.inf, "a")]) == {}
+
+
+def test_without_a_measured_trial_there_is_no_presets_file(capsys):
+    given = plan_search(request(archs=("lstm",), trials=1))
+    [one] = [scored("lstm", 0.0, math.inf, "a")]
+    assert show_trials(given, [one], Path("preset.yaml"), True) == 1
+    out, err = capsys.readouterr()
+    assert err == "no trial of lstm has a validation loss, so it has no preset\n"
+    assert "* 1" not in out
+    assert not Path("preset.yaml").exists()
 
 
 def test_an_architecture_whose_trials_all_diverged_has_no_best():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_search import SMALL, WIDTHS
+from tests.example_search import SMALL
 from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.runs.find import find_runs
@@ -20,7 +20,7 @@ def _reverse(tmp_path, monkeypatch):
 
 
 def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
-    small = ("data.train_examples=100", "data.test_length=11-12", *SMALL, *WIDTHS.values())
+    small = ("data.train_examples=100", "data.test_length=11-12", *(text for text in SMALL if "model.dim" not in text))
     words = ["tune", "copying", "--arch", "lstm,cnn", "--trials", 1, "--budget", 20, "--match-params", 9000]
     words += [word for text in small for word in ("--set", text)]
     assert tfstudy(*words, "--accelerator", "cpu") == 0
@@ -61,6 +61,8 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
         ("--split shrot", "did you mean 'short'?"),
         ("--split alone", "validation split"),
         ("--budget 0", "'train.steps'"),
+        ("--budget 20", "--budget 20 is less than train.validation_interval 500"),
+        ("--set train.steps=20", "train.steps 20 is less than train.validation_interval 500"),
         ("--final-seeds 3", "--final-seeds needs --final-trials"),
         ("--final-trials 21", "--final-trials must be from 0 to --trials (20), but is 21"),
         ("--set lstm.train.steps=9", "train.steps must be the same"),
@@ -77,6 +79,8 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
         ("--search train.steps=1..2", "'train.steps'"),
         ("--search data.seed=1..2", "'data.seed'"),
         ("--search model.dim=8..16 --match-params 9000", "--match-params"),
+        ("--arch lstm --set model.hidden=16 --match-params 9000", "--set can't include 'model.hidden'"),
+        ("--set cnn.model.channels=16 --match-params 9000", "--set can't include 'model.channels' (cnn)"),
         ("--search model.dim=8..16 --search width=1..2", "'width'"),
         ("--arch lstm --match-params 10", "no widths of lstm give 10 parameters"),
         ("--preset found.yaml:tuned", "No such file or directory"),

@@ -35,7 +35,7 @@ def tune_architectures(
 ) -> int:
     """Run a search on this machine, print its trials and save the best presets.
 
-    Return 1 if a trial failed, or if all trials of an architecture diverged. The presets go to `out`; by default they
+    Return 1 if a trial failed, or if no trial of an architecture was measured. The presets go to `out`; by default they
     are printed and saved with the trials. With `quiet`, the trials are not printed while they run.
     """
     if out:
@@ -118,10 +118,13 @@ def show_trials(
         if archived := save_presets(out, text):
             print(f"archived the previous presets: {archived}")
         print(f"--preset {out}:{NAME}")
-    diverged = [arch for arch in search.request.archs if arch not in best]
-    for arch in diverged:
-        print(f"all trials of {arch} diverged, so it has no preset", file=sys.stderr)
-    return int(bool(diverged))
+    without = [arch for arch in search.request.archs if arch not in best]
+    for arch in without:
+        finished = [one for one in scores if one.trial.arch == arch and one.status == "finished"]
+        unmeasured = finished and not any(one.measured for one in finished)
+        reason = f"no trial of {arch} has a validation loss" if unmeasured else f"all trials of {arch} diverged"
+        print(f"{reason}, so it has no preset", file=sys.stderr)
+    return int(bool(without))
 
 
 def trial_table(scores: Sequence[TrialScore], best: Mapping[str, TrialScore]) -> Table:

@@ -18,10 +18,10 @@ NAME = "tuned"  # of the preset
 
 
 def best_trials(scores: Sequence[TrialScore]) -> dict[str, TrialScore]:
-    """Return the best trial of each architecture; none for an architecture whose trials all diverged."""
+    """Return the best trial of each architecture; none for an architecture without a validation loss."""
     best: dict[str, TrialScore] = {}
     for score in sorted(scores, key=lambda score: score.order):
-        if score.status == "finished":
+        if score.measured:
             best.setdefault(score.trial.arch, score)
     return {arch: best[arch] for arch in dict.fromkeys(score.trial.arch for score in scores) if arch in best}
 

@@ -54,7 +54,7 @@ def run_finals(
 ) -> list[Finalist]:
     """Train the best trials of each architecture with the other seeds; return them, the best of each first.
 
-    An architecture with fewer different trials that did not diverge has fewer. `IncompleteSearchError` if a run failed.
+    An architecture with fewer different trials with a validation loss has fewer. `IncompleteSearchError` if a run failed.
     """
     request = search.request
     chosen = [one for arch in search.bases for one in _best(scores, arch, request.final_trials)]
@@ -79,10 +79,10 @@ def best_finalists(finalists: Sequence[Finalist]) -> dict[str, Finalist]:
 
 
 def _best(scores: Sequence[TrialScore], arch: str, count: int) -> list[TrialScore]:
-    """The best trials of an architecture that did not diverge, of different settings."""
+    """The best trials of an architecture that have a validation loss, of different settings."""
     found: dict[Path, TrialScore] = {}
     for one in sorted(scores, key=lambda one: one.order):
-        if one.trial.arch == arch and one.status == "finished":
+        if one.trial.arch == arch and one.measured:
             found.setdefault(one.path, one)
     return list(found.values())[:count]
 

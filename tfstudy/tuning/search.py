@@ -84,6 +84,11 @@ class TrialScore(NamedTuple):
     seconds: float
 
     @property
+    def measured(self) -> bool:
+        """Whether it has a validation loss: a trial without one can't be the best."""
+        return self.status == "finished" and math.isfinite(self.loss)
+
+    @property
     def order(self) -> tuple[Any, ...]:
         """Sort key, best first: validation loss, then name; diverged trials come last.
 
@@ -114,6 +119,7 @@ def plan_search(request: SearchRequest) -> Search:
     configs = _for_each(archs, lambda arch: resolve(bases[arch]))
     for key in ("train.steps", "data", "eval"):
         _check_equal(key, configs)
+    _for_each(archs, lambda arch: _check_validated(request, configs[arch]))
     match = request.parameters > 0
     spaces = _for_each(
         archs, lambda arch: parse_space(for_architecture(request.searches, arch, archs), bases[arch], match)
@@ -194,7 +200,22 @@ def _base(request: SearchRequest, arch: str) -> Tree:
     settings = overrides(for_architecture(request.assignments, arch, request.archs))
     for key in settings.keys() & {"task", "arch", "seed", "smoke"}:
         raise UserError(f"--set can't change '{key}' in a search: use its own option, if there is one")
+    widths = [key for key in settings.get("model", {}) if key in models.find(arch).widths]
+    if request.parameters and widths:
+        raise UserError(f"--match-params determines the widths, so --set can't include 'model.{widths[0]}'")
     return merge(preset_of(request.task, arch, request.preset), settings, named)
+
+
+def _check_validated(request: SearchRequest, config: RunConfig) -> None:
+    """`UserError` if trials would end before their first validation, so that nothing could rank them."""
+    steps, interval = config.train.steps, config.train.validation_interval
+    if steps < interval:
+        name = "train.steps" if request.budget is None else "--budget"
+        settings = f"--set train.validation_interval={steps} --set train.log_interval={steps}"
+        raise UserError(
+            f"{name} {steps} is less than train.validation_interval {interval}, so no trial would be validated: "
+            f"raise it, or validate earlier ({settings})"
+        )
 
 
 def _check_equal(key: str, configs: Mapping[str, RunConfig]) -> None:
