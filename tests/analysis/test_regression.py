@@ -52,7 +52,6 @@ def check(tmp_path: Path, *more: str) -> int:
         ((0.60, 0.99, 0.55, 0.95, 0.60), UNDECIDED, 0),  # lower in the mean, but noise
         ((0.795, 0.816, 0.774, 0.805, 0.786), UNCHANGED, 0),  # significant, but within the tolerance
         ((0.0,) * 5, WORSE, 1),
-        ((0.70,), UNTESTED, 0),
     ],
 )
 def test_only_a_drop_that_is_significant_and_large_fails(tmp_path, capsys, figures, state, code):
@@ -65,10 +64,70 @@ def test_only_a_drop_that_is_significant_and_large_fails(tmp_path, capsys, figur
     junit, summary = tmp_path / "out" / "junit.xml", tmp_path / "summary.md"
     assert check(tmp_path, "--junit", str(junit), "--summary", str(summary)) == code
     suite = ElementTree.fromstring(junit.read_bytes())
-    assert (suite.get("tests"), suite.get("failures")) == ("1", str(code))
-    assert suite.get("skipped") == str(int(state == UNTESTED))
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("1", str(code), "0")
+    assert suite.get("skipped") == "0"
     assert state in summary.read_text()
     assert summary.read_text() in capsys.readouterr().out
+
+
+def test_fewer_seeds_than_in_the_baseline_fail_unless_that_is_allowed(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", THEN[:2])
+    junit = tmp_path / "junit.xml"
+    assert check(tmp_path, "--junit", str(junit)) == 1
+    [failure] = ElementTree.fromstring(junit.read_bytes()).findall("testcase/failure")
+    assert failure.get("message") == "missing: 3 of the baseline's 5 seeds"
+    assert UNCHANGED not in capsys.readouterr().out
+    assert check(tmp_path, "--partial") == 0
+    assert "unchanged: 2 of the baseline's 5 seeds" in capsys.readouterr().out
+
+
+def test_a_fall_is_still_called_worse_if_seeds_are_missing(tmp_path, capsys):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", (0.10, 0.12, 0.08, 0.11))
+    assert check(tmp_path) == 1
+    assert "**worse**: 4 of the baseline's 5 seeds" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ((), "missing: 4 of the baseline's 5 seeds"),
+        (("--partial",), "too few seeds: 1 of the baseline's 5 seeds; a test needs 2"),
+    ],
+)
+def test_a_check_without_any_test_is_an_error(tmp_path, capsys, more, reason):
+    kept(tmp_path, capsys)
+    study(tmp_path / "results" / "now", THEN[:1])
+    junit = tmp_path / "junit.xml"
+    assert check(tmp_path, "--junit", str(junit), *more) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.count("nothing could be checked")) == ("", 1)
+    suite = ElementTree.fromstring(junit.read_bytes())
+    assert (suite.get("errors"), suite.get("skipped")) == ("1", "0")
+    assert f"nothing could be checked: {reason} (1 of 1 conditions: " in suite.find("testcase/error").get("message")
+
+
+def test_a_condition_with_one_seed_in_the_baseline_is_skipped_beside_others(tmp_path, capsys):
+    path = kept(tmp_path, capsys)
+    tree = json.loads(path.read_text())
+    tree["rows"].append(tree["rows"][0] | {"each_seed": {"0": 80.0}})
+    path.write_text(json.dumps(tree))
+    study(tmp_path / "results" / "now", THEN)
+    assert check(tmp_path) == 0
+    assert f"{UNTESTED}: a test needs 2" in capsys.readouterr().out
+
+
+def test_an_unmatched_baseline_names_how_many_conditions_are_missing(tmp_path, capsys):
+    path = kept(tmp_path, capsys)
+    tree = json.loads(path.read_text())
+    tree["rows"] = [tree["rows"][0] | {"preset": f"p{n}"} for n in range(7)]
+    path.write_text(json.dumps(tree))
+    study(tmp_path / "results" / "now", THEN)
+    assert check(tmp_path) == 2
+    message = capsys.readouterr().err
+    assert "missing: no current condition has this name (7 of 7 conditions: " in message
+    assert all(f" p{n}," in message for n in range(5))
 
 
 def test_the_tolerance_is_in_points(tmp_path, capsys):
@@ -134,7 +193,7 @@ def test_a_file_that_can_not_be_written_is_a_mistake_and_no_drop(tmp_path, capsy
     study(tmp_path / "results" / "now", THEN)
     (tmp_path / "file").write_text("")
     assert check(tmp_path, option, str(tmp_path / "file" / "x")) == 2
-    assert "can't write" in capsys.readouterr().err
+    assert f"can't write {tmp_path / 'file' / 'x'}: no such folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -81,10 +81,34 @@ def test_help_writes_nothing(capsys):
     assert not list(Path().iterdir())
 
 
-def test_a_file_that_cannot_be_written_is_still_one_message(baseline, capsys):
+def test_the_summary_is_written_if_the_junit_file_cannot_be(baseline, capsys):
     Path("folder").mkdir()
-    assert tfstudy("check", "s", "--against", baseline, "--junit", "folder", "--summary", "summary.md") == 2
-    assert "can't write" in capsys.readouterr().err
+    assert tfstudy("check", "s", "--against", baseline, "--junit", "folder", "--summary", "new/summary.md") == 2
+    shown = capsys.readouterr()
+    assert "can't write folder: Is a directory" in shown.err
+    assert Path("new/summary.md").read_text() in shown.out
+
+
+def test_results_stay_in_the_junit_file_if_the_summary_cannot_be_written(baseline, capsys):
+    Path("file").touch()
+    assert tfstudy("check", "s", "--against", baseline, "--junit", "new/junit.xml", "--summary", "file/s.md") == 2
+    assert "can't write file/s.md: no such folder" in capsys.readouterr().err
+    suite = ElementTree.parse("new/junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("errors")) == ("1", "0")
+
+
+def test_both_files_that_cannot_be_written_are_named(baseline, capsys):
+    Path("file").touch()
+    assert tfstudy("check", "s", "--against", baseline, "--junit", "file/j.xml", "--summary", "file/s.md") == 2
+    message = capsys.readouterr().err
+    assert "can't write file/j.xml: no such folder; can't write file/s.md: no such folder" in message
+
+
+def test_an_error_is_written_to_the_summary_if_the_junit_file_cannot_be(capsys):
+    Path("file").touch()
+    assert tfstudy("check", "s", "--junit", "file/j.xml", "--summary", "new/s.md") == 2
+    assert "--against" in Path("new/s.md").read_text()
+    assert "--against" in capsys.readouterr().err
 
 
 def test_the_files_are_found_on_an_invalid_command_line():

@@ -1,6 +1,7 @@
 """Verdicts and outcomes of checks on a terminal."""
 
-from tfstudy.report.verdict_lines import check_lines, claim_lines
+from tfstudy.analysis import claims, regression
+from tfstudy.report.verdict_lines import STATES, VERDICTS, check_lines, claim_lines
 
 CLAIM = {"id": "L2", "verdict": "refuted", "claim": "a claim", "reason": "statement 1", "command": "tfstudy grid scan"}
 RAN = {"verdict": "refuted", "reason": "lies below", "of": {"task": "scan", "arch": "lstm"}, "minus": {}, "mean": 1.25}
@@ -44,3 +45,11 @@ def test_a_check_has_both_means_of_each_condition():
     assert str(worse).split() == ["worse", "scan", "length", "lstm", "15.0", "->", "5.0"]
     assert str(missing).split()[-3:] == ["none", "no", "run"]
     assert worse.spans[0].style == "bold red"
+
+
+def test_every_verdict_and_state_has_a_colour():
+    assert VERDICTS.keys() == set(claims.VERDICTS)
+    assert STATES.keys() == set(regression.STATES)
+    row = {"state": "too few seeds", "name": "scan", "baseline": {"0": 1}, "current": {"0": 1}, "reason": ""}
+    [_, line] = check_lines("1 condition", [row])
+    assert (line.spans[0].style, line.spans[0].end) == ("yellow", len("too few seeds"))

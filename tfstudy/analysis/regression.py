@@ -3,7 +3,7 @@
 The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A condition is worse if it fell
 by more than the tolerance and the fall is significant over seeds, corrected for the number of conditions (Bonferroni).
 Seeds are paired: a seed gives the same initial weights and order of training in both. A run that diverged counts as 0.
-With one seed nothing can be decided, and only a missing condition fails.
+A condition with fewer seeds than in the baseline counts as missing, unless that is allowed. A test needs two seeds.
 """
 
 import math
@@ -19,6 +19,8 @@ from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
 from tfstudy.tasks.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table
+MIN_SEEDS = 2  # of a test
+MAX_NAMED = 5  # conditions in an error
 WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (
     "worse",
     "missing",
@@ -70,6 +72,11 @@ class Outcome(NamedTuple):
     p: float = math.nan  # corrected
     reason: str = ""
 
+    @property
+    def shared(self) -> set[int]:
+        """The seeds that both have."""
+        return self.current.keys() & self.baseline.each_seed.keys()
+
 
 def read_baseline(path: Path) -> list[BaselineRow]:
     """Return the rows of a saved table; `UserError` if the file is not one."""
@@ -90,18 +97,34 @@ def read_baseline(path: Path) -> list[BaselineRow]:
 
 
 def compare_with_baseline(
-    baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float
+    baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float, partial: bool = False
 ) -> list[Outcome]:
-    """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none can be compared."""
+    """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested.
+
+    `partial` allows fewer seeds than in the baseline.
+    """
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for condition in conditions:
         examples = (condition.task, condition.split, condition.test_set, condition.tag, condition.tag_value)
         by_name.setdefault((*examples, condition.arch, condition.preset), []).append(condition)
-    counterparts = [_find(row, by_name) for row in baseline]
-    if not any(isinstance(condition, Condition) for condition in counterparts):
-        raise UserError(f"no condition of the baseline can be compared; {baseline[0].name}: {counterparts[0]}")
-    outcomes = [_compare(row, one, len(baseline)) for row, one in zip(baseline, counterparts, strict=True)]
-    return [_decide(outcome, len(baseline), tolerance) for outcome in outcomes]
+    tests = len(baseline)
+    compared = [_compare(row, _find(row, by_name), tests) for row in baseline]
+    outcomes = [_count_seeds(_decide(outcome, tests, tolerance), partial) for outcome in compared]
+    if not any(len(outcome.shared) >= MIN_SEEDS for outcome in outcomes):
+        raise UserError(f"nothing could be checked: {_reasons(outcomes)}")
+    return outcomes
+
+
+def _reasons(outcomes: Sequence[Outcome]) -> str:
+    """Return each reason with the number of conditions and the first of their names."""
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        names.setdefault(f"{outcome.state}: {outcome.reason}", []).append(outcome.baseline.name)
+    shown = {
+        reason: ", ".join([*some[:MAX_NAMED], *["..."] * (len(some) > MAX_NAMED)]) for reason, some in names.items()
+    }
+    counts = {reason: f"{len(some)} of {len(outcomes)} conditions" for reason, some in names.items()}
+    return "; ".join(f"{reason} ({counts[reason]}: {shown[reason]})" for reason in names)
 
 
 def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
@@ -129,11 +152,10 @@ def _compare(row: BaselineRow, condition: Condition | str, tests: int) -> Outcom
     if not current:
         return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
     shared = current.keys() & row.each_seed.keys()
-    if len(shared) < 2:
-        return Outcome(row, UNTESTED, current, reason=f"{len(shared)} of the baseline's {len(row.each_seed)} seeds")
+    if len(shared) < MIN_SEEDS:
+        return Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
     if all(current[seed] == row.each_seed[seed] for seed in shared):
-        partial = len(shared) < len(row.each_seed)
-        return Outcome(row, UNCHANGED, current, reason=f"{len(shared)} seeds" if partial else "")
+        return Outcome(row, UNCHANGED, current)
     difference = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
     return Outcome(row, UNDECIDED, current, difference)
 
@@ -150,3 +172,14 @@ def _decide(outcome: Outcome, tests: int, tolerance: float) -> Outcome:
     needed = seeds_needed(difference, ALPHA / tests) if difference.mean < -tolerance else None
     reason = f"about {needed} seeds are needed to find a fall of this size" if needed else ""
     return outcome._replace(p=p, reason=reason)
+
+
+def _count_seeds(outcome: Outcome, partial: bool) -> Outcome:
+    """Return an outcome as missing if seeds of the baseline are, unless a fall was found; `partial` only notes it."""
+    total, shared = len(outcome.baseline.each_seed), len(outcome.shared)
+    if outcome.state == MISSING or shared == total:
+        return outcome
+    if not partial and outcome.state != WORSE:
+        return outcome._replace(state=MISSING, reason=f"{total - shared} of the baseline's {total} seeds")
+    present = f"{shared} of the baseline's {total} seeds"
+    return outcome._replace(reason="; ".join(filter(None, (present, outcome.reason))))

@@ -2,13 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfstudy.cli.check_command import CheckCommand
-from tfstudy.cli.command_group import file_error
+from tfstudy.cli.check_command import CheckCommand, errors_written, write_files
 from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, StudyName, app, some_path, study_folder
+
+if TYPE_CHECKING:
+    from tfstudy.report.regression import Check
 
 
 @app.command(cls=CheckCommand, rich_help_panel=STUDY)
@@ -24,7 +26,7 @@ def check(
     summary: Annotated[
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also append the Markdown to this file.")
     ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions and seeds.")] = False,
     format_: Annotated[
         str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)
     ] = "",
@@ -32,30 +34,33 @@ def check(
 ) -> None:
     """Fail if a metric dropped below a baseline.
 
-    The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition is missing. Both
-    files are written whatever the exit code; if nothing could be checked, they hold the error.
+    The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition or some of its
+    seeds are missing, and 2 if no condition could be tested. Both files are written whatever the exit code; if nothing
+    could be checked, they hold the error.
     """
+    files = {"--junit": junit, "--summary": summary}
+    with errors_written(files):
+        from tfstudy.report.regression import check_study
+        from tfstudy.tasks.errors import one_of
+
+        format_ = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json"))
+        outcome = check_study(study_folder(results, study), against, tolerance, partial)
+    try:
+        write_files(files, outcome)
+    finally:
+        _show(outcome, tolerance, format_)
+    raise typer.Exit(int(outcome.failed))
+
+
+def _show(outcome: "Check", tolerance: float, format_: str) -> None:
+    """Print a check in one of the formats."""
     from tfstudy.report.markup import json_text
-    from tfstudy.report.regression import check_study
     from tfstudy.report.terminal import show_lines
     from tfstudy.report.verdict_lines import check_lines
-    from tfstudy.runs.files import write_atomically
-    from tfstudy.tasks.errors import UserError, one_of
 
-    format_ = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json"))
-    outcome = check_study(study_folder(results, study), against, tolerance, partial)
     if format_ == "text":
         show_lines(check_lines(outcome.markdown.partition("\n")[0].strip("*"), outcome.rows))
     elif format_ == "json":
         print(json_text({"failed": outcome.failed, "tolerance": tolerance, "conditions": outcome.rows}), end="")
     else:
         print(outcome.markdown)
-    try:
-        if junit:
-            write_atomically(junit, outcome.junit)
-        if summary:
-            with summary.open("a", encoding="utf-8") as file:
-                file.write(outcome.markdown + "\n")
-    except OSError as error:  # exit code 1 would mean that a metric dropped
-        raise UserError(f"can't write {file_error(error)}") from None
-    raise typer.Exit(int(outcome.failed))

@@ -1,27 +1,26 @@
 """`tfstudy check` as a command that writes its files even if it can't check anything."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from tfstudy.report.regression import Check
 
 FILES = ("--junit", "--summary")
 
 
 class CheckCommand(TyperCommand):
-    """Writes the error into the files of `--junit` and `--summary`, so that CI shows it where it shows results."""
+    """Writes errors of the command line into the files of `--junit` and `--summary`, where CI shows results."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         files = {} if extra.get("resilient_parsing") else files_of(args)
         with errors_written(files):
             return super().make_context(info_name, args, parent, **extra)
-
-    def invoke(self, ctx: Any) -> Any:
-        with errors_written({f"--{name}": ctx.params[name] for name in ("junit", "summary") if ctx.params[name]}):
-            return super().invoke(ctx)
 
 
 def files_of(words: Sequence[str]) -> dict[str, Path]:
@@ -35,31 +34,53 @@ def files_of(words: Sequence[str]) -> dict[str, Path]:
 
 
 @contextmanager
-def errors_written(files: dict[str, Path]) -> Iterator[None]:
+def errors_written(files: Mapping[str, Path | None]) -> Iterator[None]:
     """Write whatever ends the block, unless it is an exit code, into the files; then raise it again."""
+    from tfstudy.tasks.errors import UserError
+
     try:
         yield
     except (typer.Exit, typer.Abort):
         raise
     except BaseException as error:
-        with suppress(OSError):  # such as the one that ended the block
-            write_error(files, message_of(error))
+        if any(files.values()):
+            from tfstudy.report.regression import error_check
+
+            with suppress(UserError):  # the one that ended the block matters more
+                write_files(files, error_check(message_of(error)))
         raise
 
 
-def write_error(files: dict[str, Path], message: str) -> None:
-    """Write a message into a JUnit file, and append it to a summary."""
-    from tfstudy.report.regression import error_check
+def write_files(files: Mapping[str, Path | None], outcome: "Check") -> None:
+    """Write the JUnit file and append to the summary; then `UserError` with each of them that can't be written."""
+    from tfstudy.tasks.errors import UserError
+
+    failed = []
+    for option, write in {"--junit": _write_junit, "--summary": _append_summary}.items():
+        if path := files.get(option):
+            try:
+                write(path, outcome)
+            except OSError as error:
+                failed.append(f"can't write {path}: {_reason(error)}")
+    if failed:
+        raise UserError("; ".join(failed))
+
+
+def _write_junit(path: Path, outcome: "Check") -> None:
     from tfstudy.runs.files import write_atomically
 
-    if not files:
-        return
-    outcome = error_check(message)
-    if path := files.get("--junit"):
-        write_atomically(path, outcome.junit)
-    if path := files.get("--summary"):
-        with path.open("a", encoding="utf-8") as file:
-            file.write(outcome.markdown + "\n")
+    write_atomically(path, outcome.junit)  # makes the folder too
+
+
+def _append_summary(path: Path, outcome: "Check") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(outcome.markdown + "\n")
+
+
+def _reason(error: OSError) -> str:
+    no_folder = isinstance(error, FileNotFoundError | NotADirectoryError | FileExistsError)  # a file in its place
+    return "no such folder" if no_folder else error.strerror or str(error)
 
 
 def message_of(error: BaseException) -> str:

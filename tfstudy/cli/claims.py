@@ -1,6 +1,5 @@
 """The commands that compare results with claims and with papers."""
 
-import json
 import sys
 from typing import Annotated
 
@@ -22,13 +21,13 @@ def claims(
 
     Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
     """
-    from tfstudy.report.claims import claims_text
+    from tfstudy.report.claims import claims_text, claims_tree
     from tfstudy.report.terminal import show_lines
     from tfstudy.report.verdict_lines import claim_lines
     from tfstudy.tasks.errors import one_of
 
     if one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json")) == "text":
-        show_lines(claim_lines(json.loads(claims_text(results, ids or [], "json")), details=bool(ids)))
+        show_lines(claim_lines(claims_tree(results, ids or []), details=bool(ids)))
     else:
         print(claims_text(results, ids or [], format_ or "md"), end="")
 

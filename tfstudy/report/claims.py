@@ -71,8 +71,13 @@ def _section(verdict: ClaimVerdict) -> list[str]:
 
 
 def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
-    """Return all values, with the result of every seed; null where nothing is known."""
-    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*protocol(), *notes]})
+    """Return `tree` as JSON, with null where nothing is known."""
+    return json_text(tree(verdicts, notes))
+
+
+def tree(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> dict[str, Any]:
+    """Return all values, with the result of every seed."""
+    return {"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*protocol(), *notes]}
 
 
 def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
@@ -127,11 +132,21 @@ FORMATS: dict[str, Callable[[Sequence[ClaimVerdict], Notes], str]] = {"md": mark
 def claims_text(results: Path, ids: Iterable[str], format_: str) -> str:
     """Return the verdicts on these claims, or on all, by the runs in a folder; `UserError` for unknown names."""
     write = FORMATS[one_of("format", format_, FORMATS)]
+    return write(*judged_claims(results, ids))
+
+
+def claims_tree(results: Path, ids: Iterable[str]) -> dict[str, Any]:
+    """Return what `claims_text` returns as plain values."""
+    return tree(*judged_claims(results, ids))
+
+
+def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict], list[str]]:
+    """Return the verdicts on these claims, or on all, and notes; `UserError` for unknown names."""
     known = read_claims()
     claims, studies = select_claims(known, ids), read_studies(results)
     evidence = gather_evidence(claims, studies, family_size(known.values()))
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
-    return write([judge_claim(claim, evidence) for claim in claims], list(notes))
+    return [judge_claim(claim, evidence) for claim in claims], list(notes)
 
 
 # For the report of a study

@@ -35,13 +35,13 @@ class Check(NamedTuple):
 
 
 def check_study(study: Path, against: Path, tolerance: float, partial: bool = False) -> Check:
-    """Compare a folder of runs with the baseline in a file; `partial` allows missing conditions.
+    """Compare a folder of runs with the baseline in a file; `partial` allows missing conditions and seeds.
 
-    `tolerance` is in percentage points. `UserError` if the file is no baseline or if nothing can be compared.
+    `tolerance` is in percentage points. `UserError` if the file is no baseline or if no condition could be tested.
     """
     baseline, runs = read_baseline(against), read_study(study)
     current = conditions(runs.runs, baseline[0].tag)  # a table has one tag for all conditions
-    outcomes = compare_with_baseline(baseline, current, tolerance)
+    outcomes = compare_with_baseline(baseline, current, tolerance, partial)
     failing = (WORSE,) if partial else (WORSE, MISSING)
     text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
     failed = any(outcome.state in failing for outcome in outcomes)
@@ -64,7 +64,7 @@ def error_check(message: str) -> Check:
     case = ElementTree.Element("testcase", classname="tfstudy", name="check")
     ElementTree.SubElement(case, "error", message=message)
     lines = "\n".join(f"> {line}" for line in message.splitlines())
-    return Check(f"**tfstudy check: nothing could be checked**\n\n{lines}\n", _suite([case]), True)
+    return Check(f"**tfstudy check: error**\n\n{lines}\n", _suite([case]), True)
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
@@ -124,10 +124,14 @@ def _case(outcome: Outcome, tolerance: float, failing: Collection[str]) -> Eleme
     text = "; ".join(filter(None, parts))
     case = ElementTree.Element("testcase", classname=f"{row.task}.{row.split}", name=row.name)
     if outcome.state in failing:
-        message = f"fell by more than {tolerance:g} points" if outcome.state == WORSE else outcome.state
+        message = f"fell by more than {tolerance:g} points" if outcome.state == WORSE else _with_reason(outcome)
         ElementTree.SubElement(case, "failure", message=message).text = text
     elif outcome.state in (UNTESTED, MISSING):
-        ElementTree.SubElement(case, "skipped", message=f"{outcome.state}: {outcome.reason}")
+        ElementTree.SubElement(case, "skipped", message=_with_reason(outcome))
     else:
         ElementTree.SubElement(case, "system-out").text = f"{outcome.state}: {text}"
     return case
+
+
+def _with_reason(outcome: Outcome) -> str:
+    return f"{outcome.state}: {outcome.reason}"

@@ -6,12 +6,24 @@ from typing import Any
 
 from rich.text import Text
 
+from tfstudy.analysis import claims, regression
 from tfstudy.report.listing import columns
 
-STYLES = {
-    "supported": "green", "refuted": "red", "mixed": "yellow", "undecided": "yellow", "not run": "dim",
-    "worse": "bold red", "missing": "red", "better": "green", "unchanged": "green", "untested": "dim",
-}  # fmt: skip
+VERDICTS = {
+    claims.SUPPORTED: "green",
+    claims.REFUTED: "red",
+    claims.MIXED: "yellow",
+    claims.UNDECIDED: "yellow",
+    claims.NOT_RUN: "dim",
+}
+STATES = {
+    regression.WORSE: "bold red",
+    regression.MISSING: "red",
+    regression.UNTESTED: "yellow",
+    regression.UNDECIDED: "yellow",
+    regression.BETTER: "green",
+    regression.UNCHANGED: "green",
+}
 SETTINGS = ("task", "split", "test", "arch", "preset", "value")
 
 
@@ -22,7 +34,7 @@ def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
         rows = [(f"{claim['id']:4}", f"{claim['verdict']:10}", claim["claim"]), ("", "", _reason(claim))]
         texts = [Text(line) for line in columns(rows)]
         texts[0].stylize("bold", 0, 4)
-        texts[0].stylize(STYLES.get(claim["verdict"], ""), 6, 16)
+        texts[0].stylize(VERDICTS.get(claim["verdict"], ""), 6, 16)
         for text in texts[len(columns(rows[:1])) :]:
             text.stylize("dim")
         lines += texts
@@ -32,7 +44,7 @@ def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
 
 
 def _reason(claim: Mapping[str, Any]) -> str:
-    command = f": `{claim['command']}`" if claim["verdict"] == "not run" and claim.get("command") else ""
+    command = f": `{claim['command']}`" if claim["verdict"] == claims.NOT_RUN and claim.get("command") else ""
     return f"{claim['reason']}{command}"
 
 
@@ -55,7 +67,7 @@ def check_lines(headline: str, rows: Sequence[Mapping[str, Any]]) -> list[Text |
     ]
     texts = [Text(line) for line in columns(cells, width=0)]
     for text, row in zip(texts, rows, strict=True):
-        text.stylize(STYLES.get(row["state"], ""), 0, len(row["state"]))
+        text.stylize(STATES[row["state"]], 0, len(row["state"]))
     return [Text(headline, style="bold"), *texts]
 
 
