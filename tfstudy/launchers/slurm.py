@@ -52,9 +52,7 @@ def slurm(settings: ExecutorSettings) -> "Slurm":
     try:
         import submitit as library
     except ImportError:
-        raise UserError(
-            "--launcher slurm needs submitit, which is not installed: pip install 'tfstudy[slurm]'"
-        ) from None
+        raise UserError("--launcher slurm needs submitit, which is not installed: pip install submitit") from None
     if missing := [name for name in ("sbatch", "srun", "squeue", "scancel") if not shutil.which(name)]:
         raise UserError(f"--launcher slurm: {missing[0]} not found; run this command where jobs are submitted")
     cpus, options = settings.slurm.cpus, settings.options
