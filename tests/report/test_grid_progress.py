@@ -108,3 +108,19 @@ def test_gpus_are_shown_with_load_and_memory():
     assert all(fact in str(busy) for fact in ("0", "87 %", "1.0", "80 GiB"))
     assert "1" in str(unknown)
     assert unknown.used is None
+
+
+def test_a_grid_with_nothing_to_run_draws_nothing():
+    screen = io.StringIO()
+    with progress([], {}, console=Console(file=screen, force_terminal=True)):
+        pass
+    assert screen.getvalue() == ""
+
+
+def test_a_run_that_is_trained_is_shown_as_evaluating():
+    jobs, screen = planned("0"), io.StringIO()
+    with progress(jobs, {}, console=Console(file=screen, force_terminal=True, width=100)) as shown:
+        start_run(jobs[0], 400)
+        shown._drawn = 0.0
+        shown(Event(jobs[0], RUNNING))
+    assert "trained, evaluating" in screen.getvalue()

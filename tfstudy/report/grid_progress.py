@@ -47,7 +47,7 @@ class Progress:
         self._live: Live | None = None
 
     def __enter__(self) -> "Progress":
-        if self._console.is_terminal and not self._console.is_dumb_terminal:
+        if self._total and self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
             self._console.show_cursor(True)  # a killed process could not show it again
@@ -119,7 +119,9 @@ class Progress:
         for path, started in list(self._running.items())[:lines]:
             job = self._open[path]
             report = read_progress(Path(path)) or ProgressRecord(job.config["train"]["steps"])
-            table.add_row(job.name, f"step {report.step:,} of {report.steps:,}", duration(now - started))
+            trained = 0 < report.steps <= report.step
+            step = "trained, evaluating" if trained else f"step {report.step:,} of {report.steps:,}"
+            table.add_row(job.name, step, duration(now - started))
         more = f"and {len(self._running) - lines} more; " if len(self._running) > lines else ""
         return [table, Text(f"{more}{self._load.line()}", no_wrap=True, overflow="ellipsis")]
 
