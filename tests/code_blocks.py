@@ -22,11 +22,14 @@ from tfstudy.config.trees import merge
 from tfstudy.grids.spec import KEYS as GRID_KEYS
 from tfstudy.grids.spec import load_grid, validated
 
-PROGRAMS = set(
-    "apptainer cat cd conda cp curl diff docker echo export git grep head kill latexmk ls mkdir mv nohup open "  # noqa: SIM905
-    "pdflatex podman printf python python3 ray rm rsync sbatch scancel scp sed sinfo singularity sort source squeue "
-    "srun ssh tail tar tee test time tmux touch uv wc".split()
-)
+# fmt: off
+PROGRAMS = {
+    "apptainer", "cat", "cd", "conda", "cp", "curl", "diff", "docker", "echo", "export", "git", "grep", "head",
+    "kill", "latexmk", "ls", "mkdir", "mv", "nohup", "open", "pdflatex", "podman", "printf", "python", "python3",
+    "ray", "rm", "rsync", "sbatch", "scancel", "scp", "sed", "sinfo", "singularity", "sort", "source", "squeue",
+    "srun", "ssh", "tail", "tar", "tee", "test", "time", "tmux", "touch", "uv", "wc",
+}
+# fmt: on
 KEYWORDS = {"do", "done", "then", "fi", "else", "time", "nohup", "srun", "!"}
 PLACEHOLDER = re.compile(r"(?<![a-z_])[A-Z]{2,}(?![a-z])|\$|\.\.\.|^[A-Z]$")
 FENCE = re.compile(r"^(\s*)(```+)\s*([\w-]*)(.*)$")
@@ -148,8 +151,8 @@ def check_values(command: Any, values: dict[str, Any]) -> None:
         and not values.get("config")
         and ":" not in values["preset"]
     ):
-        keys = ("task", "arch", "preset", "config", "set_", "split", "seed", "smoke")
-        config_of(*(values[key] for key in keys))
+        named = {key: values[key] for key in ("task", "arch", "preset", "split", "seed", "smoke")}
+        config_of(**named, file=values["config"], assignments=values["set_"])
     if command.name == "grid" and values.get("name") and not str(values["name"]).endswith((".yaml", ".yml")):
         load_grid(values["name"], values.get("tier") or "")
 
@@ -174,7 +177,8 @@ def check_presets(tree: dict[str, Any]) -> None:
     for name, below in tree.items():
         if below.keys() <= {"about", "data", "model", "train", "decode", "eval"}:
             known = name in models.names()
-            sections = {key: value for key, value in below.items() if key not in ("about", "data", *["model"][known:])}
+            left_out = {"about", "data"} if known else {"about", "data", "model"}
+            sections = {key: value for key, value in below.items() if key not in left_out}
             resolve(merge({"task": "scan", "arch": name if known else "transformer"}, sections))
         else:
             check_presets(below)

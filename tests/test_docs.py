@@ -91,6 +91,10 @@ def test_the_reference_has_every_command_and_option():
     assert [word for word in options if word not in text] == []
 
 
+def test_the_summaries_are_looked_up_once():
+    assert hooks.summaries() is hooks.summaries()
+
+
 def test_the_reference_has_every_key_of_every_config():
     run, data, model = config_pages.run_page(), config_pages.data_page(), config_pages.model_page()
     sections = {name: field.annotation for name, field in RunConfig.model_fields.items()}

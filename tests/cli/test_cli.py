@@ -43,6 +43,27 @@ def test_every_command_and_each_of_its_options_has_a_help_text():
             assert getattr(parameter, "help", None) or parameter.name == "help", (name, parameter.name)
 
 
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("predict", "RUN [SOURCE]..."),
+        ("errors", "RUN..."),
+        ("attention", "RUN SOURCE"),
+        ("new", "{task|architecture} NAME"),
+        ("run", "[TASK]"),
+    ],
+)
+def test_a_usage_names_arguments_in_capitals_and_optional_ones_in_brackets(name, usage, capsys):
+    assert tfstudy(name, "--help") == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"Usage: tfstudy {name} [OPTIONS] {usage}"
+
+
+def test_every_argument_that_is_a_run_has_the_same_help():
+    arguments = [p for one in get_command(app).commands.values() for p in one.params if p.metavar in ("RUN", "A")]
+    assert len(arguments) > 5
+    assert {argument.help for argument in arguments} == {"Run: a folder, hash prefix or STUDY/ARCH/SEED."}
+
+
 @pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
 def test_no_command_catches_an_exit_or_calls_another_command(path):
     tree = ast.parse(path.read_text())

@@ -39,6 +39,7 @@ def study() -> Path:
     environment = ENVIRONMENT | {"settings": {"task": "scan", "arch": "lstm", "data": {"split": "length"}}}
     for run in study.glob("*/*/*"):
         (run / "env.json").write_text(json.dumps([environment]))
+        (run / "train.log").write_text("step 1\n")
     return study
 
 

@@ -48,6 +48,11 @@ def test_list_names_tasks_splits_architectures_presets_and_grids(lines):
     assert names(lines("list", "grids")) == grid_names()
 
 
+def test_an_unknown_kind_of_list_is_answered_with_all_kinds(capsys):
+    assert tfstudy("list", "nosuch") == 2
+    assert "expected one of: tasks, splits, " in capsys.readouterr().err
+
+
 def test_list_runs_shows_the_state_of_each_run(lines):
     jobs = planned("0-3")
     finish_run(Path(jobs[0].path))

@@ -12,7 +12,8 @@ from tfstudy.runs.reader import read_result
 
 
 def resolved(task=None, arch=None, preset="default", file=None, assignments=(), split=None, seed=None) -> RunConfig:
-    return requested(task, arch, preset, file, list(assignments), split, seed, smoke=False).resolve()
+    more = {"preset": preset, "file": file, "assignments": list(assignments), "split": split, "seed": seed}
+    return requested(task, arch, **more, smoke=False).resolve()
 
 
 @pytest.fixture

@@ -203,6 +203,13 @@ def test_logs_print_the_end_and_the_reason_of_a_failure(capsys):
     assert "out of memory" in lines[2]
 
 
+def test_a_run_without_a_log_is_an_error(capsys):
+    path = start_run(planned()[0])
+    for words in ([], ["--follow"]):
+        assert tfstudy("logs", path, *words) == 2
+        assert capsys.readouterr() == ("", f"error: {path} has no log\n")
+
+
 def test_following_a_log_ends_with_the_process_of_the_run():
     path = start_run(planned()[0])
     (path / "train.log").write_text("old\n")

@@ -27,10 +27,10 @@ def test_the_same_command_twice_does_no_work_and_says_so(capsys):
     before = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
     capsys.readouterr()
     assert tfstudy(*command()) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert f"{folder()}" in out
-    assert "already finished" in out
-    assert "--restart" in out
+    assert "already finished" in err
+    assert "--restart" in err
     assert "reverse short, lstm" in out, "the result is shown again"
     after = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
     assert after == before
@@ -55,7 +55,7 @@ def test_restart_says_where_the_archived_run_is(capsys):
     assert tfstudy(*command()) == 0
     capsys.readouterr()
     assert tfstudy(*command("lstm", "--restart")) == 0
-    assert f"{folder().name}.old-1" in capsys.readouterr().out
+    assert f"{folder().name}.old-1" in capsys.readouterr().err
 
 
 def test_restart_without_an_existing_run_just_runs():
@@ -74,7 +74,7 @@ def test_resume_without_an_unfinished_run_is_refused_and_writes_nothing(capsys):
 def test_resume_continues_an_unfinished_run(undisturbed, capsys):
     killed(command(), at_row(15))
     assert tfstudy(*command("lstm", "--resume")) == 0
-    assert "resuming after step 10" in capsys.readouterr().out
+    assert "resuming after step 10" in capsys.readouterr().err
     assert_same(folder(), undisturbed(command()))
 
 

@@ -71,8 +71,8 @@ def test_a_run_killed_anywhere_and_started_again_ends_as_if_undisturbed(place, u
     killed(command(), prepare)
     assert not (folder() / "result.json").exists()
     assert tfstudy(*command()) == 0
-    out = capsys.readouterr().out
-    assert (f"resuming after step {step} of 40" in out) == (step > 0)
+    err = capsys.readouterr().err
+    assert (f"resuming after step {step} of 40" in err) == (step > 0)
     assert_same(folder(), undisturbed(command()))
     assert not list(folder().rglob("*.part"))
 
@@ -82,7 +82,7 @@ def test_every_architecture_resumes_to_the_same_result(arch, undisturbed, capsys
     words = command(arch)
     killed(words, at_row(15))
     assert tfstudy(*words) == 0
-    assert "resuming after step 10 of 40" in capsys.readouterr().out
+    assert "resuming after step 10 of 40" in capsys.readouterr().err
     assert_same(folder(), undisturbed(words))
 
 
@@ -90,7 +90,7 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys
     for step in (5, 15, 25, 35):
         killed(command(), at_row(step))
     assert tfstudy(*command()) == 0
-    assert "resuming after step 30 of 40" in capsys.readouterr().out
+    assert "resuming after step 30 of 40" in capsys.readouterr().err
     assert_same(folder(), undisturbed(command()))
 
 
@@ -134,7 +134,7 @@ def test_a_process_of_its_own_killed_from_outside_resumes_on_scan(arch, tmp_path
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert tfstudy(*words) == 0
-    assert "resuming after step" in capsys.readouterr().out
+    assert "resuming after step" in capsys.readouterr().err
     assert tfstudy(*words, "--results", "others") == 0
     assert_same(folder(), folder(Path("others")))
 
@@ -196,7 +196,7 @@ def test_a_test_set_that_a_resumed_run_reads_again_is_counted(monkeypatch, undis
 
 def test_splits_that_were_evaluated_are_not_decoded_again(monkeypatch, undisturbed, capsys):
     assert decoded_after(at_file("result.json", 1, "before"), monkeypatch) == []
-    assert "already evaluated: validation, test" in capsys.readouterr().out
+    assert "already evaluated: validation, test" in capsys.readouterr().err
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
     assert not (folder() / "scores.json").exists()
     assert_same(folder(), undisturbed(command()))
@@ -231,7 +231,7 @@ def test_an_evaluation_that_fails_leaves_the_training_and_says_so(monkeypatch, u
     monkeypatch.setattr(evaluate, "evaluate", fail)
     with pytest.raises(RuntimeError, match="broken"):
         tfstudy(*command())
-    assert "the training is complete and kept: the same command only evaluates" in capsys.readouterr().out
+    assert "the training is complete and kept: the same command only evaluates" in capsys.readouterr().err
     monkeypatch.setattr(evaluate, "evaluate", decode)
     assert tfstudy(*command()) == 0
     assert_same(folder(), undisturbed(command()))

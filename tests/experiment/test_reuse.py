@@ -39,12 +39,12 @@ def test_reused_weights_give_the_same_records_as_training(capsys):
     first = results()
     capsys.readouterr()
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED in capsys.readouterr().out
+    assert REUSED in capsys.readouterr().err
     path, result = new_run(first)
     assert [result["reused_from"]] == [Path(name).name for name in first]
     shared = {name: (path / name).read_bytes() for name in ("metrics.csv", "predictions/test.jsonl.gz")}
     assert tfstudy(*command(), *BEAM, "--restart") == 0
-    assert REUSED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().err
     assert {name: (path / name).read_bytes() for name in shared} == shared
     assert json.loads((path / "result.json").read_text())["reused_from"] is None
     assert tfstudy("predict", path, "a b c") == 0
@@ -63,9 +63,9 @@ def test_damaged_weights_are_neither_reused_nor_used(capsys):
         assert tfstudy(*words) == 2
         assert "last.ckpt is damaged: its digest does not match" in capsys.readouterr().err
     assert tfstudy(*command(), *BEAM) == 0
-    out = capsys.readouterr().out
-    assert f"the weights of {path.name} can't be reused" in out
-    assert REUSED not in out
+    err = capsys.readouterr().err
+    assert f"the weights of {path.name} can't be reused" in err
+    assert REUSED not in err
     assert new_run(first)[1]["reused_from"] is None
 
 
@@ -75,14 +75,14 @@ def test_damaged_weights_are_neither_reused_nor_used(capsys):
 def test_a_run_with_other_training_settings_is_trained(other, capsys):
     assert tfstudy(*command()) == 0
     assert tfstudy(*command(), *BEAM, *other) == 0
-    assert REUSED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().err
 
 
 def test_weights_of_another_version_of_the_code_are_not_reused(monkeypatch, capsys):
     assert tfstudy(*command()) == 0
     monkeypatch.setattr("tfstudy.training.version.VERSION", 99)
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().err
 
 
 def test_a_run_that_has_lost_its_weights_is_not_reused(capsys):
@@ -90,14 +90,14 @@ def test_a_run_that_has_lost_its_weights_is_not_reused(capsys):
     [path] = map(Path, results())
     (path / "checkpoints" / "last.ckpt").unlink()
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().err
 
 
 def test_weights_are_reused_although_rounding_and_code_have_changed(monkeypatch, capsys):
     assert tfstudy(*command()) == 0
     monkeypatch.setattr("tfstudy.runs.environment.code_digest", lambda module: "other code")
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED in capsys.readouterr().out
+    assert REUSED in capsys.readouterr().err
 
 
 def neighbours(path: Path, count: int) -> None:
@@ -122,7 +122,7 @@ def test_only_the_run_that_the_index_names_is_read(capsys, read):
     [path] = map(Path, first)
     neighbours(path, 5)
     assert tfstudy(*command(), *BEAM) == 0
-    assert f"{REUSED} {path}" in capsys.readouterr().out
+    assert f"{REUSED} {path}" in capsys.readouterr().err
     assert read == [path.name]
     assert tfstudy(*command(), *BEAM, "--set", "train.gradient_clip_norm=2") == 0
     assert read == [path.name]
@@ -137,7 +137,7 @@ def test_an_index_that_names_another_run_is_not_believed(capsys, read):
     entry.rename(entry.with_name(f"{entry.name[:KEY]}-{other.name}"))
     shutil.rmtree(same)
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED not in capsys.readouterr().out
+    assert REUSED not in capsys.readouterr().err
     assert read == [other.name]
 
 
@@ -151,7 +151,7 @@ def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(c
     assert read == [path.name]
     assert index[0] in (path.parents[2] / INDEX).iterdir()
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED in capsys.readouterr().out
+    assert REUSED in capsys.readouterr().err
     assert read == [path.name] * 2
 
 
@@ -161,4 +161,4 @@ def test_an_index_that_cannot_be_written_changes_nothing(capsys):
     shutil.rmtree(path.parents[2] / INDEX)
     (path.parents[2] / INDEX).write_text("")
     assert tfstudy(*command(), *BEAM) == 0
-    assert REUSED in capsys.readouterr().out
+    assert REUSED in capsys.readouterr().err

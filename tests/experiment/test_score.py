@@ -61,17 +61,18 @@ def test_evaluations_show_their_progress(capsys, monkeypatch):
     capsys.readouterr()
     monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
     assert tfstudy("evaluate", folder()) == 0
-    out = capsys.readouterr().out
-    assert "evaluate validation: 23 of 23 examples, " in out
-    assert "evaluate test: 24 of 24 examples, " in out
-    assert ", 0 s left" in out
+    out, err = capsys.readouterr()
+    assert "evaluate validation: 23 of 23 examples, " in err
+    assert "evaluate test: 24 of 24 examples, " in err
+    assert ", 0 s left" in err
+    assert "examples, " not in out
 
 
 def test_slow_preparation_is_reported_while_it_lasts_and_at_its_end(capsys, monkeypatch):
     with slow_work_reported("preparing reverse"):
         pass
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(prepare, "SLOW", 0.05)
+    monkeypatch.setattr(prepare, "SLOW_UNSEEN", 0.05)
     with slow_work_reported("preparing reverse"):
         time.sleep(0.3)
         assert capsys.readouterr().err == "preparing reverse ...\n"
@@ -81,7 +82,7 @@ def test_slow_preparation_is_reported_while_it_lasts_and_at_its_end(capsys, monk
 def test_weights_are_reused_by_a_run_with_another_limit(capsys):
     assert tfstudy(*command("cnn", "--set", "model.max_positions=2")) == 0
     assert tfstudy(*command("cnn", "--set", "model.max_positions=2", "--set", "decode.limit=source")) == 0
-    assert "reusing the weights" in capsys.readouterr().out
+    assert "reusing the weights" in capsys.readouterr().err
 
 
 def test_the_kinds_of_errors_are_recorded_when_a_run_finishes():

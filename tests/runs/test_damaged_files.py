@@ -50,9 +50,9 @@ def test_a_run_with_a_damaged_checkpoint_goes_back_to_the_one_before(damage, cap
     damaged = damage(checkpoint.read_bytes())
     checkpoint.write_bytes(damaged)
     assert tfstudy(*command()) == 0
-    out = capsys.readouterr().out
-    assert f"{checkpoint} is damaged and is not used (kept as last.ckpt.damaged)" in out
-    assert "resuming after step 10" in out
+    err = capsys.readouterr().err
+    assert f"{checkpoint} is damaged and is not used (kept as last.ckpt.damaged)" in err
+    assert "resuming after step 10" in err
     assert checkpoint.with_name("last.ckpt.damaged").read_bytes() == damaged
     assert not checkpoint.with_name("previous.ckpt").exists(), "once the run is finished"
     assert_same(path, undisturbed(command()))
@@ -62,9 +62,9 @@ def test_a_run_whose_only_checkpoint_is_damaged_starts_again(capsys, undisturbed
     path = interrupted(15)
     (path / "checkpoints/last.ckpt").write_bytes(b"garbage")
     assert tfstudy(*command()) == 0
-    out = capsys.readouterr().out
-    assert "last.ckpt is damaged" in out
-    assert "resuming" not in out
+    err = capsys.readouterr().err
+    assert "last.ckpt is damaged" in err
+    assert "resuming" not in err
     assert_same(path, undisturbed(command()))
 
 
@@ -95,7 +95,7 @@ def test_a_run_without_its_checkpoint_is_trained_from_the_start(capsys, undistur
     path = interrupted()
     shutil.rmtree(path / "checkpoints")
     assert tfstudy(*command()) == 0
-    assert "resuming" not in capsys.readouterr().out
+    assert "resuming" not in capsys.readouterr().err
     assert_same(folder(), undisturbed(command()))
 
 

@@ -67,7 +67,7 @@ def test_a_run_whose_result_can_not_be_written_is_not_finished(monkeypatch, caps
     assert not (folder() / "result.json").exists()
     assert not list(folder().rglob("*.part"))
     assert tfstudy(*command()) == 0
-    assert "resuming after step 40 of 40" in capsys.readouterr().out
+    assert "resuming after step 40 of 40" in capsys.readouterr().err
 
 
 def example_result(**more) -> Result:

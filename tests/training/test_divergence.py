@@ -24,7 +24,7 @@ def test_a_run_that_diverges_is_a_result_without_metrics(capsys):
     assert RunFolder(folder(), "").test_reads() == {}
     assert "diverged (the training loss is" in capsys.readouterr().out
     assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
-    assert "already finished" in capsys.readouterr().out
+    assert "already finished" in capsys.readouterr().err
 
 
 def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatch, capsys):

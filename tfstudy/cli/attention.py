@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import INSPECT, RESULTS, Online, Results, Run, announce, app, some_path
+from tfstudy.cli.options import INSPECT, RESULTS, Online, Results, Run, app, some_path
+from tfstudy.cli.output import Format, Quiet, announce, is_json, progress_on_stderr
 
 
 @app.command(rich_help_panel=INSPECT)
 def attention(
     run: Run,
-    source: Annotated[str, typer.Argument(help="Source sequence, tokens separated by spaces.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source sequence, tokens separated by spaces.")],
     target: Annotated[str | None, typer.Option(help="Output to read (default: the model's own greedy output).")] = None,
     kind: Annotated[str, typer.Option(help="encoder, decoder or cross (default: cross; json, --save: all).")] = "",
     layer: Annotated[int | None, typer.Option(min=1, help="Only this layer, from 1.")] = None,
@@ -20,8 +21,9 @@ def attention(
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also draw it: a .png, .svg or .pdf file.")
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Save the maps in the run folder, for the report.")] = False,
-    format_: Annotated[str, typer.Option("--format", help="text or json.")] = "text",
+    format_: Format = "text",
     online: Online = False,
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Show which tokens a finished run attends to.
@@ -34,16 +36,17 @@ def attention(
     from tfstudy.runs.find import find_run
     from tfstudy.tasks.errors import one_of
 
-    one_of("format", format_, ("text", "json"))
+    as_json = is_json(format_)
     if kind:
         one_of("kind of attention", kind, KINDS)
     if out:
         one_of("file type", out.suffix.lower(), FILE_TYPES)
     path = find_run(results, run)
-    announce(f"{path}: loading PyTorch ...")
+    announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load
 
-    finished = load(path, online=online)
+    with progress_on_stderr(quiet):
+        finished = load(path, online=online)
     record = finished.attention(source, target).record(finished.result.run).selected(kind, layer or 0, head or 0)
     if out:
         from tfstudy.report.plots.attention import plot
@@ -51,7 +54,7 @@ def attention(
         plot(record.of_one_kind()).save(out)
     if save:
         save_attention(path, record)
-    if format_ == "json":
+    if as_json:
         print(record.json())
         return
     from tfstudy.report.attention_summary import show

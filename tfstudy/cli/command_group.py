@@ -112,8 +112,17 @@ def quoted_usage_errors() -> Iterator[None]:
     except Exception as error:
         is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is the help
         if hasattr(error, "format_message") and not is_help:  # Click's, of which Typer may have a copy
-            error.message = quoted(error.message, limit=300, marks="")  # type: ignore[attr-defined]
+            error.message = quoted(_plain(error), limit=300, marks="")  # type: ignore[attr-defined]
         raise
+
+
+def _plain(error: Any) -> str:
+    """Return the message of an error of Click, in the words of the config's errors if it is on the kind of a value."""
+    if not hasattr(error.__cause__, "errors"):  # pydantic's, which parses numbers
+        return str(error.message)
+    from tfstudy.config.value_errors import value_message
+
+    return value_message(error.__cause__.errors()[0])
 
 
 def was_interrupted(error: BaseException | None) -> bool:

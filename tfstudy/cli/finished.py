@@ -1,15 +1,15 @@
 """The commands for finished runs: their results, predictions, evaluations, errors and weights."""
 
 import sys
-from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tfstudy.cli.options import INSPECT, RESULTS, SHARE, ExistingResults, Online, Results, Run, announce, app, some_path
+from tfstudy.cli.options import INSPECT, ONE_RUN, RESULTS, SHARE, ExistingResults, Online, Results, Run, app, some_path
+from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
 
-TextOrJson = Annotated[str, typer.Option("--format", help="text or json.")]
 CHUNK = 1024  # sources that are predicted before their outputs are printed
 
 
@@ -17,7 +17,7 @@ CHUNK = 1024  # sources that are predicted before their outputs are printed
 def result(
     run: Run,
     by: Annotated[str, typer.Option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
-    format_: TextOrJson = "text",
+    format_: Format = "text",
     results: Results = RESULTS,
 ) -> None:
     """Show the results of a finished run.
@@ -43,13 +43,14 @@ def result(
 def predict(
     run: Run,
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="[SOURCE]...", help="Sources: tokens separated by spaces, in quotes.")
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Sources: tokens separated by spaces, in quotes.")
     ] = None,
     file: Annotated[
         str, typer.Option("--file", metavar="FILE", help="Read a source per line from a file, or from - (stdin).")
     ] = "",
-    format_: TextOrJson = "text",
+    format_: Format = "text",
     online: Online = False,
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Print a finished run's outputs for sources.
@@ -67,10 +68,11 @@ def predict(
         raise UserError("--format json needs sources: as arguments, with --file, or from a pipe")
     path = run_with_weights(run, results)
     inputs = [] if interactive else read_sources(given, file)
-    announce(f"{path}: loading PyTorch ...")
+    announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load
 
-    finished = load(path, online=online)
+    with progress_on_stderr(quiet):
+        finished = load(path, online=online)
     if interactive:
         converse(finished)
         return
@@ -92,8 +94,9 @@ def evaluate(
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
     extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
-    format_: TextOrJson = "text",
+    format_: Format = "text",
     online: Online = False,
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Decode and score a finished run again.
@@ -106,13 +109,15 @@ def evaluate(
     if extend and test_set:
         raise UserError("--extend generates new examples, so it can't be combined with --test-set")
     path = run_with_weights(run, results)
-    announce(f"{path}: loading PyTorch ...")
+    announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load
     from tfstudy.report.run_summary import length_lines, show
 
-    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # progress is no part of the document
+    # Lengths are printed when they are done: they are the result, and progress only beside the document
+    report = print if as_json else partial(print, file=sys.stdout, flush=True)
+    with progress_on_stderr(quiet):
         finished = load(path, online=online)
-        lengths = finished.evaluate_longer(max_length) if extend else None
+        lengths = finished.evaluate_longer(max_length, report) if extend else None
         measured = finished.evaluate(test_set or []) if lengths is None else finished.result
     if as_json:
         print_json(result_values(path, measured if lengths is None else lengths))
@@ -124,10 +129,10 @@ def evaluate(
 
 @app.command(rich_help_panel=INSPECT)
 def errors(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs: folders or hash prefixes.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help=ONE_RUN)],
     test_set: Annotated[str, typer.Option(help="Test set whose predictions are read.")] = "test",
     examples: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 2,
-    format_: TextOrJson = "text",
+    format_: Format = "text",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Count the wrong predictions of runs by kind.
@@ -159,6 +164,7 @@ def weights(
         Path | None, typer.Option(parser=some_path, metavar="FILE", help="File (default: in the run folder).")
     ] = None,
     online: Online = False,
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Write the weights as safetensors, to share them.
@@ -170,10 +176,11 @@ def weights(
     path = run_with_weights(run, results)
     if out and (out.is_dir() or not out.absolute().parent.is_dir()):
         raise UserError(f"--out must be a file in an existing folder, but is {out}")
-    announce(f"{path}: loading PyTorch ...")
+    announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load
 
-    file = load(path, online=online).save_weights(out)
+    with progress_on_stderr(quiet):
+        file = load(path, online=online).save_weights(out)
     print(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
@@ -188,22 +195,8 @@ def run_with_weights(run: str, results: Path) -> Path:
     return path
 
 
-def is_json(name: str) -> bool:
-    """Whether the value of `--format` is json; `UserError` for one that is unknown."""
-    from tfstudy.tasks.errors import one_of
-
-    return one_of("format", name, ("text", "json")) == "json"
-
-
 def result_values(path: Path, measured: Any) -> dict[str, Any]:
     """Return the folder of a run and a record of it as plain values."""
     import msgspec
 
     return {"path": str(path), **msgspec.json.decode(msgspec.json.encode(measured))}
-
-
-def print_json(tree: Any) -> None:
-    """Print one JSON document."""
-    from tfstudy.report.markup import json_text
-
-    print(json_text(tree), end="")

@@ -12,19 +12,16 @@ from tfstudy.cli.options import (
     Accelerator,
     Devices,
     FailFast,
-    Format,
     LoggerNames,
     PerDevice,
-    Quiet,
     Results,
     Smoke,
     Timeout,
-    announce,
     app,
     results_of,
     study_name,
-    without_progress,
 )
+from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
 from tfstudy.cli.slurm_options import (
     Account,
     ArraySize,
@@ -120,14 +117,25 @@ def grid(
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.spec import load_grid
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
-    from tfstudy.tasks.errors import UserError, one_of
+    from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
 
     slurm = SlurmRequest(
-        *(slurm_partition, slurm_time, slurm_gres, slurm_cpus, slurm_at_once, slurm_account, slurm_qos),
-        *(slurm_memory, slurm_constraint, slurm_array_size, tuple(slurm_setup or ()), tuple(slurm_extra or ())),
+        partition=slurm_partition,
+        account=slurm_account,
+        qos=slurm_qos,
+        constraint=slurm_constraint,
+        minutes=slurm_time,
+        gres=slurm_gres,
+        cpus=slurm_cpus,
+        memory=slurm_memory,
+        max_parallel=slurm_at_once,
+        array_size=slurm_array_size,
+        setup=tuple(slurm_setup or ()),
+        extra=tuple(slurm_extra or ()),
     )
-    if one_of("format", format_, ("text", "json")) == "json" and not dry_run:
+    as_json = is_json(format_)
+    if as_json and not dry_run:
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
     options = RunOptions(devices=devices, accelerator=accelerator, loggers=parse_loggers(logger))
@@ -136,17 +144,16 @@ def grid(
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))
     folder = results_of(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
-    announce(f"{folder}: preparing the runs ...", quiet, piped=not dry_run)
+    announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.report.grid_console import preview_grid, run_grid
     from tfstudy.report.grid_forecast import forecast_lines
-    from tfstudy.report.markup import json_text
     from tfstudy.report.status import end_lines
     from tfstudy.report.terminal import show_lines
 
     if dry_run:
         found = preview_grid(spec, folder, settings, launcher, smoke, shard)
-        if format_ == "json":
-            print(json_text(found.tree()), end="")
+        if as_json:
+            print_json(found.tree())
         else:
             show_lines(forecast_lines(found))
         return

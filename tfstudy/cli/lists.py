@@ -9,9 +9,7 @@ from tfstudy.cli.options import (
     RESULTS,
     RUN,
     SHARE,
-    Format,
     Results,
-    Set,
     Split,
     TaskName,
     app,
@@ -19,6 +17,7 @@ from tfstudy.cli.options import (
     some_path,
     study_folder,
 )
+from tfstudy.cli.output import Format, is_json, print_json
 
 
 @app.command("list", rich_help_panel=RUN)
@@ -37,22 +36,23 @@ def list_(
     Alone it shows the kinds of lists. corpora describes the corpora of a folder, as text only.
     """
     from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
-    from tfstudy.report.markup import json_text
     from tfstudy.report.terminal import show_lines
     from tfstudy.tasks.errors import UserError, one_of
 
-    as_text = one_of("format", format_, ("text", "json")) == "text"
-    if one_of("kind of list", what, ("", *LISTS, "corpora")) != "corpora":
+    as_json = is_json(format_)
+    if what:
+        one_of("kind of list", what, (*LISTS, "corpora"))
+    if what != "corpora":
         folder = study_folder(existing_results(results), of) if what == "runs" else Path()
         rows = LISTS[what](folder if what == "runs" else of or "scan") if what else KINDS
-        if as_text:
-            show_lines(TEXTS.get(what, described)(rows))
+        if as_json:
+            print_json(rows)
         else:
-            print(json_text(rows), end="")
+            show_lines(TEXTS.get(what, described)(rows))
         return
     from tfstudy.tasks.translation.listing import list_corpora
 
-    if not as_text:
+    if as_json:
         raise UserError("--format json does not apply to corpora, which are described as text")
     for line in list_corpora(Path(of or ".").expanduser()):
         print(line)
@@ -63,7 +63,10 @@ def export(
     task: TaskName,
     out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="New folder for the files.")],
     split: Split = None,
-    set_: Set = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One setting of the data: data.train_examples=500."),
+    ] = None,
     format_: Annotated[str, typer.Option("--format", help="jsonl or parquet.")] = "jsonl",
 ) -> None:
     """Write the examples of a task as JSON lines or Parquet.

@@ -31,7 +31,7 @@ from tfstudy.testing import check_{kind}"""
 @app.command(rich_help_panel=SHARE)
 def new(
     kind: Annotated[str, typer.Argument(metavar="task|architecture", help="What to write.")],
-    name: Annotated[str, typer.Argument(help="Its name, such as my_task, which is that of its file.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my_task, which is that of its file.")],
     out: Annotated[
         Path | None,
         typer.Option(parser=some_path, metavar="PATH", help="Folder for a plug-in (default: this checkout or folder)."),
@@ -68,7 +68,7 @@ def _check_name(kind: str, name: str) -> None:
             f"but is {quoted(name)}"
         )
     if name in _registry(kind).names():
-        raise UserError(f"there is a {kind} '{name}' already; choose another name")
+        raise UserError(f"there is {'an' if kind[0] in 'aeiou' else 'a'} {kind} '{name}' already; choose another name")
 
 
 def _check_module(kind: str, name: str) -> None:

@@ -1,20 +1,17 @@
 """What the commands share: the app, and the options that several commands have."""
 
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from tfstudy.cli import completion
 from tfstudy.cli.command_group import INSPECT as INSPECT
 from tfstudy.cli.command_group import RUN as RUN
 from tfstudy.cli.command_group import SHARE as SHARE
 from tfstudy.cli.command_group import STUDY as STUDY
-from tfstudy.cli.command_group import Commands
+from tfstudy.cli.command_group import Command, Commands
 from tfstudy.cli.version import show_version
 
 if TYPE_CHECKING:
@@ -52,7 +49,14 @@ def existing_results(text: str | Path) -> Path:
     return path
 
 
-app = typer.Typer(
+class App(typer.Typer):
+    """The app, whose commands are of the class `Command` unless they have one of their own."""
+
+    def command(self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **more: Any) -> Any:
+        return super().command(name, cls=cls, **more)
+
+
+app = App(
     cls=Commands,
     help="Experiments on inductive bias and generalisation in sequence models.",
     no_args_is_help=True,
@@ -113,9 +117,6 @@ LoggerNames = Annotated[
     str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
 ]
 
-Format = Annotated[str, typer.Option("--format", help="text or json.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only the result, and errors.")]
-
 # Results
 Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]
 ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
@@ -123,7 +124,8 @@ StudyName = Annotated[
     str,
     typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=completion.study),
 ]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="Run: a folder, hash prefix or STUDY/ARCH/SEED.")]
+ONE_RUN = "Run: a folder, hash prefix or STUDY/ARCH/SEED."
+Run = Annotated[str, typer.Argument(metavar="RUN", help=ONE_RUN)]
 Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
 Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
 Baseline = Annotated[str, typer.Option(help="Architecture or condition to compare the others with.")]
@@ -142,7 +144,10 @@ def config_of(
     """Return the config of the options: defaults < preset < file < --set < the other options."""
     from tfstudy.cli.run_config import requested
 
-    return requested(task, arch, preset, file, assignments, split, seed, smoke).resolve()
+    request = requested(
+        task, arch, preset=preset, file=file, assignments=assignments, split=split, seed=seed, smoke=smoke
+    )
+    return request.resolve()
 
 
 def study_name(study: str) -> str:
@@ -184,23 +189,3 @@ def study_folder(results: Path, study: str) -> Path:
     if "/" in study.rstrip("/") and inside.is_dir() and inside.parent == results.resolve():
         study = inside.name
     return find_study(results, study) if study else results
-
-
-def announce(text: str, quiet: bool = False, piped: bool = False) -> None:
-    """Print a line before imports that take seconds: on a terminal; with `piped` also elsewhere, for people."""
-    if sys.stderr.isatty() and not quiet:
-        print(text, file=sys.stderr, flush=True)
-    elif piped and not quiet:
-        print(text, flush=True)
-
-
-@contextmanager
-def without_progress(quiet: bool, errors: bool = True) -> Iterator[None]:
-    """Print nothing within the block if `quiet`; with `errors`, standard error stays."""
-    with ExitStack() as stack:
-        if quiet:
-            nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
-            stack.enter_context(redirect_stdout(nowhere))
-            if not errors:
-                stack.enter_context(redirect_stderr(nowhere))
-        yield

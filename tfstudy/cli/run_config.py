@@ -50,6 +50,7 @@ class Request(NamedTuple):
 def requested(
     task: str | None,
     arch: str | None,
+    *,
     preset: str,
     file: Path | None,
     assignments: list[str] | None,

@@ -15,19 +15,17 @@ from tfstudy.cli.options import (
     Online,
     OptionalTask,
     Preset,
-    Quiet,
     Results,
     Seed,
     Set,
     Smoke,
     Split,
-    announce,
     app,
     config_of,
     results_of,
     study_name,
-    without_progress,
 )
+from tfstudy.cli.output import Quiet, announce, is_json, print_json, progress_on_stderr
 
 
 @app.command(rich_help_panel=RUN)
@@ -59,14 +57,11 @@ def run(
     from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
 
-    request, study, loggers = (
-        requested(task, arch, preset, config, set_, split, seed, smoke),
-        study_name(study),
-        parse_loggers(logger),
-    )
+    request = requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
+    study, loggers = study_name(study), parse_loggers(logger)
     if restart and resume:
         raise UserError("--restart and --resume exclude each other")
-    announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet, piped=True)
+    announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet)
     resolved = request.resolve(online)
     folder = results_of(results, resolved.smoke)
     from tfstudy.experiment.options import RunOptions, process_rank
@@ -77,10 +72,11 @@ def run(
 
     used = recorded_preset(config, request.task) if request.is_whole else preset
     options = RunOptions(used, restart, resume, devices, accelerator, loggers)
-    with without_progress(quiet, errors=False):
+    with progress_on_stderr(quiet):
         outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
+        if outcome:
+            print()
     if outcome:
-        print()
         show(outcome.result, path=outcome.path)
         print(f"\n{outcome.path}")
         show_lines([] if quiet else next_lines(outcome.path, outcome.result, folder))
@@ -102,10 +98,11 @@ def config_(
     """Show the resolved config, with every key explained."""
     from tfstudy import tasks
     from tfstudy.config.display import annotated
-    from tfstudy.report.markup import json_text
-    from tfstudy.tasks.errors import one_of
 
-    as_json = one_of("format", format_, ("yaml", "json")) == "json"
+    as_json = is_json(format_, "yaml")
     resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
     tasks.find(resolved.task)(resolved.data)  # checks the data section
-    print(json_text(resolved.model_dump(mode="json")) if as_json else annotated(resolved), end="")
+    if as_json:
+        print_json(resolved.model_dump(mode="json"))
+    else:
+        print(annotated(resolved), end="")

@@ -7,6 +7,7 @@ import typer
 
 from tfstudy.cli.options import (
     INSPECT,
+    ONE_RUN,
     RESULTS,
     RUN,
     STUDY,
@@ -14,19 +15,16 @@ from tfstudy.cli.options import (
     Devices,
     ExistingResults,
     FailFast,
-    Format,
     Online,
     PerDevice,
-    Quiet,
     Results,
     Run,
     StudyName,
     Timeout,
-    announce,
     app,
     study_folder,
-    without_progress,
 )
+from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
 
 
 @app.command(rich_help_panel=STUDY)
@@ -38,13 +36,11 @@ def status(
 ) -> None:
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
-    from tfstudy.report.markup import json_text
     from tfstudy.report.terminal import show_lines
-    from tfstudy.tasks.errors import one_of
 
     study = study_folder(results, study).name if study else ""
-    if one_of("format", format_, ("text", "json")) == "json":
-        print(json_text(report.status_values(results, study)), end="")
+    if is_json(format_):
+        print_json(report.status_values(results, study))
     elif watch and sys.stdout.isatty():
         report.watch(lambda: report.status(results, study))
     else:
@@ -90,7 +86,7 @@ def retry(
 
     settings = ExecutorSettings(per_device, timeout, options=RunOptions(devices=devices, accelerator=accelerator))
     folder = study_folder(results, study)
-    announce(f"{folder}: preparing the runs ...", quiet, piped=True)
+    announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.report.grid_console import retry_study
     from tfstudy.report.status import end_lines
     from tfstudy.report.terminal import show_lines
@@ -108,23 +104,21 @@ def why(run: Run, format_: Format = "text", online: Online = False, results: Res
     Config, data and code are compared with the record of the run.
     """
     from tfstudy.runs.find import find_run
-    from tfstudy.tasks.errors import one_of
 
-    as_json = one_of("format", format_, ("text", "json")) == "json"
+    as_json = is_json(format_)
     path = find_run(results, run)
-    from tfstudy.report.markup import json_text
     from tfstudy.report.outdated import examine, explain
     from tfstudy.report.terminal import show_lines
 
     if as_json:
-        print(json_text(examine(path, online)._asdict()), end="")
+        print_json(examine(path, online)._asdict())
     else:
         show_lines(explain(path, online))
 
 
 @app.command(rich_help_panel=INSPECT)
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="Run: a folder or hash prefix.")],
+    a: Annotated[str, typer.Argument(metavar="A", help=ONE_RUN)],
     b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],
     format_: Format = "text",
     results: Results = RESULTS,
@@ -133,15 +127,13 @@ def diff(
 
     These are settings, data, versions and metrics.
     """
-    from tfstudy.report.markup import json_text
     from tfstudy.report.run_diff import compare, values
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_run
-    from tfstudy.tasks.errors import one_of
 
-    as_json = one_of("format", format_, ("text", "json")) == "json"
+    as_json = is_json(format_)
     runs = find_run(results, a), find_run(results, b)
     if as_json:
-        print(json_text(values(*runs)), end="")
+        print_json(values(*runs))
     else:
         show_lines(compare(*runs))

@@ -12,15 +12,14 @@ from tfstudy.cli.options import (
     Accelerator,
     PerDevice,
     Preset,
-    Quiet,
     Results,
     Split,
     TaskName,
-    announce,
     app,
     some_path,
     study_name,
 )
+from tfstudy.cli.output import Quiet, announce
 
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="[ARCH.]KEY=VALUE", help="Setting that all trials share.")
@@ -76,7 +75,7 @@ def tune(
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
     options = RunOptions(preset, accelerator=accelerator, tuning=True)
-    announce(f"{task}: preparing the search ...", quiet, piped=True)
+    announce(f"{task}: preparing the search ...", quiet)
     from tfstudy.report.tuning_trials import tune_architectures
     from tfstudy.tuning.search import FINAL_SEEDS, SearchRequest
 

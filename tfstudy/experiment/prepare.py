@@ -17,9 +17,9 @@ from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.runs.identity import Identity, identify
-from tfstudy.tasks.base import Task, fingerprint
+from tfstudy.tasks.base import Task, check_examples, fingerprint
 
-SLOW = 2.0  # seconds after which preparing is reported
+SLOW, SLOW_UNSEEN = 2.0, 10.0  # seconds after which preparing is reported, on a terminal and elsewhere
 
 
 class Prepared(NamedTuple):
@@ -36,6 +36,7 @@ def prepare(config: RunConfig) -> Prepared:
     """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
     with slow_work_reported(f"preparing {config.task}"):
         task = tasks.find(config.task)(config.data)
+        check_examples(config.task, task)
         shape = DataShape.of(task)
         check(config, shape)
         data = TaskEncoder(task)
@@ -47,15 +48,16 @@ def prepare(config: RunConfig) -> Prepared:
 
 @contextmanager
 def slow_work_reported(name: str) -> Iterator[None]:
-    """Print the name on standard error once the block has taken two seconds, and at its end how long it took."""
-    start, timer = time.monotonic(), threading.Timer(SLOW, lambda: _print_error(f"{name} ..."))
+    """Print the name on standard error once the block has taken long, and at its end how long it took."""
+    limit = SLOW if sys.stderr.isatty() else SLOW_UNSEEN
+    start, timer = time.monotonic(), threading.Timer(limit, lambda: _print_error(f"{name} ..."))
     timer.daemon = True
     timer.start()
     try:
         yield
     finally:
         timer.cancel()
-    if (seconds := time.monotonic() - start) >= SLOW:
+    if (seconds := time.monotonic() - start) >= limit:
         _print_error(f"{name}: {seconds:.1f} s")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tfstudy.runs.files import is_locked, tail
 from tfstudy.runs.reader import is_finished, read_failure
+from tfstudy.tasks.errors import UserError
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
@@ -14,10 +15,14 @@ def last_lines(path: Path, count: int = 20) -> list[str]:
 
 
 def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[str]:
-    """Yield the last lines of the log, with `follow_run` what is added to it, and why the run failed if it did."""
+    """Yield the last lines of the log, with `follow_run` what is added to it, and why the run failed if it did.
+
+    `UserError` if there is nothing to yield: no log, no failure, and no process that `follow_run` could wait for.
+    """
     log = path / "train.log"
-    if not log.exists():
-        yield f"{path} has no log\n"
+    failure = None if is_finished(path) else read_failure(path)
+    if not (log.exists() or failure or (follow_run and is_locked(path))):
+        raise UserError(f"{path} has no log")
     size = log.stat().st_size if log.exists() else 0
     yield from (f"{line}\n" for line in last_lines(path, count))
     if follow_run:

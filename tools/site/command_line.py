@@ -32,12 +32,6 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def panel(item: Any) -> str:
-    """Return the group of a command or option in the help; empty if it has none."""
-    value = getattr(item, "rich_help_panel", None)
-    return value if isinstance(value, str) else ""
-
-
 def overview(groups: dict[str, list[str]], commands: Any) -> str:
     """Return a table of all commands, each with its first sentence and a link."""
     rows = [
@@ -57,7 +51,6 @@ def describe(name: str, command: Any, parent: Any) -> str:
     """Return the section of one command: its synopsis, its help and its options."""
     context = typer.Context(command, info_name=name, parent=parent)
     pieces = " ".join(command.collect_usage_pieces(context))
-    pieces = re.sub(r"[{}]", "", pieces).replace("[[", "[").replace("]]", "]")
     synopsis = f"```text\ntfstudy {name} {pieces}\n```\n"
     return f"### tfstudy {name}\n\n{synopsis}\n{prose(command.help)}\n\n{options(command, context)}"
 
@@ -69,7 +62,7 @@ def prose(help_: str | None) -> str:
 
 
 def options(command: Any, context: Any) -> str:
-    """Return the tables of arguments and options: the common ones, then those of each panel or prefix (slurm)."""
+    """Return the tables of arguments and options: the common ones, then those of each prefix (slurm)."""
     shown = [p for p in command.params if not (getattr(p, "hidden", False) or p.name == "show_completion")]
     groups = groupby(sorted(shown, key=subject), key=subject)
     return "\n".join(f"{f'**{name}**' if name else ''}\n\n{_table(group, context)}" for name, group in groups)
@@ -78,7 +71,7 @@ def options(command: Any, context: Any) -> str:
 def subject(parameter: Any) -> str:
     """Return the group of an option; empty for the common ones."""
     prefix = re.match(r"--(\w+)\.", parameter.opts[0])
-    return panel(parameter) or (prefix[1].capitalize() if prefix else "")
+    return prefix[1].capitalize() if prefix else ""
 
 
 def _table(parameters: Iterator[Any], context: Any) -> str:

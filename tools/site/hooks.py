@@ -8,6 +8,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def on_config(config: Any) -> None:
     """Add a page for each task to the gallery."""
     from tfstudy import tasks
 
+    summaries.cache_clear()  # `mkdocs serve` builds more than once
     for entry in config.nav or []:
         if "Gallery of tasks" in entry and isinstance(entry["Gallery of tasks"], str):
             pages = [entry["Gallery of tasks"], *({name: f"gallery/{name}.md"} for name in tasks.names())]
@@ -61,12 +63,13 @@ def generated() -> dict[str, str]:
     }
 
 
-def summaries() -> list[Path]:
+@cache
+def summaries() -> tuple[Path, ...]:
     """Return the Markdown files of the committed studies and of the benchmarks, which are pages of the site."""
     found = [*(ROOT / "results").glob("*.md"), ROOT / "benchmarks" / "README.md"]
     committed = re.findall(r"^!/results/([\w-]+)/$", (ROOT / ".gitignore").read_text(encoding="utf-8"), re.MULTILINE)
     found += [ROOT / "results" / name / "README.md" for name in committed]
-    return sorted(path.relative_to(ROOT) for path in found if path.exists())
+    return tuple(sorted(path.relative_to(ROOT) for path in found if path.exists()))
 
 
 def documents() -> Iterator[tuple[str, str]]:

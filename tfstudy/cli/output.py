@@ -1,0 +1,53 @@
+"""What commands print: the values of `--format`, JSON documents, and progress, which goes to standard error."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from typing import Annotated, Any, cast
+
+import typer
+
+from tfstudy.cli.printable_stream import PrintableStream
+
+Format = Annotated[str, typer.Option("--format", help="text or json.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only the result, and errors.")]
+
+
+def is_json(name: str, other: str = "text") -> bool:
+    """Whether the value of `--format` is json rather than `other`; `UserError` for one that is unknown."""
+    from tfstudy.tasks.errors import one_of
+
+    return one_of("format", name, (other, "json")) == "json"
+
+
+def print_json(tree: Any) -> None:
+    """Print one JSON document."""
+    from tfstudy.report.markup import json_text
+
+    print(json_text(tree), end="")
+
+
+def announce(text: str, quiet: bool = False) -> None:
+    """Print a line on standard error, if it is a terminal, before imports that take seconds."""
+    if sys.stderr.isatty() and not quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def without_progress(quiet: bool) -> Iterator[None]:
+    """Within the block, print nothing on standard output if `quiet`."""
+    with ExitStack() as stack:
+        if quiet:
+            stack.enter_context(redirect_stdout(stack.enter_context(open(os.devnull, "w", encoding="utf-8"))))
+        yield
+
+
+@contextmanager
+def progress_on_stderr(quiet: bool) -> Iterator[None]:
+    """Within the block, print on standard error what is meant for standard output; if `quiet`, print nothing at all."""
+    with ExitStack() as stack:
+        if quiet:
+            stack.enter_context(redirect_stderr(stack.enter_context(open(os.devnull, "w", encoding="utf-8"))))
+        stack.enter_context(redirect_stdout(cast("Any", PrintableStream(sys.stderr))))
+        yield
