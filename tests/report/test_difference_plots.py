@@ -71,6 +71,13 @@ def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monke
     assert any("2 smallest p of 6" in text for text in texts(plot.figure))
 
 
+def test_a_difference_that_needs_more_seeds_than_are_proposed_says_so(tmp_path):
+    wide = (0.1, 0.9, 0.2, 0.8, 0.5)
+    slightly_higher = [x + 0.001 for x in wide]
+    figure = drawn(write(tmp_path, *runs("cnn", *wide), *runs("lstm", *slightly_higher)), "differences")
+    assert any(text.endswith(" (>1,000)") for text in texts(figure))
+
+
 def test_differences_are_filled_where_they_are_significant(tmp_path):
     like = [x + 0.001 * (-1) ** number for number, x in enumerate(NEAR)]
     made = [*runs("lstm", *FAR), *runs("cnn", *NEAR), *runs("transformer", *like)]

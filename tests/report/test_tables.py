@@ -7,7 +7,8 @@ import sys
 import msgspec
 import pytest
 
-from tests.example_records import ENVIRONMENT, result, write
+from tests.commands import tfstudy
+from tests.example_records import ENVIRONMENT, result, rival, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.report.run_summary import summary
@@ -157,6 +158,34 @@ def test_unknown_names_are_refused(tmp_path, options, message):
     with pytest.raises(UserError) as error:
         table(write(tmp_path, result(0)), **options)
     assert message in str(error.value)
+
+
+def test_a_baseline_that_names_several_conditions_on_the_same_examples_is_refused(tmp_path, capsys):
+    both = [
+        result(seed, exact, experiment=e, run=f"{e}{seed}") for e, exact in (("a", 0.2), ("b", 0.6)) for seed in (0, 1)
+    ]
+    study = write(tmp_path / "results" / "both", *both, rival(0, 0.1), rival(1, 0.2))
+    assert tfstudy("table", "both", "--baseline", "lstm", "--results", tmp_path / "results") == 2
+    labels = "'lstm default model.dim=a', 'lstm default model.dim=b'"
+    assert f"--baseline lstm names 2 conditions: {labels}; name one of them" in capsys.readouterr().err
+    rows = columns(table(study, baseline="lstm default model.dim=b"))
+    assert [bool(cells["vs lstm default model.dim=b"]) for cells in rows] == [True, True, False]
+
+
+def test_a_baseline_may_be_another_condition_on_each_test_set(tmp_path):
+    records = [one for split in ("length", "simple") for seed in (0, 1) for one in (
+        result(seed, 0.2, split=split, experiment=f"l{split}", run=f"l{split}{seed}"),
+        result(seed, 0.8, split=split, arch="cnn", experiment=f"c{split}", run=f"c{split}{seed}"),
+    )]  # fmt: skip
+    rows = columns(table(write(tmp_path, *records), baseline="lstm"))
+    assert [(cells["architecture"], bool(cells["vs lstm"])) for cells in rows] == [("cnn", True), ("lstm", False)] * 2
+
+
+def test_a_condition_without_settings_goes_before_others_of_its_architecture(tmp_path):
+    plain = [result(seed, 0.2) for seed in (0, 1)]
+    other = [result(seed, 0.6, preset="untuned", experiment="u", run=f"u{seed}") for seed in (0, 1)]
+    rows = columns(table(write(tmp_path, *plain, *other), baseline="lstm"))
+    assert [(cells["preset"], bool(cells["vs lstm"])) for cells in rows] == [("default", False), ("untuned", True)]
 
 
 def test_what_is_left_out_is_named(tmp_path):

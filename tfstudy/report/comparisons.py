@@ -104,8 +104,14 @@ def _needed(comparison: Comparison) -> str:
         return "no difference to find"
     if more := comparison.more_seeds:
         return f"about {plural(more, 'more seed')}"
-    unknown = math.isnan(comparison.difference.effect)
-    return "an unknown number of seeds" if unknown else f"more than {MAX_SEEDS:,} seeds"
+    return f"more than {MAX_SEEDS:,} seeds" if needs_too_many(comparison) else "an unknown number of seeds"
+
+
+def needs_too_many(comparison: Comparison) -> bool:
+    """Whether an undecided difference is so small that it needs more than `MAX_SEEDS` seeds."""
+    one = comparison
+    undecided = one.tested and not one.significant and one.more_seeds is None
+    return undecided and bool(one.difference.mean) and not math.isnan(one.difference.effect)
 
 
 def _untested(

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from tfstudy import models, tasks
 from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import Comparison
 from tfstudy.analysis.conditions import Condition, test_set_label
 from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.settings_text import preset_text
+from tfstudy.config.presets import preset
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.report.quotations import SIGN_NOTE, Quotation, source_notes
 from tfstudy.runs.reader import read_environments
@@ -38,7 +40,7 @@ def table_notes(
         *_baseline_notes(conditions, metrics),
         *_limit_note(conditions),
         *_size_note(conditions),
-        *_preset_note(conditions),
+        *_preset_notes(conditions),
         *(
             ["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"]
             * bool({"L90", "L50"} & {*columns})
@@ -149,15 +151,56 @@ def _size_note(conditions: Sequence[Condition]) -> list[str]:
     return [f"compared conditions differ in parameters by more than 5 %: {'; '.join(listed[:MAX_LISTED])}{more}"]
 
 
-def _preset_note(conditions: Sequence[Condition]) -> list[str]:
-    """Return what differs from the presets as they are now; runs may be older, or have been given other settings."""
-    texts: dict[str, dict[str, None]] = {}  # the settings, and the architectures that they are of
+def _preset_notes(conditions: Sequence[Condition]) -> list[str]:
+    """Return what differs from the presets as they are now, and which architectures have none.
+
+    Runs may be older than a preset, or have been given other settings.
+    """
+    differing: dict[str, list[Condition]] = {}  # by their settings
+    without: dict[str, list[Condition]] = {}
     for condition in conditions:
-        if (text := preset_text(condition)) != f"preset {condition.preset}":
-            texts.setdefault(text, {})[condition.arch] = None
-    listed = [f"{', '.join(archs)}: {text}" for text, archs in texts.items()]
+        text, plain = preset_text(condition), f"preset {condition.preset}"
+        if _has_no_preset(condition):
+            settings = text.removeprefix(plain).removeprefix(" with ") or "default settings"
+            without.setdefault(settings, []).append(condition)
+        elif text != plain:
+            differing.setdefault(text, []).append(condition)
+    notes = [f"settings that differ from today's presets: {_listed(differing)}"] if differing else []
+    if without:
+        notes.append(
+            f"no preset for this task: {_listed(without)}; unless a width is set, the widths of such an architecture "
+            "are scaled to the Transformer's number of parameters"
+        )
+    return notes
+
+
+def _has_no_preset(condition: Condition) -> bool:
+    """Whether its architecture has no default preset for its task, as far as this installation knows both."""
+    c = condition
+    known = c.task in tasks.names() and c.arch in models.names()
+    return known and c.preset == "default" and not preset(c.task, c.arch)
+
+
+def _listed(by_settings: Mapping[str, Sequence[Condition]]) -> str:
+    """Return each of the settings after the architectures that have them.
+
+    Where an architecture has several, its conditions are told apart by their labels, or else by their split schemes.
+    """
+    every = [condition for members in by_settings.values() for condition in members]
+    several_tasks = len({condition.task for condition in every}) > 1
+    archs = Counter(arch for members in by_settings.values() for arch in {c.arch for c in members})
+    labels = Counter(label for members in by_settings.values() for label in {c.label for c in members})
+
+    def name(condition: Condition) -> str:
+        place = f" on {f'{condition.task} ' * several_tasks}{condition.split}" * (labels[condition.label] > 1)
+        return condition.label + place if archs[condition.arch] > 1 else condition.arch
+
+    listed = [
+        f"{', '.join(dict.fromkeys(name(condition) for condition in members))}: {text}"
+        for text, members in by_settings.items()
+    ]
     more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
-    return [f"settings that differ from today's presets: {'; '.join(listed[:MAX_LISTED])}{more}"] if listed else []
+    return "; ".join(listed[:MAX_LISTED]) + more
 
 
 def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> list[str]:
@@ -171,7 +214,8 @@ def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> li
     return [
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
         f"{several(r.decode.method for r in results)}, free-running until EOS; {_read_note(reads)}",
-        f"held-out examples whose source occurs in training: {overlaps:,} (in {plural(tests, 'evaluated test set')})",
+        f"{'WARNING: ' * bool(overlaps)}held-out examples whose source occurs in training: {overlaps:,} "
+        f"(in {plural(tests, 'evaluated test set')})",
         f"{plural(len(runs), 'run')}, {count_range(seeds, 'seed')} per condition; "
         f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; {versions(runs)}",
         *(f"{name}: {signature}" for name, signature in signatures.items()),
@@ -185,6 +229,10 @@ def _outdated_notes(runs: Sequence[RunRecord]) -> list[str]:
         f"{count} of {plural(len(runs), 'run')} outdated: {reason} (details: `tfstudy why RUN`)"
         for reason, count in reasons.items()
         if reason
+    ] + [
+        f"{count} of {plural(len(runs), 'run')} not compared with the current code: {missing}"
+        for missing, count in Counter(run.missing_plugin() for run in runs).items()
+        if missing
     ]
 
 

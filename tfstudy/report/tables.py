@@ -1,6 +1,6 @@
 """Tables of studies: a line for each condition."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from tfstudy.report.table_lines import Table, build_line
 from tfstudy.report.table_notes import table_notes
 from tfstudy.tasks.errors import UserError, one_of, quoted
 
+MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
 
 
@@ -23,7 +24,7 @@ def table(
     `by` sets the order, such as `split,arch`; a tag such as `length` in it makes a line for each of its values.
     `baseline`, with which the others are compared, is an architecture or a label (`lstm train.steps=600`).
     `columns` are the keys of the columns to show, separated by commas; `seeds` adds the result of each seed.
-    `UserError` if there is no finished run, or for unknown names.
+    `UserError` if there is no finished run, for unknown names, or if several conditions are called `baseline`.
     """
     finished = read_finished_runs(study)
     keys, shown = _names(by, "--by"), _names(columns, "--columns")
@@ -58,12 +59,11 @@ def build_table(
     metrics = main_metrics(conditions, metric)
     comparisons = compare_conditions(conditions, metrics)
     letters = group_letters(conditions, comparisons, metrics)
-    if baseline:
-        one_of("baseline", baseline, sorted({name for c in conditions for name in (c.label, c.arch)}))
+    baselines = baseline_conditions(conditions, baseline) if baseline else {}
     # the best group is marked only where another group is significantly worse
     lettered = list(zip(conditions, letters, strict=True))
     several_groups = {condition.examples_key for condition, group in lettered if group and "a" not in group}
-    against = _against_baseline(comparisons, baseline)
+    against = _against(comparisons, baselines)
     lines = [
         build_line(c, metrics[c.task], group, "a" in group and c.examples_key in several_groups, against.get(id(c)))
         for c, group in lettered
@@ -73,14 +73,30 @@ def build_table(
     return out._replace(notes=table_notes(study, conditions, metrics, comparisons, keys, quoted_figures(out)))
 
 
-def _against_baseline(comparisons: Sequence[Comparison], baseline: str) -> dict[int, Comparison]:
-    """Return each condition's comparison with the first one of this label or architecture on the same examples."""
-    out: dict[int, Comparison] = {}
-    for comparison in comparisons:
-        for one in (comparison, comparison.swapped()):
-            if one.second.label == baseline or (one.second.arch == baseline and one.first.arch != baseline):
-                out.setdefault(id(one.first), one)
-    return out
+def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tuple[str, ...], Condition]:
+    """Return the condition with this label, or else of this architecture, by the examples that it was evaluated on.
+
+    `UserError` for an unknown name, or if it is that of several conditions on the same examples.
+    """
+    one_of("baseline", name, sorted({known for c in conditions for known in (c.label, c.arch)}))
+    labelled = {c.examples_key: [c] for c in conditions if c.label == name}
+    of_architecture: dict[tuple[str, ...], list[Condition]] = {}
+    for condition in (c for c in conditions if c.arch == name):
+        of_architecture.setdefault(condition.examples_key, []).append(condition)
+    found = of_architecture | labelled
+    labels = list(dict.fromkeys(c.label for members in found.values() if len(members) > 1 for c in members))
+    if labels:
+        listed = ", ".join(quoted(label, MAX_LABEL) for label in labels)
+        raise UserError(f"--baseline {name} names {len(labels)} conditions: {listed}; name one of them")
+    return {key: member for key, [member] in found.items()}
+
+
+def _against(
+    comparisons: Sequence[Comparison], baselines: Mapping[tuple[str, ...], Condition]
+) -> dict[int, Comparison]:
+    """Return each condition's comparison with the baseline on the same examples."""
+    both = [one for comparison in comparisons for one in (comparison, comparison.swapped())]
+    return {id(one.first): one for one in both if one.second is baselines.get(one.second.examples_key)}
 
 
 def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:

@@ -54,7 +54,7 @@ def run_finals(
 ) -> list[Finalist]:
     """Train the best trials of each architecture with the other seeds; return them, the best of each first.
 
-    An architecture with fewer different trials with a validation loss has fewer. `IncompleteSearchError` if a run failed.
+    An architecture has fewer if fewer different trials have a validation loss. `IncompleteSearchError` if a run failed.
     """
     request = search.request
     chosen = [one for arch in search.bases for one in _best(scores, arch, request.final_trials)]

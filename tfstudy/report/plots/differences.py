@@ -7,6 +7,8 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
+from tfstudy.analysis.power import MAX_SEEDS
+from tfstudy.report.comparisons import needs_too_many
 from tfstudy.report.markup import MINUS, p_equals, signed
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.rows import row_panels
@@ -98,6 +100,13 @@ def _pair_label(comparison: Comparison, sheet: layout.Sheet) -> str:
     return f"{first} {MINUS}{' ' if len(first + second) <= longest else chr(10)}{second}"
 
 
+def _further_seeds(comparison: Comparison) -> str:
+    """Return the number of further seeds in brackets; empty if the difference is decided or the number unknown."""
+    if seeds := comparison.more_seeds:
+        return f" (+{seeds:,})"
+    return f" (>{MAX_SEEDS:,})" if needs_too_many(comparison) else ""
+
+
 def _draw_difference(
     axes: Axes, comparison: Comparison, level: float, colours: Mapping[str, str], sheet: layout.Sheet
 ) -> None:
@@ -107,6 +116,6 @@ def _draw_difference(
     ends = [max(difference.low, -200), min(difference.high, 200)]
     axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
     axes.plot(difference.mean, level, marker="o", ms=4.5 if sheet.width is None else 3.5, mfc=face, mec=colour, mew=1.3)
-    text = p_equals(comparison.p) + (f" (+{seeds:,})" if (seeds := comparison.more_seeds) else "")
+    text = p_equals(comparison.p) + _further_seeds(comparison)
     size = min(8.0, sheet.points)
     axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=size)

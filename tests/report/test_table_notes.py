@@ -1,0 +1,19 @@
+"""The notes under a table."""
+
+from tests.example_records import result, rival, write
+from tfstudy.report.tables import table
+
+
+def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditions_apart(tmp_path, monkeypatch):
+    notes = table(write(tmp_path / "one", rival(0, 0.5, "mingru"))).notes
+    [note] = [note for note in notes if note.startswith("no preset for this task: mingru: ")]
+    assert "scaled to the Transformer's number of parameters" in note
+    assert not any("today's presets" in note for note in notes)
+    two = [result(0, arch="mingru", experiment=e, run=e, split=s) for e, s in (("68", "length"), ("64", "simple"))]
+    third = result(0, arch="mingru", experiment="70", run="70")
+    # the settings that differ from presets are the model's width, which these records name
+    monkeypatch.setattr("tfstudy.analysis.settings_text.differing_settings", lambda condition: {"model.dim"})
+    [note] = [note for note in table(write(tmp_path / "two", *two)).notes if note.startswith("no preset")]
+    assert "mingru on length: model.dim=68; mingru on simple: model.dim=64;" in note
+    [note] = [note for note in table(write(tmp_path / "two", third)).notes if note.startswith("no preset")]
+    assert "mingru default model.dim=68: model.dim=68; mingru default model.dim=70: model.dim=70;" in note
