@@ -106,7 +106,7 @@ def test_a_job_ends_with_its_result_file_and_leaves_no_files(job, queue):
     folder = job.study / ".slurm"
     (folder / "1_0_0_result.pkl").touch()
     assert ended(executor) == [(job, SUCCEEDED, "")]
-    assert list(folder.iterdir()) == []
+    assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
 @pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])

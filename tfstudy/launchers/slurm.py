@@ -18,8 +18,7 @@ from typing import Any
 from tfstudy.experiment.options import ACCELERATORS
 from tfstudy.launchers import Detached, Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
-from tfstudy.launchers.private_folder import check_private
-from tfstudy.launchers.slurm_job import Submitted, exit_of, last_line, remove_files
+from tfstudy.launchers.slurm_job import Submitted, earlier_jobs, exit_of, handle_of, last_line, remove_files
 from tfstudy.launchers.slurm_queue import (
     ENDED,
     FOLDER,
@@ -27,13 +26,14 @@ from tfstudy.launchers.slurm_queue import (
     array_of,
     forget_jobs,
     job_states,
+    locked_queue,
     record_array,
     recorded_jobs,
+    unread_jobs,
 )
 from tfstudy.launchers.slurm_request import check_request, parameters
 from tfstudy.launchers.slurm_work import Work
 from tfstudy.launchers.supervisor import ATTEMPTS
-from tfstudy.runs.reader import is_finished
 from tfstudy.tasks.errors import UserError, one_of, quoted
 
 MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed
@@ -64,7 +64,8 @@ def slurm(settings: ExecutorSettings) -> "Slurm":
 class Slurm(Executor):
     """Jobs in the queue of Slurm; their states come from result files and `squeue`.
 
-    submitit itself reports states only where Slurm's accounting is installed.
+    submitit itself reports states only where Slurm's accounting is installed. All jobs are runs of one study. To read
+    which runs have a job, to submit the others and to record them is one step for other commands (`locked_queue`).
     """
 
     def __init__(self, library: Any, settings: ExecutorSettings) -> None:
@@ -94,9 +95,13 @@ class Slurm(Executor):
 
     def start(self, job: Job, exclusive: bool) -> None:
         if number := self._earlier_jobs(job.study).pop(job.name, ""):
-            self._submitted[number] = Submitted(job, self._handle(job.study, number), own=False)
+            self._wait_for(job, number)
         else:
             self._pending.append(job)
+
+    def _wait_for(self, job: Job, number: str) -> None:
+        """Wait for the job of another command."""
+        self._submitted[number] = Submitted(job, handle_of(self._library, job.study, number), own=False)
 
     def wait(self, seconds: float) -> Sequence[JobExit]:
         if self._pending and time.monotonic() - self._refused > QUEUE_SECONDS:
@@ -117,11 +122,16 @@ class Slurm(Executor):
 
         `UserError` if Slurm refuses an array; those before it stay submitted.
         """
-        detached, size, array = Detached({}, {}), self._settings.slurm.array_size, ""
-        new = []
+        if not jobs:
+            return Detached({}, {})
+        with locked_queue(jobs[0].study):
+            return self._detach(jobs, earlier_jobs(self._library, jobs[0].study))
+
+    def _detach(self, jobs: Sequence[Job], earlier: Mapping[str, str]) -> Detached:
+        detached, new, size, array = Detached({}, {}), list[Job](), self._settings.slurm.array_size, ""
         for job in jobs:
-            number = self._earlier_jobs(job.study).get(job.name, "")
-            if number and not self._handle(job.study, number).paths.result_pickle.exists():
+            number = earlier.get(job.name, "")
+            if number and not handle_of(self._library, job.study, number).paths.result_pickle.exists():
                 detached.queued[number] = job
             else:
                 new.append(job)
@@ -137,44 +147,37 @@ class Slurm(Executor):
 
     def _earlier_jobs(self, study: Path) -> dict[str, str]:
         """The jobs of earlier commands that are in the queue, or whose result nobody has read, by name of the run."""
-        if self._earlier is not None:
-            return self._earlier
-        jobs = recorded_jobs(study)
-        if jobs:
-            check_private(study / FOLDER)
-        states = job_states(jobs.values()) if jobs else {}
-        if states is None:
-            raise UserError("--launcher slurm: squeue does not answer, so the jobs submitted earlier are unknown")
-        results = {path.name for path in (study / FOLDER).glob("*_result.pkl")}
-        alive = {name: number for name, number in jobs.items() if states.get(number, "COMPLETED") not in ENDED}
-        unread = {name: number for name, number in jobs.items() if f"{number}_0_result.pkl" in results}
-        finished = {name: number for name, number in unread.items() if is_finished(study / name)}
-        for name, number in finished.items():
-            job_exit = JobExit(Job(str(study / name), {}), SUCCEEDED)
-            remove_files(Submitted(job_exit.job, self._handle(study, number)), job_exit)
-        self._earlier = {name: number for name, number in (unread | alive).items() if name not in finished}
-        forget_jobs(study, set(jobs.values()) - set(self._earlier.values()))
+        if self._earlier is None:
+            with locked_queue(study):
+                self._earlier = earlier_jobs(self._library, study)
         return self._earlier
 
-    def _handle(self, study: Path, number: str) -> Any:
-        return self._library.SlurmJob(folder=(study / FOLDER).resolve(), job_id=number)
-
     def _submit_pending(self) -> None:
-        """Submit all pending jobs as one array."""
-        first, jobs = self._executor is None, self._pending
+        """Submit all pending jobs as one array; wait for those that another command has submitted meanwhile."""
+        first, study = self._executor is None, self._pending[0].study
         try:
-            handles = self._submit(jobs)
+            with locked_queue(study):
+                self._leave_to_others(study)
+                handles = self._submit(self._pending) if self._pending else []
         except UserError:
             if first:
                 raise
             self._refused = time.monotonic()  # Slurm may be unavailable for a while; submitted jobs continue
             return
-        self._pending = []
+        jobs, self._pending = self._pending, []
         self._submitted |= {handle.job_id: Submitted(job, handle) for job, handle in zip(jobs, handles, strict=True)}
         self._queried = time.monotonic()
 
+    def _leave_to_others(self, study: Path) -> None:
+        """Wait for pending jobs that are in the queue."""
+        pending = {job.name: job for job in self._pending}
+        recorded = {name: number for name, number in recorded_jobs(study).items() if name in pending}
+        for name, number in unread_jobs(study, recorded).items():
+            self._wait_for(pending.pop(name), number)
+        self._pending = [job for job in self._pending if job.name in pending]
+
     def _submit(self, jobs: Sequence[Job], attempts: int = 1, dependency: str | None = None) -> list[Any]:
-        """Submit jobs as one array; return their handles. `UserError` if Slurm refuses them."""
+        """Submit jobs as one array, within `locked_queue`; return their handles. `UserError` if Slurm refuses them."""
         study, timeout = jobs[0].study, self._settings.timeout
         executor = self._executor or self._open(study / FOLDER)
         executor.update_parameters(slurm_dependency=dependency)
@@ -190,7 +193,6 @@ class Slurm(Executor):
         return handles
 
     def _open(self, folder: Path) -> Any:
-        check_private(folder)
         executor = self._library.AutoExecutor(
             folder=folder.resolve(), cluster="slurm", slurm_max_num_timeout=MAX_TIMEOUTS
         )
@@ -208,9 +210,11 @@ class Slurm(Executor):
         states = self._states()
         for number, submitted, state in self._lost(states) if states is not None else []:
             exits.setdefault(number, self._exit_of_lost(submitted, state))
+        if exits:
+            with locked_queue(folder.parent):
+                forget_jobs(folder.parent, exits)
         for number, job_exit in exits.items():
             submitted = self._submitted.pop(number)
-            forget_jobs(submitted.job.study, {number})
             remove_files(submitted, job_exit)
             if job_exit is None:
                 self._pending.append(submitted.job)

@@ -1,18 +1,23 @@
 """Which runs of a study are in the queue of Slurm: a file for each array that was submitted, and the answer of squeue.
 
 The files lie beside those of submitit in `.slurm` of the study. A later command reads them, so that it waits for jobs
-that an earlier one submitted instead of submitting them again. Imports no torch.
+that an earlier one submitted instead of submitting them again. Whoever writes or removes them holds `locked_queue`.
+Imports no torch.
 """
 
+import fcntl
 import shutil
 import subprocess
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
+from tfstudy.launchers.private_folder import check_private
 from tfstudy.runs.files import write_atomically
+from tfstudy.tasks.errors import UserError
 
 FOLDER = ".slurm"  # of a study
 SECONDS = 20.0  # that squeue may take to answer
@@ -27,8 +32,20 @@ class Array(msgspec.Struct):
     runs: dict[str, Number]  # name of the run to the number of its job
 
 
+@contextmanager
+def locked_queue(study: Path) -> Iterator[None]:
+    """Keep other commands from submitting jobs of the study within the block; wait while another one does.
+
+    The lock ends with the process that holds it. `UserError` if others can write to the folder.
+    """
+    check_private(study / FOLDER)
+    with (study / FOLDER / ".lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def record_array(study: Path, numbers: Mapping[str, str]) -> None:
-    """Write which job has which run; `numbers` are those of one array, by the name of the run."""
+    """Write which job has which run, within `locked_queue`; `numbers` are those of one array, by name of the run."""
     number = array_of(next(iter(numbers.values())))
     write_atomically(study / FOLDER / f"jobs-{number}.json", msgspec.json.encode(Array(dict(numbers))))
 
@@ -42,7 +59,7 @@ def recorded_jobs(study: Path) -> dict[str, str]:
 
 
 def forget_jobs(study: Path, numbers: Collection[str]) -> None:
-    """Remove jobs from the files of their arrays."""
+    """Remove jobs from the files of their arrays, within `locked_queue`."""
     for array in {array_of(number) for number in numbers}:
         path = study / FOLDER / f"jobs-{array}.json"
         if left := {name: number for name, number in _runs(path).items() if number not in numbers}:
@@ -74,6 +91,19 @@ def job_states(numbers: Iterable[str]) -> dict[str, str] | None:
     if process.returncode and "Invalid job id" not in process.stderr:
         return None
     return dict(line.split() for line in process.stdout.splitlines() if len(line.split()) == 2)
+
+
+def unread_jobs(study: Path, jobs: Mapping[str, str]) -> dict[str, str]:
+    """Return those of these jobs that are in the queue, or whose result nobody has read, by name of the run.
+
+    `UserError` if Slurm does not answer.
+    """
+    states = job_states(jobs.values()) if jobs else {}
+    if states is None:
+        raise UserError("--launcher slurm: squeue does not answer, so the jobs submitted earlier are unknown")
+    results = {path.name for path in (study / FOLDER).glob("*_result.pkl")}
+    alive = {number for number in jobs.values() if states.get(number, "COMPLETED") not in ENDED}
+    return {name: number for name, number in jobs.items() if number in alive or f"{number}_0_result.pkl" in results}
 
 
 def queued_jobs(study: Path) -> dict[str, tuple[str, str]] | None:
