@@ -6,14 +6,14 @@ import torch
 from tests.conftest import VARIANTS
 from tfstudy import models
 from tfstudy.models.base import select_rows
-from tfstudy.testing.architecture_properties import PROPERTIES, Variant
+from tfstudy.testing.architecture_properties import PROPERTIES, ArchitectureVariant
 
 
 @pytest.mark.parametrize("check", PROPERTIES.values(), ids=list(PROPERTIES))
 @pytest.mark.parametrize("name", VARIANTS)
 def test_the_property_holds(name, check):
     arch = VARIANTS[name][0]
-    check(Variant(models.find(arch), name.removeprefix(arch).removeprefix("-")))
+    check(ArchitectureVariant(models.find(arch), name.removeprefix(arch).removeprefix("-")))
 
 
 def test_select_rows_refuses_what_is_no_tensor():

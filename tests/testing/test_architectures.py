@@ -10,12 +10,14 @@ import pytest
 from tests.example_plugins import write
 from tests.example_task import ARCHITECTURE
 from tfstudy.testing import check_architecture, load_plugin
-from tfstudy.testing.architecture_properties import PROPERTIES, Variant
+from tfstudy.testing.architecture_properties import PROPERTIES, ArchitectureVariant
+
+DECAY = "    def parameters_without_decay(self):\n        return [{}]\n"  # a method of an architecture
 
 
 def failing(path: Path, *names: str) -> list[str]:
     """Those of these properties that an architecture lacks."""
-    variant, found = Variant(load_plugin(path), ""), []
+    variant, found = ArchitectureVariant(load_plugin(path), ""), []
     for name in names:
         try:
             PROPERTIES[name](variant)
@@ -53,6 +55,35 @@ def test_a_fault_is_found(tmp_path, change, expected):
     assert failing(path, expected) == []
     faulty = write(tmp_path, "faulty", ARCHITECTURE.replace(*change))
     assert failing(faulty, expected) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("change", "title", "message"),
+    [
+        (("class Bag(Model):", "class Bag(Model):\n    version = '1'"), "what it declares is valid", "but is '1'"),
+        (("class Bag(Model):", "class Bag(Model):\n    bags = ('no',)"), "what it declares is valid", "are not: no"),
+        (
+            ("return self.output(x), state", "return self.output(x), state\n\n" + DECAY.format("self.output.weight")),
+            "weight decay spares vectors and no weight of a layer",
+            "vectors that parameters_without_decay() must return, but does not: layers.0.bias, output.bias",
+        ),
+        (
+            ("return self.output(x), state", "return self.output(x), state\n\n" + DECAY.format("*self.parameters()")),
+            "weight decay spares vectors and no weight of a layer",
+            "weights of layers that parameters_without_decay() returns: source.weight",
+        ),
+        (
+            ("return self.output(x), state", "return self.output(x), state\n\n" + DECAY.format("nn.Linear(1, 1).bias")),
+            "weight decay spares vectors and no weight of a layer",
+            "parameters_without_decay() returns 1 tensors that are no parameters of the model",
+        ),
+    ],
+)  # fmt: skip
+def test_the_message_says_what_was_expected_and_what_was_found(tmp_path, change, title, message):
+    cls = load_plugin(write(tmp_path, "bag", ARCHITECTURE.replace(*change)))
+    with pytest.raises(AssertionError) as caught:
+        PROPERTIES[title](ArchitectureVariant(cls, ""))
+    assert message in str(caught.value)
 
 
 def test_checking_needs_no_test_framework(tmp_path):

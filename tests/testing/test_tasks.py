@@ -49,7 +49,7 @@ def test_a_task_without_a_fault_passes():
     ("fault", "expected"),
     [
         ({"__init__": lambda self, config: None}, "its config is valid: an unknown split scheme is accepted"),
-        ({"version": "1.0"}, "its config is valid"),
+        ({"version": "1.0"}, "its config is valid: the version must be a whole number from 1, but is '1.0'"),
         ({"split_schemes": classmethod(lambda cls: {"only": ""})}, "each split scheme needs one line"),
         ({"split_schemes": classmethod(lambda cls: {"any": "all"})}, "the default of data.split, 'only'"),
         ({"splits": lambda self: Splits("train", "test", ("test",))}, "a split has two roles"),

@@ -26,16 +26,16 @@ def check_task(cls: type[Task], *configs: Mapping[str, Any]) -> None:
 
     A config has keys of section `data`, such as `{"split": "length", "train_examples": 300}`. Small data are enough.
     """
-    from tfstudy.testing.task_properties import PROPERTIES, variants
+    from tfstudy.testing.task_properties import PROPERTIES, task_variants
 
-    _check(cls.__name__, PROPERTIES, variants(cls, configs))
+    _check(cls.__name__, PROPERTIES, task_variants(cls, configs))
 
 
 def check_architecture(cls: "type[Model]") -> None:
     """Check an architecture with its config `small` and in each of its `variants`; this takes seconds for each."""
-    from tfstudy.testing.architecture_properties import PROPERTIES, variants
+    from tfstudy.testing.architecture_properties import PROPERTIES, architecture_variants
 
-    _check(cls.__name__, PROPERTIES, variants(cls))
+    _check(cls.__name__, PROPERTIES, architecture_variants(cls))
 
 
 def load_plugin(path: str | Path) -> type:

@@ -10,30 +10,22 @@ from tfstudy.testing.architecture_variant import (
     SOURCE,
     TARGET_VOCAB,
     TOKENS,
-    Variant,
+    ArchitectureVariant,
     check_close,
     decoded,
     leaves,
 )
+from tfstudy.testing.expect import expect
 
 
-def what_it_declares_is_valid(variant: Variant) -> None:
-    """`widths` are keys of the config, and `bags` are variants."""
-    cls = variant.cls
-    assert set(cls.widths) <= set(cls.Config.model_fields), f"widths {cls.widths} are not all keys of the config"
-    assert set(cls.bags) <= {"", *cls.variants}, f"bags {cls.bags} are not all variants"
-    assert isinstance(cls.version, int)
-    assert (cls.__doc__ or "").strip(), "the class has no docstring, which `tfstudy list architectures` shows"
-
-
-def decoding_in_pieces_equals_teacher_forcing(variant: Variant) -> None:
+def decoding_in_pieces_equals_teacher_forcing(variant: ArchitectureVariant) -> None:
     """Whether tokens are decoded at once, one by one or in pieces, the logits are the same."""
     model = variant.perturbed()
     for sizes in ([1] * 7, [2, 2, 2, 1], [3, 3, 1], [1, 4, 2]):
         check_close(decoded(model, TOKENS, model.encode(SOURCE, MASK), sizes), model(SOURCE, MASK, TOKENS))
 
 
-def no_logit_depends_on_a_later_token(variant: Variant) -> None:
+def no_logit_depends_on_a_later_token(variant: ArchitectureVariant) -> None:
     """Changing tokens from a position on changes the logits from there on, and none before."""
     model = variant.perturbed()
     for place in (1, 3, 6):
@@ -42,10 +34,11 @@ def no_logit_depends_on_a_later_token(variant: Variant) -> None:
         changed[:, place] = torch.where(changed[:, place] == TOKENS[:, place], 4, changed[:, place])
         before, after = (model(SOURCE, MASK, tokens) for tokens in (TOKENS, changed))
         check_close(before[:, :place], after[:, :place])
-        assert (before[:, place] - after[:, place]).abs().amax(-1).min() > 1e-3, "a token changes no logit after it"
+        difference = (before[:, place] - after[:, place]).abs().amax(-1).min()
+        expect(difference > 1e-3, f"a token changes no logit after it by more than {difference:.1e}, expected 1e-3")
 
 
-def groups_of_any_shapes_have_the_logits_of_each_alone(variant: Variant) -> None:
+def groups_of_any_shapes_have_the_logits_of_each_alone(variant: ArchitectureVariant) -> None:
     """`forward_groups` returns what `forward` returns for each group, empty ones included."""
     model = variant.perturbed()
     sources = [SOURCE[:1, :4], SOURCE, SOURCE[1:], SOURCE[:0]]
@@ -56,7 +49,7 @@ def groups_of_any_shapes_have_the_logits_of_each_alone(variant: Variant) -> None
     check_close(model.forward_groups(groups[1:2]), expected[1])
 
 
-def groups_with_states_of_different_length_decode_as_each_alone(variant: Variant) -> None:
+def groups_with_states_of_different_length_decode_as_each_alone(variant: ArchitectureVariant) -> None:
     """`decode_groups` continues groups that have decoded different numbers of tokens."""
     model = variant.perturbed()
     if not isinstance(model, RaggedModel):
@@ -71,7 +64,7 @@ def groups_with_states_of_different_length_decode_as_each_alone(variant: Variant
         check_close(leaves(together), leaves(single))
 
 
-def padding_changes_nothing(variant: Variant) -> None:
+def padding_changes_nothing(variant: ArchitectureVariant) -> None:
     """Neither the number of padded positions nor the ids at them change a logit."""
     model = variant.perturbed()
     for filler in (PAD, 7):
@@ -80,7 +73,7 @@ def padding_changes_nothing(variant: Variant) -> None:
         check_close(model(longer, longer_mask, TOKENS), model(SOURCE, MASK, TOKENS))
 
 
-def a_batch_of_one_equals_its_row_of_a_larger_batch(variant: Variant) -> None:
+def a_batch_of_one_equals_its_row_of_a_larger_batch(variant: ArchitectureVariant) -> None:
     """A row without its padding, as a batch of its own, has the same logits."""
     model = variant.perturbed()
     whole = model(SOURCE, MASK, TOKENS)
@@ -89,20 +82,19 @@ def a_batch_of_one_equals_its_row_of_a_larger_batch(variant: Variant) -> None:
         check_close(model(alone, alone != PAD, TOKENS[row : row + 1])[0], whole[row])
 
 
-def an_empty_batch_gives_no_logits(variant: Variant) -> None:
+def an_empty_batch_gives_no_logits(variant: ArchitectureVariant) -> None:
     """The logits of no rows have shape (0, length, vocabulary)."""
     shape = variant.perturbed()(SOURCE[:0], MASK[:0], TOKENS[:0]).shape
-    assert shape == (0, 7, TARGET_VOCAB), f"the shape is {tuple(shape)}"
+    expect(shape == (0, 7, TARGET_VOCAB), f"the shape must be {(0, 7, TARGET_VOCAB)}, but is {tuple(shape)}")
 
 
-def source_order_matters_except_to_bags(variant: Variant) -> None:
+def source_order_matters_except_to_bags(variant: ArchitectureVariant) -> None:
     """Swapping two source tokens changes the logits, except of the variants in `bags`."""
     model = variant.perturbed()
     swapped = SOURCE[:1, [3, 1, 2, 0, 4, 5]]
     difference = (model(swapped, MASK[:1], TOKENS[:1]) - model(SOURCE[:1], MASK[:1], TOKENS[:1])).abs().max()
     if variant.name in variant.cls.bags:
-        assert difference < 3e-5, "the order of the source matters; remove the variant from `bags`"
+        expect(difference < 3e-5, f"the order of the source matters ({difference:.1e}); remove the variant from `bags`")
     else:
-        assert difference > 1e-3, (
-            "the order of the source does not matter; if that is meant, name the variant in `bags`"
-        )
+        reason = f"the order of the source does not matter ({difference:.1e})"
+        expect(difference > 1e-3, f"{reason}; if that is meant, name the variant in `bags`")

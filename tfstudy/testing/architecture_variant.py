@@ -18,7 +18,7 @@ TOKENS = torch.tensor([[1, 4, 5, 6, 7, 8, 4], [1, 8, 7, 6, 5, 4, 5], [1, 6, 6, 4
 MASK = SOURCE != PAD
 
 
-class Variant(NamedTuple):
+class ArchitectureVariant(NamedTuple):
     """A variant of an architecture; "" is its config `small`."""
 
     cls: type[Model]
@@ -43,9 +43,9 @@ class Variant(NamedTuple):
         return model.eval()
 
 
-def variants(cls: type[Model]) -> list[Variant]:
+def architecture_variants(cls: type[Model]) -> list[ArchitectureVariant]:
     """Return an architecture with its config `small` and in each of its variants."""
-    return [Variant(cls, name) for name in ("", *cls.variants)]
+    return [ArchitectureVariant(cls, name) for name in ("", *cls.variants)]
 
 
 def decoded(model: Model, tokens: Tensor, state: Any, sizes: Sequence[int]) -> Tensor:

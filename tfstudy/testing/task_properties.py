@@ -6,12 +6,13 @@ from typing import Any
 
 from tfstudy.tasks.base import Example, Task, TaskConfig, fingerprint, overlap
 from tfstudy.tasks.errors import UserError
+from tfstudy.testing.expect import expect
 
 UNKNOWN = "no such split scheme"
 FRESH_LENGTHS = 60  # lengths from 1 that `at_length` is asked for
 
 
-class Variant:
+class TaskVariant:
     """A task with one config."""
 
     def __init__(self, cls: type[Task], settings: Mapping[str, Any]) -> None:
@@ -31,29 +32,30 @@ class Variant:
         return self.cls(self.config)
 
 
-def variants(cls: type[Task], configs: Iterable[Mapping[str, Any]] = ()) -> list[Variant]:
+def task_variants(cls: type[Task], configs: Iterable[Mapping[str, Any]] = ()) -> list[TaskVariant]:
     """Return the task with each of these configs; without any, in each of its split schemes."""
-    return [Variant(cls, settings) for settings in [*configs] or [{"split": name} for name in cls.split_schemes()]]
+    return [TaskVariant(cls, settings) for settings in [*configs] or [{"split": name} for name in cls.split_schemes()]]
 
 
-def its_config_is_valid(variant: Variant) -> None:
+def its_config_is_valid(variant: TaskVariant) -> None:
     """The version is a number from 1, every scheme has a line on what it tests, and an unknown one is refused."""
     cls = variant.cls
-    assert isinstance(cls.version, int)
-    assert cls.version >= 1
-    assert issubclass(cls.Config, TaskConfig)
+    number = isinstance(cls.version, int) and cls.version >= 1
+    expect(number, f"the version must be a whole number from 1, but is {cls.version!r}")
+    expect(issubclass(cls.Config, TaskConfig), f"the class Config must be a TaskConfig, but is {cls.Config!r}")
     schemes = cls.split_schemes()
-    assert schemes, "split_schemes() is empty"
-    assert all(text.strip() and "\n" not in text for text in schemes.values()), "each split scheme needs one line"
+    expect(schemes, "split_schemes() is empty")
+    bad = [name for name, text in schemes.items() if not text.strip() or "\n" in text]
+    expect(not bad, f"each split scheme needs one line, but these have none or several: {', '.join(bad)}")
     default = cls.Config.model_fields["split"].default
-    assert default in schemes, f"the default of data.split, {default!r}, is no split scheme"
+    expect(default in schemes, f"the default of data.split, {default!r}, is no split scheme")
     cls.check_config(variant.config)
     message = _refusal(variant)
-    assert message, "an unknown split scheme is accepted: call self.check_config(config) in __init__"
-    assert UNKNOWN in message, f"the message for an unknown split scheme must name it, but is: {message}"
+    expect(message, "an unknown split scheme is accepted: call self.check_config(config) in __init__")
+    expect(UNKNOWN in message, f"the message for an unknown split scheme must name it, but is: {message}")
 
 
-def _refusal(variant: Variant) -> str:
+def _refusal(variant: TaskVariant) -> str:
     """The message for an unknown split scheme; empty if it is accepted."""
     try:
         variant.cls(variant.cls.Config(**{**variant.settings, "split": UNKNOWN}))
@@ -62,75 +64,81 @@ def _refusal(variant: Variant) -> str:
     return ""
 
 
-def each_split_has_one_role_and_examples(variant: Variant) -> None:
+def each_split_has_one_role_and_examples(variant: TaskVariant) -> None:
     """No split has two roles, there is a test split, and no split is empty."""
     task = variant.task
     splits = task.splits()
-    assert len(set(splits.all)) == len(splits.all), f"a split has two roles: {', '.join(splits.all)}"
-    assert splits.tests, "there is no test split"
+    expect(len(set(splits.all)) == len(splits.all), f"a split has two roles: {', '.join(splits.all)}")
+    expect(splits.tests, "there is no test split")
     empty = [name for name in splits.all if not task.examples(name)]
-    assert not empty, f"splits without examples: {', '.join(empty)}"
-    assert set(task.by_length()) <= set(splits.held_out), "by_length() names a split that is not held out"
+    expect(not empty, f"splits without examples: {', '.join(empty)}")
+    others = sorted(set(task.by_length()) - set(splits.held_out))
+    expect(not others, f"by_length() names a split that is not held out: {', '.join(others)}")
 
 
-def examples_are_tuples_of_tokens(variant: Variant) -> None:
+def examples_are_tuples_of_tokens(variant: TaskVariant) -> None:
     """Sources and targets are tuples of words, no source is empty, and examples of a split have the same tags."""
     task = variant.task
     for name in task.splits().all:
         examples = task.examples(name)
         for example in examples:
             _check_example(name, example)
-        assert len({tuple(e.tags) for e in examples}) == 1, f"examples of '{name}' differ in their tags"
+        tags = {tuple(e.tags) for e in examples}
+        expect(len(tags) == 1, f"examples of '{name}' differ in their tags: {sorted(tags)[:2]}")
 
 
 def _check_example(split: str, example: Example) -> None:
     tokens = (*example.source, *example.target)
-    assert isinstance(example.source, tuple), f"a source of '{split}' is no tuple"
-    assert isinstance(example.target, tuple), f"a target of '{split}' is no tuple"
-    assert example.source, f"a source of '{split}' is empty"
+    expect(isinstance(example.source, tuple), f"a source of '{split}' is no tuple: {example.source!r}")
+    expect(isinstance(example.target, tuple), f"a target of '{split}' is no tuple: {example.target!r}")
+    expect(example.source, f"a source of '{split}' is empty")
     wrong = [token for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
-    assert not wrong, f"a token of '{split}' is no word without blanks: {wrong[0]!r}"
-    assert all(isinstance(value, str | int) for value in example.tags.values()), f"a tag of '{split}' is no text or int"
+    expect(not wrong, f"a token of '{split}' is no word without blanks: {', '.join(map(repr, wrong))}")
+    bad = {key: value for key, value in example.tags.items() if not isinstance(value, str | int)}
+    expect(not bad, f"a tag of '{split}' is no text or int: {bad}")
 
 
-def the_same_config_gives_the_same_examples(variant: Variant) -> None:
+def the_same_config_gives_the_same_examples(variant: TaskVariant) -> None:
     """Two objects with one config have equal examples in the same order, and asking again changes nothing."""
     one, other = variant.task, variant.cls(variant.config)
     for name in reversed(other.splits().all):  # in another order of calls
         other.examples(name)
     first = fingerprint(one)
-    assert first == fingerprint(other), "two objects with the same config have other examples"
-    assert first == fingerprint(one), "a second call of examples() returns others"
+    expect(first == fingerprint(other), "two objects with the same config have other examples")
+    expect(first == fingerprint(one), "a second call of examples() returns others")
 
 
-def no_held_out_source_is_in_train(variant: Variant) -> None:
+def no_held_out_source_is_in_train(variant: TaskVariant) -> None:
     """A source of the validation split or a test split is not in the train split."""
     shared = {name: count for name, count in overlap(variant.task).items() if count}
-    assert not shared, f"sources that are also in train: {shared}"
+    expect(not shared, f"sources that are also in train: {shared}")
 
 
-def score_is_1_for_the_targets_and_less_for_nothing(variant: Variant) -> None:
+def score_is_1_for_the_targets_and_less_for_nothing(variant: TaskVariant) -> None:
     """The first metric of the targets is 1, that of empty predictions is less, and all metrics are in [0, 1]."""
     task = variant.task
     examples = [e for e in task.examples(task.splits().tests[0]) if e.target][:50]
     best, worst = task.score([e.target for e in examples], examples), task.score([() for _ in examples], examples)
-    assert best, "score() returns no metric"
+    expect(best, "score() returns no metric")
     main = next(iter(best))
-    assert abs(best[main] - 1) < 1e-9, f"{main} of the targets themselves is {best[main]}"
-    assert worst[main] < 1, f"{main} of empty predictions is {worst[main]}"
-    assert best.keys() == worst.keys(), "the names of the metrics depend on the predictions"
-    assert all(0 <= value <= 1 + 1e-9 for value in [*best.values(), *worst.values()]), "a metric is not in [0, 1]"
+    expect(abs(best[main] - 1) < 1e-9, f"{main} of the targets themselves is {best[main]}, but must be 1")
+    names = f"{', '.join(best)} for the targets, {', '.join(worst)} for empty predictions"
+    expect(best.keys() == worst.keys(), f"the names of the metrics depend on the predictions: {names}")
+    expect(worst[main] < 1, f"{main} of empty predictions is {worst[main]}, but must be less than 1")
+    outside = {name: value for scores in (best, worst) for name, value in scores.items() if not 0 <= value <= 1 + 1e-9}
+    expect(not outside, f"a metric is not in [0, 1]: {outside}")
 
 
-def new_examples_have_the_length_asked_for(variant: Variant) -> None:
+def new_examples_have_the_length_asked_for(variant: TaskVariant) -> None:
     """`at_length` returns examples of that length, as their tag says, or nothing."""
     task = variant.task
     for length in range(1, FRESH_LENGTHS, 7):
         wrong = [e for e in task.at_length(length) if e.tags.get("length") != length]
-        assert not wrong, f"at_length({length}) returns an example with the tags {dict(wrong[0].tags)}"
+        tags = [dict(e.tags) for e in wrong[:1]]
+        expect(not wrong, f"at_length({length}) returns an example with the tags {tags}")
 
 
-PROPERTIES: dict[str, Callable[[Variant], None]] = {
+PROPERTIES: dict[str, Callable[[TaskVariant], None]] = {
     check.__name__.replace("_", " "): check
     for check in (
         its_config_is_valid,
