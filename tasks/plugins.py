@@ -69,11 +69,14 @@ def is_a(cls: type, kind: str) -> bool:
 
 
 def defined_in(module: ModuleType, kind: str) -> list[type]:
-    """Return the tasks or architectures that a module, or a package with its modules, defines."""
+    """Return the tasks or architectures that a module, or a package with its modules, defines.
+
+    A class with two names is one class.
+    """
     return [
         cls
-        for cls in vars(module).values()
-        if inspect.isclass(cls) and is_a(cls, kind) and f"{cls.__module__}.".startswith(f"{module.__name__}.")
+        for cls in dict.fromkeys(value for value in vars(module).values() if inspect.isclass(value))
+        if is_a(cls, kind) and f"{cls.__module__}.".startswith(f"{module.__name__}.")
     ]
 
 
@@ -96,10 +99,16 @@ def load_file(path: Path) -> type:
 
 
 def source_files(cls: type) -> list[Path]:
-    """Return the files with the code of a plug-in: its module, or the package that the module is in."""
+    """Return the files with the code of a plug-in: its module, or all of the top package that the module is in.
+
+    For a class of `pkg.sub.mod` these are the files of `pkg`, since `pkg.sub.mod` may import any of them.
+    """
     module = sys.modules[cls.__module__]
     file = Path(str(module.__file__))
-    return sorted(file.parent.rglob("*.py")) if module.__package__ else [file]
+    if not module.__package__:
+        return [file]
+    depth = len(module.__package__.split("."))
+    return sorted(file.parents[depth - 1].rglob("*.py"))
 
 
 def presets_file(plugin: Plugin) -> Path:

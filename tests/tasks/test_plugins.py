@@ -93,6 +93,13 @@ def test_a_file_defines_one_class(tmp_path, text, count):
         tasks.names()
 
 
+def test_a_class_with_two_names_is_one_class(tmp_path, site):
+    plugins.add(write(tmp_path, "mine", TASK + "\n\nOld = Letters\n"))
+    install(site, "two_names", "yours = two_names", TASK + "\n\nOld = Letters\n")
+    assert tasks.find("mine").__name__ == "Letters"
+    assert tasks.find("yours").__name__ == "Letters"
+
+
 def test_a_file_with_the_name_of_another_task_is_refused_with_both_origins(tmp_path):
     plugins.add(write(tmp_path, "sorting"))
     with pytest.raises(UserError, match=rf"task 'sorting': tasks/sorting\.py and {tmp_path}/sorting\.py"):
@@ -140,6 +147,19 @@ def test_a_broken_package_stops_only_what_uses_it(site, entry, text, reason):
     with pytest.raises(UserError, match=reason) as caught:
         tasks.find(name)
     assert "broken_package 1.2" in str(caught.value)
+
+
+def test_the_code_of_a_package_is_all_of_its_top_package(site):
+    (site / "deep_package" / "sub").mkdir(parents=True)
+    for folder in ("deep_package", "deep_package/sub"):
+        (site / folder / "__init__.py").touch()
+    util, module = write(site / "deep_package", "util", ""), write(site / "deep_package" / "sub", "letters")
+    install(site, "deep_entry", "mine = deep_package.sub.letters:Letters")
+    install(site, "flat_module", "yours = flat_module:Letters")
+    found = plugins.source_files(tasks.find("mine"))
+    assert {util, module} <= set(found)
+    assert len(found) == 4
+    assert plugins.source_files(tasks.find("yours")) == [site / "flat_module.py"]
 
 
 def test_a_package_with_the_name_of_another_task_is_refused_when_the_name_is_used(site, tmp_path):
