@@ -1,10 +1,13 @@
 """What the commands share: the app, and the options that several commands have."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
+from typer.models import CommandFunctionType
 
 from tfstudy.cli import completion
 from tfstudy.cli.command_group import INSPECT as INSPECT
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from tfstudy.config.schema import RunConfig
 
 RESULTS = Path("results")
+SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
 MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
 
 
@@ -49,10 +53,22 @@ def existing_results(text: str | Path) -> Path:
     return path
 
 
+def one_seed(text: str | int) -> int:
+    """Return the seed of one run; `UserError` for anything but a whole number from 0."""
+    from tfstudy.tasks.errors import UserError, quoted
+
+    if str(text).isascii() and str(text).isdigit():
+        return int(text)
+    hint = f"; for several seeds: tfstudy grid --seed {text}" if SEVERAL_SEEDS.fullmatch(str(text)) else ""
+    raise UserError(f"--seed must be one whole number from 0, but is {quoted(text)}{hint}")
+
+
 class App(typer.Typer):
     """The app, whose commands are of the class `Command` unless they have one of their own."""
 
-    def command(self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **more: Any) -> Any:
+    def command(
+        self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **more: Any
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
         return super().command(name, cls=cls, **more)
 
 
@@ -104,7 +120,9 @@ ConfigFile = Annotated[
     typer.Option("--config", parser=some_path, metavar="PATH", help="YAML file with sections of the config."),
 ]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128.")]
-Seed = Annotated[int | None, typer.Option(help="Seed of weights, dropout and order of examples.")]
+Seed = Annotated[
+    int | None, typer.Option(parser=one_seed, metavar="INTEGER", help="Seed of weights, dropout and order of examples.")
+]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, kept out of the results.")]
 
 # How to run it
