@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.example_records import result, rival, three_architectures, write
+from tfstudy.analysis.claims import family_size
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.statements import read_claims
 from tfstudy.report.comparisons import summarize_comparisons
 from tfstudy.report.protocol import build_protocol
 from tfstudy.report.tables import table
@@ -34,6 +36,14 @@ def test_an_undecided_comparison_says_how_many_seeds_it_needs(tmp_path):
     assert summary.tested[0].verdict == "cnn or lstm: undecided"
     equal = [one for seed in range(3) for one in (result(seed, 0.5), rival(seed, 0.5))]
     assert summarize_comparisons(table(write(tmp_path / "b", *equal))).tested[0].needed == "no difference to find"
+
+
+def test_the_page_on_statistics_has_the_number_of_statements_of_claims():
+    number = family_size(read_claims().values())
+    page = Path(__file__).parents[2].joinpath("docs/concepts/statistics.md").read_text()
+    assert set(re.findall(r"(\d+)\s+statements of all claims|, (\d+) at present|- \.05/(\d+)", page)) == {
+        (f"{number}", "", ""), ("", f"{number}", ""), ("", "", f"{number}")
+    }  # fmt: skip
 
 
 def test_of_many_comparisons_the_clearest_are_listed(study, monkeypatch):

@@ -152,10 +152,7 @@ def _size_note(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _preset_notes(conditions: Sequence[Condition]) -> list[str]:
-    """Return what differs from the presets as they are now, and which architectures have none.
-
-    Runs may be older than a preset, or have been given other settings.
-    """
+    """Return what differs from the presets as they are now (in older runs, or by other settings), and what has none."""
     differing: dict[str, list[Condition]] = {}  # by their settings
     without: dict[str, list[Condition]] = {}
     for condition in conditions:
@@ -184,7 +181,7 @@ def _has_no_preset(condition: Condition) -> bool:
 def _listed(by_settings: Mapping[str, Sequence[Condition]]) -> str:
     """Return each of the settings after the architectures that have them.
 
-    Where an architecture has several, its conditions are told apart by their labels, or else by their split schemes.
+    Where an architecture has several, its conditions are distinguished by their labels, or else by their splits.
     """
     every = [condition for members in by_settings.values() for condition in members]
     several_tasks = len({condition.task for condition in every}) > 1
