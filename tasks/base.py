@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 if TYPE_CHECKING:
@@ -163,6 +163,33 @@ def overlap(task: Task) -> dict[str, int]:
     splits = task.splits()
     train_sources = {e.source for e in task.examples(splits.train)}
     return {name: sum(e.source in train_sources for e in task.examples(name)) for name in splits.held_out}
+
+
+def overlap_warning(task: Task) -> str:
+    """Return a line on held-out sources that are also in train, with their numbers; empty if there are none."""
+    shared = [
+        f"{count:,} of {len(task.examples(name)):,} examples of {name}"
+        for name, count in overlap(task).items()
+        if count
+    ]
+    return f"WARNING: {' and '.join(shared)} have a source that is also in train" if shared else ""
+
+
+def check_examples(name: str, task: Task) -> None:
+    """Raise `UserError` if a split of the task with this name is empty, or if its first example has no tuples."""
+    splits = task.splits()
+    roles = {splits.train: "train split", splits.validation: "validation split"}
+    for split in splits.all:
+        examples = task.examples(split)
+        if not len(examples):
+            raise UserError(f"task {name}: its {roles.get(split, 'test set')} '{split}' has no examples")
+        for part in ("source", "target"):
+            value = getattr(examples[0], part)
+            if not isinstance(value, tuple):
+                kind = "string" if isinstance(value, str) else type(value).__name__
+                raise UserError(
+                    f"task {name}: split '{split}': {part} must be a tuple of tokens, but is the {kind} {quoted(value)}"
+                )
 
 
 def stable_hash(purpose: str, seed: int, source: Tokens) -> int:

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Set
+from pathlib import Path
 from types import ModuleType
 
 from tfstudy.tasks import plugins
@@ -33,10 +34,12 @@ class Registry:
 
     def known(self, name: str) -> str:
         """Return the name if there is such a class; otherwise raise `UserError` with the nearest name."""
+        names = self.names()
         try:
-            return one_of(self.kind, name, self.names())
+            return one_of(self.kind, name, names)
         except UserError as error:
-            raise UserError(f"{error}; if it is a plug-in's, add --plugin FILE.py") from None
+            hint = "add --plugin FILE.py (in Python: tfstudy.tasks.plugins.add)"
+            raise UserError(f"{error}; if it is a plug-in's, {hint}") from None
 
     def plugin(self, name: str) -> Plugin | None:
         """Return the plug-in of this name; None if it is built in. `UserError` if there is no such name, or two."""
@@ -47,12 +50,12 @@ class Registry:
     def find(self, name: str) -> type:
         """Return the class of this name; `UserError` if there is none, or if its file does not define exactly one."""
         if plugin := self.plugin(name):
-            return plugin.load()
+            return _complete(plugin.load(), plugin.origin)
         module = importlib.import_module(f"{self.package}.{name}")
         classes = plugins.defined_in(module, self.kind)
         if len(classes) != 1:
             raise UserError(self._wrong_number(name, module, len(classes)))
-        return classes[0]
+        return _complete(classes[0], f"{self.folder}/{name}.py")
 
     def _wrong_number(self, name: str, module: ModuleType, count: int) -> str:
         return f"{self.folder}/{name}.py must define one subclass of {BASES[self.kind][1]}, but defines {count}"
@@ -66,5 +69,15 @@ class Registry:
     def _check_clash(self, name: str, found: list[Plugin]) -> None:
         origins = [f"{self.folder}/{name}.py"] if name in self.built_in() else []
         origins += [plugin.origin for plugin in found if plugin.name == name]
+        own = [Path(folder, f"{name}.py").resolve() for folder in sys.modules[self.package].__path__]
+        if any(Path(plugin.origin) in own for plugin in found if plugin.name == name):
+            raise UserError(f"{self.folder}/{name}.py is already part of this checkout: leave out --plugin")
         if len(origins) > 1:
             raise UserError(f"two plug-ins or files define the {self.kind} '{name}': {' and '.join(origins)}")
+
+
+def _complete(cls: type, origin: str) -> type:
+    """Return the class if it defines all that its base class asks for; `UserError` with what is missing if not."""
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        raise UserError(f"{cls.__name__} in {origin} must define {', '.join(missing)}")
+    return cls

@@ -43,3 +43,20 @@ def test_the_help_of_a_command_is_at_most_60_characters():
 def test_a_misspelt_command_names_the_nearest(capsys):
     assert tfstudy("tabel") == 2
     assert "'table'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("grid", "--slurm.time", "abc"), "'--slurm.time': must be a whole number, but is 'abc'"),
+        (("grid", "--timeout", "abc"), "'--timeout': must be a number, but is 'abc'"),
+        (("attention", "run", "a", "--head", "0"), "'--head': must be greater than or equal to 1, but is '0'"),
+        (("run", "copying", "--seed", "0-2"), "but is '0-2'; for several seeds: tfstudy grid --seed 0-2"),
+        (("run", "copying", "--seed", "-2"), "--seed must be one whole number from 0, but is '-2'"),
+        (("new", "architecture", "lstm"), "there is an architecture 'lstm' already"),
+        (("claims", "l1,p99"), "unknown claim 'p99'"),
+    ],
+)
+def test_a_wrong_value_is_said_in_plain_words(words, message, capsys):
+    assert tfstudy(*words) == 2
+    assert message in " ".join(capsys.readouterr().err.split())

@@ -10,9 +10,13 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_plugins import TASK, install, write
 from tests.example_task import ARCHITECTURE
+from tfstudy import tasks
 from tfstudy.cli.command_group import plugins_first
 from tfstudy.config.presets import all_presets, preset
+from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
+from tfstudy.report.next_commands import next_lines
+from tfstudy.runs.reader import read_result
 from tfstudy.tasks import plugins
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
@@ -170,3 +174,32 @@ def test_an_architecture_brings_presets_for_tasks(tmp_path, monkeypatch):
     assert preset("scan", "bag", "deep") == {"model": {"depth": 9}}
     assert preset("copying", "bag") == {}
     assert set(all_presets("scan")["default"]) >= {"bag", "lstm"}
+
+
+# Without the plug-in
+
+
+def test_a_run_whose_plugin_is_missing_is_unknown_and_not_outdated(mine, run, capsys):
+    missing = "unknown task 'mine': its plug-in is missing"
+    for words in (("table", "runs", "--format", "md"), ("status", "runs"), ("why", run)):
+        code_versions._named_versions.cache_clear()  # another process
+        assert tfstudy(*words) == 0
+        out = " ".join(capsys.readouterr().out.split())
+        assert missing in out
+        assert "outdated" not in out
+        assert tfstudy(*words, "--plugin", mine) == 0
+        assert "plug-in is missing" not in capsys.readouterr().out
+
+
+def test_a_file_of_this_package_is_no_plugin(capsys):
+    assert tfstudy("--plugin", Path(tasks.__file__).with_name("copying.py"), "run", "copying") == 2
+    assert capsys.readouterr().err == "error: tasks/copying.py is already part of this checkout: leave out --plugin\n"
+
+
+def test_commands_that_follow_a_run_have_its_plugin(mine, run, monkeypatch):
+    plugins.add(mine)
+    result = read_result(run)
+    [first, *_] = [line.plain for line in next_lines(run, result, Path("results")) if "tfstudy" in line.plain]
+    assert "--plugin mine.py" in first
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    assert "--plugin" not in "".join(line.plain for line in next_lines(run, result, Path("results")))

@@ -80,7 +80,7 @@ def test_an_unknown_key_without_a_near_match_is_answered_with_all_keys():
     [
         ("kernel", "lstm", "architecture cnn"),
         ("heads", "cnn", "architecture transformer"),
-        ("bidirectional", "transformer", "architecture lstm"),
+        ("bidirectional", "transformer", "architectures lstm, mingru"),
         ("max_positions", "lstm", "architectures cnn, transformer"),
     ],
 )
@@ -314,6 +314,7 @@ def test_whole_numbers_may_be_written_with_a_point_or_as_text():
     ("assignment", "message"),
     [
         ("train.steps=abc", "'train.steps' must be a whole number, but is 'abc'"),
+        ("train.steps=0-5", "'train.steps' must be a whole number, but is '0-5'"),
         ("train.steps=1.5", "'train.steps' must be a whole number, but is '1.5'"),
         ("train.learning_rate=fast", "'train.learning_rate' must be a number, but is 'fast'"),
         ("data.root=[1]", "'data.root' must be text, but is '[1]'"),

@@ -51,6 +51,9 @@ def test_a_run_is_trained_loaded_and_used():
     assert again.splits["test"].metrics == run.result.splits["test"].metrics
     with pytest.raises(UserError, match="did you mean 'test'"):
         run.predictions("tets")
+    for sources, place in ((5, ""), ([run.predictions()[0].source, 5], "source 1: ")):
+        with pytest.raises(UserError, match=f"^{place}a source must be text.*, but is '5'$"):
+            run.predict(sources)
 
 
 def test_the_frame_of_results_has_a_row_for_each_test_set_of_a_run():

@@ -149,6 +149,14 @@ def test_bad_grids_are_refused(grid, message):
         expand({**SORTING, **grid})
 
 
+def test_the_name_of_a_task_or_of_another_file_is_answered_with_what_to_type(tmp_path):
+    with pytest.raises(UserError, match=r"tfstudy grid --task sorting$"):
+        read_grid("sortin")
+    (tmp_path / "grid.txt").touch()
+    with pytest.raises(UserError, match=r"^the name of a grid file must end in \.yaml, but is "):
+        read_grid(str(tmp_path / "grid.txt"))
+
+
 def test_an_unknown_grid_is_answered_with_the_nearest_match():
     with pytest.raises(UserError, match=r"grid 'scam'.*did you mean 'scan'"):
         read_grid("scam")

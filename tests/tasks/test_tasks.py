@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.example_plugins import write
 from tests.tasks.toy_task import A, B, C, D, Toy
 from tfstudy import tasks
 from tfstudy.tasks.base import (
@@ -13,6 +14,7 @@ from tfstudy.tasks.base import (
     Task,
     TaskConfig,
     overlap,
+    overlap_warning,
 )
 from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.tasks.scan import Scan
@@ -61,9 +63,16 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_adding_a_task_takes_one_file(folder):
-    (folder / "extra_task.py").write_text("from tfstudy.tasks import Task\n\nclass Extra(Task):\n    'A task.'\n")
+    write(folder, "extra_task")
     assert "extra_task" in tasks.names()
-    assert tasks.find("extra_task").__name__ == "Extra"
+    assert tasks.find("extra_task").__name__ == "Letters"
+
+
+def test_overlap_is_a_line_of_warning_with_its_numbers():
+    assert overlap_warning(Toy(train=[A, B], validation=[C], test=[D])) == ""
+    assert overlap_warning(Toy(train=[A, B], validation=[C], test=[A, D], far=[B])) == (
+        "WARNING: 1 of 2 examples of test and 1 of 1 examples of far have a source that is also in train"
+    )
 
 
 @pytest.mark.parametrize("count", [0, 2])

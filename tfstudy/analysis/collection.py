@@ -16,7 +16,7 @@ import msgspec
 
 from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
-from tfstudy.experiment.code_versions import outdated_because
+from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.files import read_bytes
 from tfstudy.runs.find import check_results_folder, find_runs
 from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads
@@ -45,6 +45,10 @@ class RunRecord(NamedTuple):
     def outdated(self) -> list[str]:
         """Return why the run is outdated, such as `training version 1, now 2`; empty if it is not."""
         return outdated_because(self.path, self.result.task, self.result.arch)
+
+    def missing_plugin(self) -> str:
+        """Return which plug-in is missing to know whether the run is outdated; empty if none is."""
+        return missing_plugin(self.path, self.result.task, self.result.arch)
 
 
 class Study(NamedTuple):

@@ -145,7 +145,7 @@ def read_claims(folder: Path | None = None) -> dict[str, Claim]:
 
 def select_claims(claims: Mapping[str, Claim], ids: Iterable[str]) -> list[Claim]:
     """Return the claims with these ids, or all if there are none; `UserError` for an unknown id."""
-    names = dict.fromkeys(name.upper() for name in ids)
+    names = dict.fromkeys(name.upper() if name.upper() in claims else name for name in ids)
     return [claims[one_of("claim", name, claims)] for name in names] or list(claims.values())
 
 

@@ -26,10 +26,11 @@ def claims(
     from tfstudy.report.verdict_lines import claim_lines
     from tfstudy.tasks.errors import one_of
 
+    names = [name for text in ids or [] for name in text.replace(",", " ").split()]
     if one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json")) == "text":
-        show_lines(claim_lines(claims_tree(results, ids or []), details=bool(ids)))
+        show_lines(claim_lines(claims_tree(results, names), details=bool(names)))
     else:
-        print(claims_text(results, ids or [], format_ or "md"), end="")
+        print(claims_text(results, names, format_ or "md"), end="")
 
 
 @app.command(rich_help_panel=STUDY)

@@ -14,17 +14,11 @@ from tfstudy import models, tasks
 from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import Tree, merge, nested
+from tfstudy.config.value_errors import is_whole, rule
 from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError, quoted
 
 LARGEST = 2**63 - 1  # of all integers
-WRONG_KINDS = {  # what pydantic says of values of another kind, in plain words
-    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),
-    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
-    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
-    "string_type": "must be text",
-    "list_type": "must be a list",
-}
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},
@@ -120,6 +114,8 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
             wrong[key] = shown.format("true or false")
         elif kind in (int, float) and isinstance(value, bool):
             wrong[key] = shown.format("a number")
+        elif kind is int and isinstance(value, str) and not is_whole(value):
+            wrong[key] = f"'{prefix}{key}' must be a whole number, but is {quoted(value)}"
         elif kind is int and isinstance(value, int) and abs(value) > LARGEST:
             wrong[key] = shown.format(f"at most {LARGEST}")
     return wrong
@@ -133,9 +129,7 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> I
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
         else:
-            message = WRONG_KINDS.get(problem["type"]) or problem["msg"].removeprefix("Value error, ").replace(
-                "Input should be", "must be"
-            )
+            message = rule(problem)
             yield f"'{prefix}{key}' {message}, but is {quoted(problem['input'])}" if key else f"{prefix}{message}"
 
 

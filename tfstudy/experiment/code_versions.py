@@ -1,6 +1,7 @@
 """Whether a run is outdated: the versions that the code declares against those in its record. Imports no torch."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from tfstudy.runs.files import is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.reader import is_finished, read_environments
 from tfstudy.runs.schema import Environment
-from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.training import version as training
 
 
@@ -45,7 +46,19 @@ def outdated_because(path: Path, task: str, arch: str) -> list[str]:
     try:
         return version_changes(entry.code_versions, declared_versions(task, arch)) if entry else []
     except UserError as error:  # the task or the architecture no longer exists
-        return [str(error)]
+        return [] if missing_plugin(path, task, arch) else [str(error)]
+
+
+def missing_plugin(path: Path, task: str, arch: str) -> str:
+    """Return which plug-in the run used that is not there now, as a message; empty if there is none."""
+    with suppress(UserError):  # asked first, because it is cached
+        declared_versions(task, arch)
+        return ""
+    recorded = {name for entry in read_environments(path) for name in entry.syntax_trees}
+    for kind, name, names in (("task", task, tasks.names), ("architecture", arch, models.names)):
+        if f"plug-in {kind} {name}" in recorded and name not in names():
+            return f"unknown {kind} {quoted(name)}: its plug-in is missing"
+    return ""
 
 
 def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[str]]:

@@ -1,17 +1,21 @@
 """Check that the sections of a config fit each other and the data. Imports no Lightning."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
-from tfstudy.data.vocabulary import Vocab
+from tfstudy.data.encoding import TaskEncoder
+from tfstudy.data.vocabulary import PAD, Vocab
 from tfstudy.evaluation.limits import longest_target, needed_positions
+from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError
+
+FEW = 2  # examples, and tokens of their targets, on which the output of a model is checked
 
 
 class DataShape(NamedTuple):
@@ -83,3 +87,34 @@ def position_table(arch: str, model: ModelConfig, vocabularies: tuple[int, int])
     """Return the size of the table of learned positions; None without one."""
     with torch.device("meta"):  # without memory for the weights
         return models.find(arch)(model, *vocabularies).max_positions
+
+
+def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
+    """Raise `UserError` if `decode` does not return logits for each token, and a state. No random number is drawn."""
+    task = data.task
+    encoded = data.encode(task.examples(task.splits().train)[:FEW])
+    source, tokens = encoded.source, encoded.target[:, :FEW]
+    modes = [(module, module.training) for module in model.modules()]
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        try:
+            output: Any = model.eval().decode(tokens, model.encode(source, source != PAD))
+        finally:
+            for module, training in modes:
+                module.training = training
+    expected = (*tokens.shape, len(data.target_vocab))
+    pair = isinstance(output, tuple) and len(output) == 2
+    if pair and isinstance(output[0], torch.Tensor) and output[0].shape == expected:
+        return
+    raise UserError(
+        f"architecture {arch}: decode must return logits of shape (batch, length, target_vocab), here {expected}, and "
+        f"a state, but returned {_described(output)}; tfstudy.testing.check_architecture checks all that is required"
+    )
+
+
+def _described(output: Any) -> str:
+    """Return the types of what was returned, with the shapes of tensors."""
+    if isinstance(output, torch.Tensor):
+        return f"a tensor of shape {tuple(output.shape)}"
+    if isinstance(output, tuple) and len(output) == 2:
+        return f"{_described(output[0])} and {type(output[1]).__name__}"
+    return type(output).__name__

@@ -1,6 +1,6 @@
 """What can be done with a finished run: predict, read predictions, evaluate again, evaluate on longer examples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import overload
 
@@ -23,7 +23,7 @@ from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result
 from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, quoted
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 from tfstudy.training.weights_file import load_weights, save_weights
 
@@ -78,6 +78,8 @@ class FinishedRun:
         """
         if isinstance(source, str):
             return predict_all(self.prepared, [self.tokens(source)])[0]
+        if not isinstance(source, Iterable):
+            raise UserError(f"a source must be text, or several in a list, but is {quoted(source)}")
         tokens = []
         for number, one in enumerate(source):
             try:

@@ -15,6 +15,7 @@ from tfstudy.data.vocabulary import Vocab
 from tfstudy.evaluation.limits import needed_positions
 from tfstudy.experiment.compatibility import position_table, with_positions
 from tfstudy.models.base import parameter_count
+from tfstudy.tasks.base import check_examples
 from tfstudy.tasks.errors import UserError
 
 TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
@@ -69,7 +70,8 @@ def _reference(task: str, data: str) -> tuple[int, Vocabularies]:
     """Return the Transformer's number of parameters on a task with these data settings (JSON), and the vocabularies."""
     kind = tasks.find(task)
     settings = kind.Config.model_validate_json(data)
-    source, target = kind(settings).vocabulary()
+    check_examples(task, built := kind(settings))
+    source, target = built.vocabulary()
     vocabularies = len(Vocab(source)), len(Vocab(target))
     named = {"task": task, "arch": REFERENCE, "data": settings.model_dump()}
     config = resolve(merge(preset(task, REFERENCE), named))

@@ -11,12 +11,14 @@ from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.attention import Attention, measure_attention
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
 
 def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:
     """Return the tokens of a source; `UserError` if it is empty, too long, or has an unknown token."""
     task, data = prepared.task, prepared.data
+    if not isinstance(source, str):
+        raise UserError(f"a source must be text, but is {quoted(source)}")
     tokens = task.tokens(source)
     if not tokens:
         raise UserError("the source must have at least one token")

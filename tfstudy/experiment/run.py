@@ -10,6 +10,7 @@ import msgspec
 import torch
 
 from tfstudy.config.schema import RunConfig
+from tfstudy.experiment.compatibility import check_output
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
 from tfstudy.experiment.reuse import find_reusable, index_weights, reuse, weights_key
@@ -20,7 +21,7 @@ from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.environment import environment, recorded_words
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
-from tfstudy.tasks.base import overlap
+from tfstudy.tasks.base import overlap, overlap_warning
 from tfstudy.tasks.errors import UserError
 from tfstudy.training.fit import quiet
 from tfstudy.training.logger_choice import check_loggers
@@ -61,6 +62,7 @@ def run(
     check_loggers(options.loggers)
     device = device_of(options)
     prepared = prepare(config)
+    check_output(config.arch, prepared.model, prepared.data)
     splits = scored_splits(prepared.task, options)
     path = run_folder(root, study, config, prepared.identity)
     if planned and path != planned:
@@ -75,6 +77,9 @@ def run(
             return _finished_before(folder, options, report)
         progress = start(prepared, folder, options, device)
         report(describe(prepared, path))
+        if warning := overlap_warning(prepared.task):
+            report(warning)
+            folder.log(warning)
         source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, rank, progress, report)
         scored = _score(prepared, folder, device, splits, report) if trained.status == "finished" else Scored()

@@ -11,7 +11,7 @@ from tfstudy.grids.expand import GridRun
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.writer import run_folder
-from tfstudy.tasks.base import fingerprint
+from tfstudy.tasks.base import check_examples, fingerprint
 from tfstudy.tasks.errors import UserError
 
 
@@ -45,6 +45,7 @@ def plan(runs: Sequence[GridRun], root: Path, study: str) -> list[PlannedRun]:
         try:
             if data_key not in data:
                 task = tasks.find(config.task)(config.data)
+                check_examples(config.task, task)
                 data[data_key] = DataShape.of(task), fingerprint(task)
             if experiment not in errors:
                 errors[experiment] = ""

@@ -19,11 +19,13 @@ It is a mapping, such as a file of `configs/grids/`:
     tiers: {quick: {seeds: 0}}                         what `--tier quick` changes
 """
 
+import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfstudy import tasks
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
 from tfstudy.config.trees import Tree, flatten, merge
@@ -45,8 +47,19 @@ def read_grid(name: str) -> Tree:
     """Return the grid of `configs/grids/` with this name, or the one in this YAML file."""
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
-        path = configs() / "grids" / f"{one_of('grid', name, grid_names())}.yaml"
+        path = configs() / "grids" / f"{_known(name)}.yaml"
     return validated(read_yaml(path))
+
+
+def _known(name: str) -> str:
+    """Return the name if it is that of a grid; otherwise raise `UserError`, with a hint for a file or a task."""
+    try:
+        return one_of("grid", name, grid_names())
+    except UserError as error:
+        if Path(name).is_file():
+            raise UserError(f"the name of a grid file must end in .yaml, but is {quoted(name)}") from None
+        near = difflib.get_close_matches(name, tasks.names(), n=1, cutoff=0.8)
+        raise UserError(f"{error}; a grid of one task: tfstudy grid --task {near[0]}" if near else str(error)) from None
 
 
 def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] = {}, set_: Sequence[str] = ()) -> Tree:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tfstudy.runs.reader import read_predictions
 from tfstudy.runs.schema import Result
+from tfstudy.tasks import plugins
 from tfstudy.tasks.errors import UserError
 
 SOLVED = 0.95  # exact match on every test set
@@ -25,6 +26,7 @@ def next_lines(path: Path, result: Result, results: Path) -> list[Text]:
         return []
     run = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
     option = "" if results == Path("results") else f" --results {shlex.quote(str(results))}"
+    option += "".join(f" --plugin {shlex.quote(_shown(file))}" for file in plugins.files() if _is_used(file, result))
     hints = [(f"tfstudy {hint}{option}", does) for hint, does in _hints(run, path, result)]
     solved = [Text("The random split is solved.", style="green")] if _harder(result) and is_solved(result) else []
     width = max(len(command) for command, _ in hints) + 2
@@ -48,6 +50,16 @@ def _hints(run: str, path: Path, result: Result) -> Sequence[Hint]:
     if result.lengths:
         hints.append((f"result {run} --by length", "accuracy by length"))
     return hints or [(f"result {run}", "this result again")]
+
+
+def _is_used(plugin: Path, result: Result) -> bool:
+    """Return whether a file of `--plugin` defines the task or the architecture of a run."""
+    return plugin.stem in (result.task, result.arch)
+
+
+def _shown(file: Path) -> str:
+    """Return the path of a file, relative to the working folder if it lies within."""
+    return str(file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file)
 
 
 def _harder(result: Result) -> tuple[str, str] | None:

@@ -11,7 +11,7 @@ from tfstudy import models, tasks
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
-from tfstudy.experiment.code_versions import declared_versions, version_changes
+from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status
@@ -51,7 +51,10 @@ def examine(path: Path, online: bool = False) -> Verdict:
     """Compare a run with its command now; see `explain`."""
     state = _state(path)
     try:
-        config = resolve(read_config(path))
+        tree = read_config(path)
+        if missing := missing_plugin(path, str(tree.get("task")), str(tree.get("arch"))):
+            return Verdict(str(path), state, "unknown", f": {missing}", [], [])
+        config = resolve(tree)
     except UserError as error:
         return Verdict(str(path), state, OUTDATED, ": its config is no longer valid", str(error).splitlines(), [])
     environments = read_environments(path)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tfstudy.experiment.code_versions import outdated_because
+from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.listing import STYLES, columns
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import queue_lines
@@ -209,6 +209,12 @@ def _outdated(runs: Sequence[RunStatus]) -> list[str]:
         f"{count} of {len(ended)} finished runs are outdated: {reason} (details: `tfstudy why RUN`)"
         for reason, count in reasons.items()
         if reason
+    ] + [
+        f"{count} of {len(ended)} finished runs are not compared with the current code: {missing}"
+        for missing, count in Counter(
+            missing_plugin(run.path, run.task, run.path.parent.name) for run in ended if run.task
+        ).items()
+        if missing
     ]
 
 

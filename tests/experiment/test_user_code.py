@@ -1,0 +1,101 @@
+"""A task or an architecture of a user that breaks its contract is refused with one message before it is trained."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.commands import tfstudy
+from tests.example_plugins import TASK, write
+from tests.example_task import ARCHITECTURE
+from tfstudy import models
+from tfstudy.config.resolve import resolve
+from tfstudy.experiment.compatibility import check_output
+from tfstudy.experiment.prepare import prepare
+
+TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8")
+RUN = ("run", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(words, capsys) -> str:
+    """The message of a command that is refused."""
+    assert tfstudy(*words) == 2
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    assert not Path("results").exists()
+    return error
+
+
+@pytest.mark.parametrize("command", [RUN, ("grid", "--seed", "0-1", "--task")])
+@pytest.mark.parametrize(
+    ("old", "new", "fact"),
+    [
+        ('"test": "ij"', '"test": ""', "task mine: its test set 'test' has no examples"),
+        ('"train": "abcdefgh"', '"train": ""', "task mine: its train split 'train' has no examples"),
+        ('"train", None', '"train", "validation"', "task mine: its validation split 'validation' has no examples"),
+        ("((a,), (a,)", "(a, (a,)", "split 'train': source must be a tuple of tokens, but is the string 'a'"),
+        ("((a,), (a,)", "((a,), [a]", "split 'train': target must be a tuple of tokens, but is the list '['a']'"),
+    ],
+)
+def test_splits_that_no_run_can_use_are_refused(command, old, new, fact, tmp_path, capsys):
+    changed = TASK.replace(old, new).replace('"test": "ij"}', '"test": "ij", "validation": ""}')
+    plugin = write(tmp_path, "mine", changed)
+    assert fact in refused([*command, "mine", "--plugin", plugin], capsys)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "method", "words"),
+    [
+        ("mine", TASK, "examples", ("mine",)),
+        ("bag", ARCHITECTURE, "decode", ("copying", "--arch", "bag")),
+    ],
+)
+def test_a_misspelt_method_is_named(name, text, method, words, tmp_path, capsys):
+    plugin = write(tmp_path, name, text.replace(f"def {method}(", "def misspelt("))
+    assert f"in {plugin} must define {method}" in refused([*RUN, *words, "--plugin", plugin], capsys)
+
+
+@pytest.mark.parametrize(
+    ("output", "fact"),
+    [
+        ("self.output(x)", "but returned a tensor of shape (2, 2, "),
+        ("x, state", "but returned a tensor of shape (2, 2, 8) and BagState"),
+        ("None", "but returned NoneType"),
+    ],
+)
+def test_what_decode_must_return_is_said_when_it_returns_something_else(output, fact, tmp_path, capsys):
+    plugin = write(tmp_path, "bag", ARCHITECTURE.replace("return self.output(x), state", f"return {output}"))
+    sizes = ("--set", "data.train_examples=20", "--set", "data.eval_examples=5")
+    message = refused([*RUN, "copying", "--arch", "bag", *sizes, "--plugin", plugin], capsys)
+    assert "logits of shape (batch, length, target_vocab)" in message
+    assert "tfstudy.testing.check_architecture" in message
+    assert fact in message
+
+
+@pytest.mark.parametrize("arch", models.built_in())
+def test_the_check_of_the_output_changes_neither_the_model_nor_the_random_numbers(arch):
+    data = {"train_examples": 20, "eval_examples": 5}
+    prepared = prepare(resolve({"task": "copying", "arch": arch, "data": data, "model": {"dropout": 0.5}}))
+    weights, state = {k: v.clone() for k, v in prepared.model.state_dict().items()}, torch.get_rng_state()
+    prepared.model.get_submodule(next(name for name, _ in prepared.model.named_children())).eval()
+    modes = [module.training for module in prepared.model.modules()]
+    check_output(arch, prepared.model, prepared.data)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert [module.training for module in prepared.model.modules()] == modes
+    assert all(torch.equal(value, weights[name]) for name, value in prepared.model.state_dict().items())
+
+
+def test_test_sources_that_are_also_in_train_are_a_warning_on_screen_in_the_log_and_in_tables(tmp_path, capsys):
+    leak = write(tmp_path, "leak", TASK.replace('"test": "ij"', '"test": "aij"'))
+    assert tfstudy(*RUN, "leak", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", leak) == 0
+    warning = "WARNING: 1 of 3 examples of test have a source that is also in train"
+    assert warning in capsys.readouterr().err
+    [log] = Path("results").glob("runs/*/*/*/train.log")
+    assert warning in log.read_text()
+    assert tfstudy("table", "runs", "--format", "md", "--plugin", leak) == 0
+    assert "WARNING: held-out examples whose source occurs in training: 1" in capsys.readouterr().out
