@@ -68,8 +68,9 @@ def _harder(result: Result) -> tuple[str, str] | None:
 
 
 def _line(command: str, does: str, width: int) -> Text:
-    """Return a command and what it does, on a line of its own if it is long."""
-    gap = "\n    # " if width + len(does) > 76 else " " * (width - len(command)) + "# "
+    """Return a command and what it does, in a column if there is room, and on a line of its own if it is long."""
+    aligned, close = " " * (width - len(command)) + "# ", "  # "
+    gap = aligned if width + len(does) <= 76 else close if len(command + close + does) <= 78 else "\n    # "
     return Text.assemble(f"  {command}", (f"{gap}{does}", "dim"))
 
 
