@@ -147,7 +147,7 @@ def test_a_local_folder_of_parquet_files_is_a_data_set(tmp_path, monkeypatch):
 
 def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
-        "from tfstudy.tasks.translation.corpus import Languages\nfrom tasks.translation.hub import from_hub\n"
+        "from tfstudy.tasks.translation.corpus import Languages\nfrom tfstudy.tasks.translation.hub import from_hub\n"
         "from tfstudy.tasks.errors import UserError\n"
         "try:\n    from_hub('someone/set', '', '', Languages())\nexcept UserError as error:\n    print(error)\n"
     )
