@@ -16,6 +16,7 @@ ARCHITECTURES = {
     "transformer": ["--arch", "transformer", "--set", "model.feedforward=16"],
     "lstm": ["--arch", "lstm", "--set", "model.hidden=16", "--set", "model.layers=2", "--set", "model.dropout=0.3"],
     "cnn": ["--arch", "cnn", "--set", "model.channels=16", "--set", "model.layers=2"],
+    "mingru": ["--arch", "mingru", "--set", "model.hidden=16", "--set", "model.feedforward=16"],
 }
 SETTINGS = {"steps": 40, "validation_interval": 10, "log_interval": 5, "batch_size": 8}
 

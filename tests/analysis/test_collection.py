@@ -138,7 +138,7 @@ def test_the_frame_has_validation_rows_only_on_request(tmp_path):
 
 
 def test_a_missing_folder_is_a_user_error(tmp_path):
-    with pytest.raises(UserError, match="no study"):
+    with pytest.raises(UserError, match="unknown study"):
         tfstudy.results(tmp_path / "nowhere")
 
 

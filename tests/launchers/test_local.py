@@ -64,6 +64,7 @@ def test_a_killed_run_is_resumed_to_the_same_result(tmp_path, undisturbed):
     assert any("resuming after step" in path.read_text() for path in tmp_path.glob("*/*/*/*/train.log"))
 
 
+@pytest.mark.slow
 def test_a_run_that_hangs_is_killed_and_resumed(tmp_path, undisturbed):
     jobs = planned(tmp_path, {**COPYING, "seeds": "0-2"})
     stopper = seen(tmp_path, 2, lambda process: os.kill(process, signal.SIGSTOP))

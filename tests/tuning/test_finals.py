@@ -85,6 +85,7 @@ def test_the_presets_name_the_seeds_and_equal_those_of_one_seed_but_for_the_choi
         assert resolve(merge(preset("reverse", arch, "found.yaml:tuned"), named)) == each.trial.trial.config
 
 
+@pytest.mark.slow
 def test_the_second_round_changes_no_trial_and_resumes():
     scores = trials(plan_search(request()))
     search = plan_search(request(final_trials=1, final_seeds=3))
