@@ -99,8 +99,8 @@ RULES: dict[str, tuple[str, Callable[[int], Sides]]] = {
     "length": ("train on at most 22 actions, test on 24 to 48", lambda _: _length(22)),
     **{f"length_{cutoff}": (f"train on at most {cutoff} actions, test on more",
                             lambda _, cutoff=cutoff: _length(cutoff)) for cutoff in CUTOFFS},  # type: ignore[misc]
-    "addprim_jump": ("train on it in isolation, test on commands with it", lambda _: _primitive("jump")),
-    "addprim_turn_left": ("train on it in isolation, test on commands with it", lambda _: _primitive("turn left")),
+    "addprim_jump": ("train on `jump` alone, test on commands with it", lambda _: _primitive("jump")),
+    "addprim_turn_left": ("train on `turn left` alone, test on commands with it", lambda _: _primitive("turn left")),
     "template_around_right": ("test on a verb with `around right`", lambda _: _template("around right")),
     "template_opposite_right": ("test on a verb with `opposite right`", lambda _: _template("opposite right")),
     "template_right": ("test on a verb with `right`", lambda _: _template("right")),
