@@ -165,12 +165,10 @@ def overlap(task: Task) -> dict[str, int]:
     return {name: sum(e.source in train_sources for e in task.examples(name)) for name in splits.held_out}
 
 
-def overlap_warning(task: Task) -> str:
-    """Return a line on held-out sources that are also in train, with their numbers; empty if there are none."""
+def overlap_warning(task: Task, counts: Mapping[str, int]) -> str:
+    """Return a line on held-out sources that are also in train, of which `overlap` gives the counts; empty if none."""
     shared = [
-        f"{count:,} of {len(task.examples(name)):,} examples of {name}"
-        for name, count in overlap(task).items()
-        if count
+        f"{count:,} of {len(task.examples(name)):,} examples of {name}" for name, count in counts.items() if count
     ]
     return f"WARNING: {' and '.join(shared)} have a source that is also in train" if shared else ""
 

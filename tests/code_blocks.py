@@ -15,7 +15,7 @@ from tests.committed import ROOT
 from tfstudy import models
 from tfstudy.analysis.statements import parse_claim
 from tfstudy.cli import app
-from tfstudy.cli.options import config_of
+from tfstudy.cli.run_config import requested
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
@@ -152,7 +152,7 @@ def check_values(command: Any, values: dict[str, Any]) -> None:
         and ":" not in values["preset"]
     ):
         named = {key: values[key] for key in ("task", "arch", "preset", "split", "seed", "smoke")}
-        config_of(**named, file=values["config"], assignments=values["set_"])
+        requested(**named, file=values["config"], assignments=values["set_"]).resolve()
     if command.name == "grid" and values.get("name") and not str(values["name"]).endswith((".yaml", ".yml")):
         load_grid(values["name"], values.get("tier") or "")
 

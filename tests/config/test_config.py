@@ -5,7 +5,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from tfstudy import models, tasks
-from tfstudy.cli.options import config_of
+from tfstudy.cli.run_config import requested
 from tfstudy.config.display import annotated, to_yaml
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.presets import preset, presets
@@ -23,6 +23,13 @@ PRESETS = [
 ]
 
 
+def config_of(preset="default", file=None, assignments=(), split=None, seed=None):
+    """The config that the options of `tfstudy run scan --arch lstm` give."""
+    return requested(
+        "scan", "lstm", preset=preset, file=file, assignments=assignments, split=split, seed=seed, smoke=False
+    ).resolve()
+
+
 def config(*assignments: str, arch: str = "lstm", **tree) -> RunConfig:
     return resolve(merge({"task": "scan", "arch": arch}, tree, overrides(assignments)))
 
@@ -38,7 +45,7 @@ def test_defaults_give_way_to_presets_then_files_then_assignments_then_flags(tmp
 
     def resolved(name="default", text="", assignments=(), split=None, seed=None):
         file.write_text(text or "{}")
-        return config_of("scan", "lstm", name, file, list(assignments), split, seed, smoke=False)
+        return config_of(name, file, list(assignments), split, seed)
 
     text = "model: {hidden: 7}\nseed: 5\ndata: {split: length}"
     assert resolve({"task": "scan", "arch": "lstm"}).model.hidden == 256
@@ -145,7 +152,7 @@ def test_a_section_given_as_a_single_value_is_refused(section, value):
 
 def test_a_section_of_a_preset_may_not_be_replaced_by_a_single_value():
     with pytest.raises(UserError, match=r"'train' .*'5'"):
-        config_of("scan", "lstm", "default", None, ["train=5"], None, None, smoke=False)
+        config_of(assignments=["train=5"])
 
 
 @pytest.mark.parametrize(
@@ -322,5 +329,5 @@ def test_whole_numbers_may_be_written_with_a_point_or_as_text():
 )
 def test_a_value_of_another_kind_is_reported_in_plain_words(assignment, message):
     with pytest.raises(UserError) as error:
-        config_of("scan", "lstm", "default", None, [assignment], None, None, smoke=False)
+        config_of(assignments=[assignment])
     assert str(error.value) == message

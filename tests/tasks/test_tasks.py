@@ -69,8 +69,9 @@ def test_adding_a_task_takes_one_file(folder):
 
 
 def test_overlap_is_a_line_of_warning_with_its_numbers():
-    assert overlap_warning(Toy(train=[A, B], validation=[C], test=[D])) == ""
-    assert overlap_warning(Toy(train=[A, B], validation=[C], test=[A, D], far=[B])) == (
+    apart, shared = Toy(train=[A, B], validation=[C], test=[D]), Toy(train=[A, B], validation=[C], test=[A, D], far=[B])
+    assert overlap_warning(apart, overlap(apart)) == ""
+    assert overlap_warning(shared, overlap(shared)) == (
         "WARNING: 1 of 2 examples of test and 1 of 1 examples of far have a source that is also in train"
     )
 

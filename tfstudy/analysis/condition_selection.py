@@ -39,7 +39,7 @@ def select_conditions(
     decides. Of several it is the one that is closest to its preset, then the one with most seeds.
     """
     everything, unused = _select(statement, known)
-    enough = [condition for condition in known if len(condition.runs) + len(condition.diverged) >= minimum_seeds]
+    enough = [condition for condition in known if has_seeds(condition, minimum_seeds)]
     pair = _select(statement, enough)[0] or everything
     return pair, len(everything) + unused - len(pair)
 
@@ -78,6 +78,11 @@ def _closest_pair(
         return sum(one[0] for one in both), max(one[1] for one in both), [one[2:] for one in both]
 
     return closest([(closest(a, distance(0)), closest(b, distance(1))) for a, b in buckets], joint_distance)
+
+
+def has_seeds(condition: Condition, minimum: int) -> bool:
+    """Whether a condition has at least this many seeds, those that diverged included."""
+    return len(condition.runs) + len(condition.diverged) >= minimum
 
 
 def matches(condition: Condition, selector: Selector) -> bool:

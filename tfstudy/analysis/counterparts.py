@@ -9,7 +9,7 @@ from textwrap import shorten
 from typing import Any
 
 from tfstudy import tasks
-from tfstudy.analysis.condition_selection import closest, differing_settings, preset_distance
+from tfstudy.analysis.condition_selection import closest, differing_settings, has_seeds, preset_distance
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import metric_by_seed
 from tfstudy.analysis.published import Figure, figures_of
@@ -79,7 +79,10 @@ def has_settings(figure: Figure, condition: Condition) -> bool:
 
 
 def _distance(figure: Figure, condition: Condition) -> tuple[Any, ...]:
-    """Order by attention, then by preset: the figure's own, those of its paper, the default, others."""
+    """Order by attention, by preset (the figure's own, those of its paper, the default, others), then by seeds.
+
+    A condition with enough seeds for a verdict comes first.
+    """
     preset = condition.preset
     other_attention = _attention(figure, condition)
     of_paper = preset.startswith(figure.paper)
@@ -88,14 +91,9 @@ def _distance(figure: Figure, condition: Condition) -> tuple[Any, ...]:
         preset != figure.preset,
         not of_paper,
         preset != "default",
-        _too_few(condition),
+        not has_seeds(condition, minimum_seeds(condition.split)),
         *preset_distance(condition, {}),
     )
-
-
-def _too_few(condition: Condition) -> bool:
-    """Whether a condition has too few seeds for a verdict; one that has enough is shown in preference."""
-    return len(condition.runs) + len(condition.diverged) < minimum_seeds(condition.split)
 
 
 def unlike(figure: Figure, condition: Condition) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
@@ -16,9 +16,6 @@ from tfstudy.cli.command_group import SHARE as SHARE
 from tfstudy.cli.command_group import STUDY as STUDY
 from tfstudy.cli.command_group import Command, Commands
 from tfstudy.cli.version import show_version
-
-if TYPE_CHECKING:
-    from tfstudy.config.schema import RunConfig
 
 RESULTS = Path("results")
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
@@ -147,25 +144,6 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help=ONE_RUN)]
 Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
 Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
 Baseline = Annotated[str, typer.Option(help="Architecture or condition to compare the others with.")]
-
-
-def config_of(
-    task: str | None,
-    arch: str | None,
-    preset: str,
-    file: Path | None,
-    assignments: list[str] | None,
-    split: str | None,
-    seed: int | None,
-    smoke: bool,
-) -> "RunConfig":
-    """Return the config of the options: defaults < preset < file < --set < the other options."""
-    from tfstudy.cli.run_config import requested
-
-    request = requested(
-        task, arch, preset=preset, file=file, assignments=assignments, split=split, seed=seed, smoke=smoke
-    )
-    return request.resolve()
 
 
 def study_name(study: str) -> str:

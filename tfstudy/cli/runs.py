@@ -21,7 +21,6 @@ from tfstudy.cli.options import (
     Smoke,
     Split,
     app,
-    config_of,
     results_of,
     study_name,
 )
@@ -97,10 +96,12 @@ def config_(
 ) -> None:
     """Show the resolved config, with every key explained."""
     from tfstudy import tasks
+    from tfstudy.cli.run_config import requested
     from tfstudy.config.display import annotated
 
     as_json = is_json(format_, "yaml")
-    resolved = config_of(task, arch, preset, config, set_, split, seed, smoke)
+    request = requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
+    resolved = request.resolve()
     tasks.find(resolved.task)(resolved.data)  # checks the data section
     if as_json:
         print_json(resolved.model_dump(mode="json"))

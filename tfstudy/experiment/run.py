@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,13 +77,14 @@ def run(
             return _finished_before(folder, options, report)
         progress = start(prepared, folder, options, device)
         report(describe(prepared, path))
-        if warning := overlap_warning(prepared.task):
+        shared = overlap(prepared.task)
+        if warning := overlap_warning(prepared.task, shared):
             report(warning)
             folder.log(warning)
         source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, rank, progress, report)
         scored = _score(prepared, folder, device, splits, report) if trained.status == "finished" else Scored()
-        finish(prepared, folder, options, progress, source, trained, scored)
+        finish(prepared, folder, options, progress, source, trained, scored, shared)
         return Outcome(path, folder.result, True)
 
 
@@ -128,6 +129,7 @@ def finish(
     reused_from: str | None,
     trained: Trained,
     scored: Scored,
+    shared_sources: Mapping[str, int],
 ) -> None:
     """Write the result, after which the run is finished."""
     config, task, parameters = prepared.config, prepared.task, parameter_count(prepared.model)
@@ -163,7 +165,7 @@ def finish(
         decode=msgspec.convert(config.decode.model_dump(), DecodingSettings),
         eval=msgspec.convert(config.eval.model_dump(), EvaluationSettings),
         generation_limit=scored.limit,
-        overlap=overlap(task),
+        overlap=dict(shared_sources),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),
         lengths=scored.lengths,
