@@ -1,4 +1,4 @@
-"""Plug-ins: tasks and architectures of installed packages (entry points) and of files named by `--plugin`.
+"""Plug-ins: tasks, architectures and instruments of installed packages (entry points) and of files named by `--plugin`.
 
 Nothing else is imported: no file of the working folder, and nothing that a record names. Imports no torch.
 """
@@ -22,13 +22,18 @@ from tfstudy.tasks.errors import UserError, quoted
 
 T = TypeVar("T")
 VARIABLE = "TFSTUDY_PLUGINS"  # environment variable: the files of --plugin, separated as in PATH; processes inherit it
-GROUPS = {"task": "tfstudy.tasks", "architecture": "tfstudy.architectures"}  # of entry points
-BASES = {"task": ("tfstudy.tasks.base", "Task"), "architecture": ("tfstudy.models.base", "Model")}
+GROUPS = {  # of entry points
+    "task": "tfstudy.tasks", "architecture": "tfstudy.architectures", "instrument": "tfstudy.instruments",
+}  # fmt: skip
+BASES = {
+    "task": ("tfstudy.tasks.base", "Task"), "architecture": ("tfstudy.models.base", "Model"),
+    "instrument": ("tfstudy.instruments.base", "Instrument"),
+}  # fmt: skip
 NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
 
 
 class Plugin(NamedTuple):
-    """A task or an architecture that is no part of tfstudy."""
+    """A task, an architecture or an instrument that is no part of tfstudy."""
 
     name: str
     origin: str  # the file, or the package with its version
@@ -38,7 +43,7 @@ class Plugin(NamedTuple):
 def add(*paths: str | Path) -> None:
     """Use these files as plug-ins in this process and in all that it starts; `UserError` for what is no Python file.
 
-    A file defines one task or one architecture, which has the name of the file. It is imported when it is needed.
+    A file defines one task, architecture or instrument, which has the name of the file. It is imported when needed.
     """
     os.environ[VARIABLE] = os.pathsep.join(dict.fromkeys(map(str, [*files(), *map(_checked, paths)])))
 
@@ -64,12 +69,12 @@ def installed(kind: str) -> list[Plugin]:
 
 
 def is_a(cls: type, kind: str) -> bool:
-    """Whether a class is a task, or an architecture. It is asked by name, since importing `Model` imports torch."""
+    """Whether a class is of this kind. It is asked by name, since importing `Model` imports torch."""
     return any((base.__module__, base.__name__) == BASES[kind] for base in cls.__mro__)
 
 
 def defined_in(module: ModuleType, kind: str) -> list[type]:
-    """Return the tasks or architectures that a module, or a package with its modules, defines.
+    """Return the classes of this kind that a module, or a package with its modules, defines.
 
     A class with two names is one class.
     """
@@ -94,7 +99,8 @@ def load_file(path: Path) -> type:
         raise
     classes = [cls for kind in GROUPS for cls in defined_in(module, kind)]
     if len(classes) != 1:
-        raise UserError(f"the plug-in {path} must define one subclass of Task or Model, but defines {len(classes)}")
+        bases = ", ".join(base for _, base in BASES.values())
+        raise UserError(f"the plug-in {path} must define one subclass of {bases}, but defines {len(classes)}")
     return classes[0]
 
 

@@ -1,4 +1,4 @@
-"""The tasks, or the architectures, by name: those of this package, one per file, and those of plug-ins."""
+"""The tasks, architectures or instruments by name: those of this package, one per file, and those of plug-ins."""
 
 import importlib
 import pkgutil

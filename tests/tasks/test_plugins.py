@@ -89,7 +89,9 @@ def test_a_file_that_can_not_be_imported_is_refused_with_its_line(tmp_path, text
 @pytest.mark.parametrize(("text", "count"), [("x = 1\n", 0), (TASK + "\n\nclass Other(Letters):\n    pass\n", 2)])
 def test_a_file_defines_one_class(tmp_path, text, count):
     plugins.add(write(tmp_path, "mine", text))
-    with pytest.raises(UserError, match=rf"mine\.py must define one subclass of Task or Model, but defines {count}"):
+    with pytest.raises(
+        UserError, match=rf"mine\.py must define one subclass of Task, Model, Instrument, but defines {count}"
+    ):
         tasks.names()
 
 

@@ -1,0 +1,200 @@
+"""`instruments/NAME.json`: what an instrument measured on a finished run, and how it is drawn. Imports no torch.
+
+`tfstudy measure --save` writes a file for each instrument, and the report draws them. The files may come from somebody
+else, so the reader has bounds and checks of its own.
+"""
+
+import fcntl
+import hashlib
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.tasks.errors import UserError, printable, quoted
+
+FOLDER = "instruments"
+DIGITS = 6  # significant ones of a saved number
+MAX_ROWS = 50_000
+MAX_COLUMNS = 20
+MAX_LETTERS = 100  # of a text
+MAX_BYTES = 1 << 24
+NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)  # of an instrument, a column or a setting
+
+Cell = str | int | float
+Row = dict[str, Cell]
+Value = str | bool | int | float
+Kind = Literal["line", "bar", "heatmap"]
+
+
+class Chart(msgspec.Struct, frozen=True):
+    """How the rows of an instrument are drawn. Each text except the labels is the name of a column, or empty for none.
+
+    line, bar: `y` is the measured number, drawn against `x`, with a colour for each `hue`. Without `hue`, conditions
+    have colours. heatmap: `hue` is the measured number, in a cell for each `x` and `y`. There is a panel for each
+    `facet`. The number is the mean of all rows of a run that share these columns, and then of all seeds.
+    """
+
+    kind: Kind
+    x: str
+    y: str
+    hue: str = ""
+    facet: str = ""
+    log_x: bool = False
+    log_y: bool = False
+    x_label: str = ""  # empty: the name of the column
+    y_label: str = ""
+    hue_label: str = ""
+
+    @property
+    def value(self) -> str:
+        """The column with the measured number."""
+        return self.hue if self.kind == "heatmap" else self.y
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the chart uses."""
+        return tuple(name for name in (self.x, self.y, self.hue, self.facet) if name)
+
+
+class Measurement(msgspec.Struct, frozen=True):
+    """What an instrument measured on a run: a table with a list of cells for each column."""
+
+    run: str  # the hash of the run
+    instrument: str
+    version: int  # of the instrument
+    settings: dict[str, Value]
+    digest: str  # of the instrument, its version and its settings: measurements with the same one can be compared
+    chart: Chart
+    columns: dict[str, list[Cell]]
+
+    @classmethod
+    def of(
+        cls, run: str, instrument: str, version: int, settings: Mapping[str, Value], chart: Chart, rows: Sequence[Row]
+    ) -> "Measurement":
+        """Return the measurement with these rows, rounded; `UserError` if it can't be saved."""
+        keys = list(rows[0]) if rows else []
+        if any(list(row) != keys for row in rows):
+            raise ValueError(f"the rows of the instrument {instrument} do not have the same keys in the same order")
+        columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
+        digest = settings_digest(instrument, version, settings)
+        record = cls(run, instrument, version, dict(settings), digest, chart, columns)
+        if problem := impossible_values(record):
+            raise UserError(f"the measurement {instrument} can't be used: {problem}")
+        return record
+
+    def rows(self) -> list[Row]:
+        """The table as a list of rows."""
+        return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
+    def json(self) -> str:
+        """The measurement as a JSON object."""
+        return msgspec.json.encode(self).decode()
+
+
+class _Run(msgspec.Struct):
+    run: str = ""
+
+
+RECORDS = msgspec.json.Decoder(Measurement)
+RUNS = msgspec.json.Decoder(_Run)
+
+
+def settings_digest(instrument: str, version: int, settings: Mapping[str, Value]) -> str:
+    """Return the digest of an instrument with its settings, as 16 hexadecimal digits."""
+    text = msgspec.json.encode([instrument, version, sorted(settings.items())])
+    return hashlib.sha256(text).hexdigest()[:16]
+
+
+def saved_instruments(run: Path) -> list[str]:
+    """Return the names of the instruments whose measurements are saved in a run folder, sorted."""
+    return sorted(path.stem for path in (run / FOLDER).glob("*.json") if NAME.fullmatch(path.stem))
+
+
+def read_measurement(run: Path, instrument: str) -> Measurement:
+    """Return a measurement that is saved in a run folder.
+
+    `UserError` if there is none, if it has impossible values, or if it belongs to another run.
+    """
+    file = run / FOLDER / f"{instrument}.json"
+    if not file.exists():
+        raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
+    content = read_bytes(str(file), MAX_BYTES + 1)
+    try:
+        if len(content) > MAX_BYTES:
+            raise UserError(f"{file} is broken (too large)")
+        record = RECORDS.decode(content)
+        digest = RUNS.decode(read_bytes(f"{run}/result.json")).run
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{file} is broken ({error})") from None
+    if record.instrument != instrument:
+        raise UserError(f"{file} is broken (it is of the instrument {quoted(record.instrument)})")
+    if problem := impossible_values(record):
+        raise UserError(f"{file} is broken ({problem})")
+    if record.run != digest:
+        raise UserError(f"{file} belongs to another run ({quoted(record.run[:8])})")
+    return record
+
+
+def save_measurement(run: Path, record: Measurement) -> Path:
+    """Write a measurement to a run folder, in place of an earlier one of the same instrument; return its file.
+
+    Several processes may save at the same time: the last one replaces the others.
+    """
+    if problem := impossible_values(record):
+        raise UserError(f"the measurement {record.instrument} can't be saved: {problem}")
+    folder = run / FOLDER
+    folder.mkdir(exist_ok=True)
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two writers of one file would share its temporary name
+        write_atomically(folder / f"{record.instrument}.json", msgspec.json.encode(record) + b"\n")
+    finally:
+        os.close(lock)
+    return folder / f"{record.instrument}.json"
+
+
+def impossible_values(record: Measurement) -> str:
+    """Return what in a measurement can't be; empty if nothing."""
+    names = [record.instrument, *record.settings, *record.columns]
+    labels = [record.chart.x_label, record.chart.y_label, record.chart.hue_label]
+    if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
+        return f"the name {quoted(wrong)}"
+    if record.digest != settings_digest(record.instrument, record.version, record.settings):
+        return "the digest is not that of its settings"
+    if not 1 <= len(record.columns) <= MAX_COLUMNS:
+        return f"no columns, or more than {MAX_COLUMNS}"
+    counts = {len(cells) for cells in record.columns.values()}
+    if len(counts) > 1 or not 1 <= max(counts) <= MAX_ROWS:
+        return f"columns of different lengths, no rows, or more than {MAX_ROWS:,}"
+    for cells in (labels, record.settings.values(), *record.columns.values()):
+        if problem := _impossible_cell(cells):
+            return problem
+    return _impossible_chart(record)
+
+
+def _impossible_cell(cells: Iterable[Value]) -> str:
+    for cell in cells:
+        if isinstance(cell, str):
+            if len(cell) > MAX_LETTERS or printable(cell) != cell or "\n" in cell:
+                return f"the text {quoted(cell)} is long or not printable"
+        elif not math.isfinite(cell):
+            return f"the number {cell}"
+    return ""
+
+
+def _impossible_chart(record: Measurement) -> str:
+    if missing := next((name for name in record.chart.columns if name not in record.columns), None):
+        return f"the chart uses a column {quoted(missing)}, which is missing"
+    if not record.chart.value or any(isinstance(cell, str) for cell in record.columns[record.chart.value]):
+        return "the chart has no column with a number for each row"
+    return ""
+
+
+def _rounded(cell: Cell) -> Cell:
+    return float(f"{cell:.{DIGITS}g}") if isinstance(cell, float) else cell
