@@ -10,7 +10,10 @@ from torch import nn
 from torch.testing import assert_close
 
 from tfstudy.models.attention import MultiHeadAttention
-from tfstudy.models.positions import Embedding, EmbeddingInit, RelativePositions, embedding_init, sinusoids
+from tfstudy.models.embedding import Embedding, EmbeddingInit, embedding_init
+from tfstudy.models.positions.absolute import sinusoids
+from tfstudy.models.positions.base import Places, consecutive
+from tfstudy.models.positions.transformer_xl import TransformerXL
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 
@@ -89,7 +92,7 @@ def test_a_sinusoidal_table_is_neither_trained_nor_saved():
 def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
     """Dai et al. 2019, section 3.3: (q_i + u) k_j + (q_i + v) W r_{i-j}, over sqrt(d)."""
     dim, heads, head = 12, 3, 4
-    attention = randomised(MultiHeadAttention(dim, heads, relative=True))
+    attention = randomised(MultiHeadAttention(dim, heads, scheme="relative"))
     relative, x = attention.relative, torch.randn(keys, dim)
     q, k, v = attention.query(x), *attention.key_value(x).chunk(2, -1)
     mask = torch.tensor([True, True, True, True, causal])
@@ -114,11 +117,18 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
 @given(start=st.integers(0, 12), keys=st.integers(1, 9), shift=st.integers(1, 20))
 @settings(max_examples=30)
 def test_relative_terms_depend_on_the_distance_alone(start, keys, shift):
-    relative = randomised(RelativePositions(8, 2))
-    query = torch.randn(1, 2, 3, 4)
-    _, near = relative(query, keys, start)
-    _, far = relative(query, keys + shift, start + shift)
-    assert_close(far[..., shift:], near, **CLOSE)
+    relative = randomised(TransformerXL(8, 2))
+    queries, near_keys = torch.randn(1, 2, 3, 4), torch.randn(1, 2, keys, 4)
+    near = Places(torch.arange(start, start + 3)[None], torch.arange(keys)[None], start - keys + 1, start + 2)
+    far = Places(near.queries + shift, near.keys + shift, near.lowest - 2, near.highest + 3)
+    assert_close(relative.bias(queries, near_keys, far), relative.bias(queries, near_keys, near), **CLOSE)
+
+
+def test_consecutive_places_have_the_distances_from_queries_to_keys():
+    places = consecutive(5, 2, torch.device("cpu"))
+    assert places.distances.tolist() == [[[3, 2, 1, 0, -1], [4, 3, 2, 1, 0]]]
+    assert (places.lowest, places.highest) == (-1, 4)
+    assert places.part(slice(None), slice(1, None)).distances.tolist() == [[[4, 3, 2, 1, 0]]]
 
 
 def to_itself(attention, x):
@@ -134,7 +144,7 @@ def test_self_attention_without_positions_is_permutation_equivariant(order):
 
 
 def test_self_attention_with_relative_positions_is_not_permutation_equivariant():
-    attention, x = randomised(MultiHeadAttention(8, 2, relative=True)), torch.randn(6, 8)
+    attention, x = randomised(MultiHeadAttention(8, 2, scheme="relative")), torch.randn(6, 8)
     order = [1, 0, 2, 3, 4, 5]
     assert (to_itself(attention, x[order]) - to_itself(attention, x)[order]).abs().max() > 1e-3
 

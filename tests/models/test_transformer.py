@@ -13,7 +13,8 @@ from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import parameter_count
 from tfstudy.models.cache import Cache, KeyValue
 from tfstudy.models.ragged import flatten_groups
-from tfstudy.models.transformer import Layer, Transformer
+from tfstudy.models.transformer import Transformer
+from tfstudy.models.transformer_layers import Layer
 
 
 def by_hand(attention, x, y, allowed):

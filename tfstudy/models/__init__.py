@@ -20,7 +20,8 @@ __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 # Modules that the architectures share. All other modules of this folder are architectures.
 SHARED = {
-    "attention", "base", "cache", "chunks", "config", "layers", "listening", "positions", "ragged", "source_attention",
+    "attention", "base", "cache", "checkpointing", "chunks", "config", "embedding", "hidden_states", "layers", "listening", "positions", "ragged",
+    "residual", "source_attention", "transformer_config", "transformer_layers",
 }  # fmt: skip
 
 

@@ -13,9 +13,9 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import TiedConfig
+from tfstudy.models.embedding import Embedding, EmbeddingInit
 from tfstudy.models.layers import Dropout
 from tfstudy.models.listening import Site
-from tfstudy.models.positions import Embedding, EmbeddingInit
 from tfstudy.models.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
 from tfstudy.models.source_attention import Source, attend, dot_product
 
