@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Task", "UserError", "built_in", "find", "get_registry", "known", "names", "plugin"]
 
 # Modules of this package that define no task
-NOT_TASKS = {"base", "errors", "scoring", "generated", "plugins", "registry"}
+NOT_TASKS = {"base", "errors", "export", "scoring", "generated", "plugins", "registry", "scratchpad"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,20 +1,15 @@
-"""The task contract: named splits of examples, each a source, a target and tags. Also checksums and export."""
+"""The task contract: named splits of examples, each a source, a target and tags. Also checksums."""
 
 import hashlib
-import tempfile
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfstudy.tasks.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
-
-if TYPE_CHECKING:
-    from datasets import DatasetDict
 
 Tokens = tuple[str, ...]
 Tag = str | int
@@ -112,6 +107,10 @@ class Task(ABC):
         """Return files to save with a run so that its tokens can be read later: name to content."""
         return {}
 
+    def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
+        """Return what a model may need to know at each source token, by name: a label, or None where there is none."""
+        return {}
+
     def corpus(self) -> str:
         """Return the name of the corpus that the examples are from; empty if the task generates them."""
         return ""
@@ -207,42 +206,3 @@ def hold_out(train: Sequence[Example], fraction: float, seed: int) -> tuple[list
     count = Counter(e.source for e in train)
     validation = {s for s, n in count.items() if n == 1 and stable_hash("validation", seed, s) < threshold}
     return [e for e in train if e.source not in validation], [e for e in train if e.source in validation]
-
-
-def to_datasets(task: Task) -> "DatasetDict":
-    """Return all splits as a `DatasetDict` with columns source, target (tokens joined by blanks) and the tags."""
-    from datasets import Dataset, DatasetDict
-
-    def rows(split: str) -> Dataset:
-        examples = task.examples(split)
-        columns: dict[str, list[Tag]] = {
-            "source": [" ".join(e.source) for e in examples],
-            "target": [" ".join(e.target) for e in examples],
-        }
-        for tag in examples[0].tags if examples else ():
-            columns[tag] = [e.tags[tag] for e in examples]
-        return Dataset.from_dict(columns)
-
-    return DatasetDict({split: rows(split) for split in task.splits().all})
-
-
-def write_datasets(task: Task, out: Path, format_: str) -> list[Path]:
-    """Write one jsonl or parquet file per split to the new folder `out`, and return their paths.
-
-    `datasets.load_dataset("json" or "parquet", ...)` reads them. On an error no folder is left.
-    """
-    one_of("format", format_, ("jsonl", "parquet"))
-    if out.exists():
-        raise UserError(f"--out: {out} already exists")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
-            folder = Path(temporary) / out.name
-            folder.mkdir()
-            for split, rows in to_datasets(task).items():
-                path = str(folder / f"{split}.{format_}")
-                rows.to_parquet(path) if format_ == "parquet" else rows.to_json(path, force_ascii=False)
-            folder.rename(out)
-    except OSError as error:
-        raise UserError(f"can't write to {out}: {error.strerror or error}") from None
-    return sorted(out.iterdir())

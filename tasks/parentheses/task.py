@@ -16,15 +16,16 @@ little. The swap depends only on the string, so each string has one unbalanced p
 therefore most strings are balanced where nearly all strings are drawn (up to about 5 pairs).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from random import Random
 
 from pydantic import Field
 
-from tfstudy.tasks.base import Tag, Tokens
+from tfstudy.tasks.base import Example, Tag, Tokens
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
-from tfstudy.tasks.parentheses.brackets import fault, follows, shape, swapped
+from tfstudy.tasks.parentheses.brackets import OPENING, fault, follows, shape, swapped
 from tfstudy.tasks.parentheses.sampling import Space, walk
 
 SPLIT_SCHEMES = {
@@ -83,6 +84,10 @@ class Parentheses(Generated):
     def tokens(self, text: str) -> Tokens:
         """Return each character except blanks as a token: `([])` and `( [ ] )` are the same."""
         return tuple("".join(text.split()))
+
+    def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
+        """Return the number of open brackets after each symbol; it is negative where more are closed than opened."""
+        return {"depth": [*accumulate(1 if symbol in OPENING else -1 for symbol in example.source)]}
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         symbols = 2 * length if self.config.split == "recognition" else length

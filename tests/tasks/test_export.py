@@ -4,11 +4,8 @@ import datasets
 import pytest
 
 from tests.tasks.toy_task import toy
-from tfstudy.tasks.base import (
-    to_datasets,
-    write_datasets,
-)
 from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.export import to_datasets, write_datasets
 from tfstudy.tasks.scan import Scan
 
 

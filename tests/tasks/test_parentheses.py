@@ -11,6 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
+from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.parentheses import Parentheses
 from tfstudy.tasks.parentheses.brackets import swapped
@@ -280,3 +281,8 @@ def test_settings_that_cannot_be_generated_are_refused(data, message):
 
 def test_brackets_may_be_typed_with_blanks_or_without():
     assert made().tokens("([ ])") == ("(", "[", "]", ")")
+
+
+def test_depth_is_labelled_after_each_symbol():
+    task = Parentheses(Parentheses.Config(train_length="3", test_length="4"))
+    assert task.labels(Example(tuple("([])){"), (), {}))["depth"] == [1, 2, 1, 0, -1, 0]

@@ -23,7 +23,10 @@ from tfstudy.cli.output import Format, is_json, print_json
 @app.command("list", rich_help_panel=RUN)
 def list_(
     what: Annotated[
-        str, typer.Argument(metavar="KIND", help="tasks, splits, architectures, presets, grids, runs or corpora.")
+        str,
+        typer.Argument(
+            metavar="KIND", help="tasks, splits, architectures, instruments, presets, grids, runs or corpora."
+        ),
     ] = "",
     of: Annotated[
         str, typer.Argument(metavar="OF", help="Task (splits, presets), study (runs), folder (corpora).")
@@ -74,7 +77,7 @@ def export(
     `datasets.load_dataset` reads these files.
     """
     from tfstudy.config.resolve import overrides, resolve_data
-    from tfstudy.tasks.base import write_datasets
+    from tfstudy.tasks.export import write_datasets
 
     settings = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
     for path in write_datasets(resolve_data(task, settings), out, format_):

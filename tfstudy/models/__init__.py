@@ -4,10 +4,6 @@ or install or name a plug-in (`tfstudy.tasks.plugins`).
 Importing this package does not import torch; `find` does.
 """
 
-import ast
-import sys
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from tfstudy.tasks.plugins import Plugin
@@ -20,8 +16,9 @@ __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 # Modules that the architectures share. All other modules of this folder are architectures.
 SHARED = {
-    "attention", "base", "cache", "checkpointing", "chunks", "config", "embedding", "hidden_states", "layers", "listening", "positions", "ragged",
-    "residual", "source_attention", "transformer_config", "transformer_layers",
+    "attention", "base", "cache", "checkpointing", "chunks", "config", "copy_output", "embedding", "hidden_states",
+    "layers", "listening", "positions", "ragged", "recurrent_cells", "residual", "source_attention",
+    "transformer_config", "transformer_layers",
 }  # fmt: skip
 
 
@@ -58,12 +55,4 @@ def declared(name: str, attribute: str, default: Any) -> Any:
 
     The attribute must be written as a literal. `UserError` if there is no such architecture.
     """
-    spec = None if plugin(name) else find_spec(f"tfstudy.models.{name}")
-    if f"tfstudy.models.{name}" in sys.modules or not (spec and spec.origin):
-        return getattr(find(name), attribute, default)
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    for node in (node for cls in tree.body if isinstance(cls, ast.ClassDef) for node in cls.body):
-        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-        if any(isinstance(target, ast.Name) and target.id == attribute for target in targets):
-            return ast.literal_eval(node.value)  # type: ignore[attr-defined]
-    return default
+    return REGISTRY.declared(name, attribute, default)
