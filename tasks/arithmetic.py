@@ -6,16 +6,16 @@
     1 2 3 / 4 5 =            ->  2 r 3 3       (division: quotient, remainder)
     1 2 * 3 4 mod 7 =        ->  2             (modular)
 
-Numbers may be zero-padded or written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019;
-Lee et al. 2023, arXiv 2307.03381), and the target may start with a scratchpad of intermediate steps (Nye et al. 2021,
-arXiv 2112.00114). `length` is the number of digits of the larger operand, which may be on either side. The other
-operand has 1 to `length` digits, so all combinations of operand sizes occur. Dividing by a larger number is easy: the
-quotient is 0.
+Numbers may be zero-padded or written with the least significant digit first (Nogueira et al. 2021, arXiv 2102.13019),
+in the answer only with `data.reverse_output` (Lee et al. 2023, arXiv 2307.03381), and the target may start with a
+scratchpad of intermediate steps (Nye et al. 2021, arXiv 2112.00114). `length` is the number of digits of the larger
+operand, which may be on either side. The other operand has 1 to `length` digits, so all combinations of operand sizes
+occur. Dividing by a larger number is easy: the quotient is 0.
 """
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, zip_longest
 from random import Random
@@ -25,8 +25,8 @@ from pydantic import Field
 
 from tfstudy.tasks.base import Example, Tag, Tokens
 from tfstudy.tasks.errors import UserError
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, random_number
-from tfstudy.tasks.scoring import exact_match, mean
+from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, random_number
+from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
 
 SPLIT_SCHEMES = {
     "addition": "the sum of two numbers",
@@ -37,7 +37,6 @@ SPLIT_SCHEMES = {
 }
 SYMBOL = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 RESULT: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-ANSWER = ":"  # separates the scratchpad from the answer
 MAX_DIGITS = 2000  # Python formats at most 4,300 digits, and a product has up to twice the digits of its factors
 
 
@@ -112,30 +111,24 @@ def scratchpad(left: int, symbol: str, right: int, modulus: int | None) -> Token
     return tuple(chain.from_iterable([(*step, ",") for step in steps]))[:-1]
 
 
-def carries(left: int, symbol: str, right: int) -> int:
-    """Return the number of columns in which an addition carries or a subtraction (larger minus smaller) borrows.
+def carries(left: int, symbol: str, right: int) -> list[bool]:
+    """Return in which columns, the last digits first, an addition carries or a subtraction (larger - smaller) borrows.
 
     A column carries if the digits up to it add up to a larger place value; this is faster than computing the columns.
     """
     larger, smaller = max(left, right), min(left, right)
     powers = [10**digits for digits in range(1, len(str(larger)) + 1)]
     if symbol == "+":
-        return sum([larger % power + smaller % power >= power for power in powers])
-    return sum([larger % power < smaller % power for power in powers])
+        return [larger % power + smaller % power >= power for power in powers]
+    return [larger % power < smaller % power for power in powers]
 
 
-def answer(target: Sequence[str]) -> Tokens:
-    """Return the tokens after the scratchpad; empty if the separator is missing."""
-    target = tuple(target)
-    return target[target.index(ANSWER) + 1 :] if ANSWER in target else ()
-
-
-class Arithmetic(Generated):
+class Arithmetic(Scratchpad):
     """Map two numbers to the result of an operation; examples are at the top of this file."""
 
     version = 1
 
-    class Config(GeneratedConfig):
+    class Config(ScratchpadConfig):
         split: str = Field("addition", description="addition, subtraction, multiplication, division or modular")
         train_length: LengthRange = Field("1-3", description="digits of the larger operand in training")
         test_length: LengthRanges = Field(
@@ -145,7 +138,9 @@ class Arithmetic(Generated):
             "plain",
             description="padded: zeros up to length + 1 digits (products: 2 * length); reversed: last digit first",
         )
-        scratchpad: bool = Field(False, description="write the intermediate steps before the answer")
+        reverse_output: bool = Field(
+            False, description="write the answer with the last digit first, whatever the format of the operands"
+        )
         modulus: int = Field(7, ge=2, le=10**6, description="modulus of the split scheme `modular`")
 
     config: Config
@@ -156,6 +151,8 @@ class Arithmetic(Generated):
 
     def check(self) -> None:
         super().check()
+        if self.config.reverse_output and self.config.format == "reversed":
+            raise UserError("data.reverse_output needs data.format=plain or padded: 'reversed' includes the answer")
         for span in self.all_spans:
             if span.last > MAX_DIGITS:
                 raise UserError(f"numbers can have at most {MAX_DIGITS} digits, but a range of lengths is '{span}'")
@@ -172,6 +169,18 @@ class Arithmetic(Generated):
         modulus = ("mod", *self._digits(self.config.modulus, width)) if modular else ()
         source = (*self._digits(left, width), symbol, *self._digits(right, width), *modulus, "=")
         return Drawn(source, self._target(left, symbol, right, width), self._tags(left, symbol, right))
+
+    def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
+        """Return, at each digit of a sum or difference, whether its column carries or borrows (1) or not (0)."""
+        symbol = SYMBOL.get(self.config.split, "")
+        if symbol not in RESULT or symbol == "*":
+            return {}
+        middle, step = example.source.index(symbol), 1 if self.config.format == "reversed" else -1
+        digits = example.source[:middle][::step], example.source[middle + 1 : -1][::step]  # from the last one
+        left, right = (int("".join(number[::-1])) for number in digits)
+        columns = [*map(int, carries(left, symbol, right)), *[0] * max(map(len, digits))]
+        first, second = (columns[: len(number)][::step] for number in digits)
+        return {"carry": [*first, None, *second, None]}
 
     def group(self, source: Tokens) -> Tokens:
         """Keep sums and products with swapped operands together: their results are the same."""
@@ -191,39 +200,38 @@ class Arithmetic(Generated):
             return max(length + 1, len(str(self.config.modulus)))
         return 2 * length if self.config.split == "multiplication" else length + 1
 
-    def _digits(self, number: int, width: int) -> Tokens:
+    def _digits(self, number: int, width: int, last_first: bool = False) -> Tokens:
         """Return a number in the configured format. The sign is always first, since the digits depend on it."""
         text = str(abs(number)).zfill(width)
         sign = ("-",) if number < 0 else ()
-        return (*sign, *(text[::-1] if self.config.format == "reversed" else text))
+        return (*sign, *(text[::-1] if last_first or self.config.format == "reversed" else text))
 
     def _target(self, left: int, symbol: str, right: int, width: int) -> Tokens:
         modulus = self.config.modulus if self.config.split == "modular" else None
+        return self.with_steps(
+            self._answer(left, symbol, right, width, modulus), lambda: scratchpad(left, symbol, right, modulus)
+        )
+
+    def _answer(self, left: int, symbol: str, right: int, width: int, modulus: int | None) -> Tokens:
+        reverse = self.config.reverse_output
         if symbol == "/":
-            out = (*self._digits(left // right, width), "r", *self._digits(left % right, width))
-        else:
-            result = RESULT[symbol](left, right)
-            out = self._digits(result % modulus if modulus else result, width)
-        return (*scratchpad(left, symbol, right, modulus), ANSWER, *out) if self.config.scratchpad else out
+            quotient, remainder = divmod(left, right)
+            return (*self._digits(quotient, width, reverse), "r", *self._digits(remainder, width, reverse))
+        result = RESULT[symbol](left, right)
+        return self._digits(result % modulus if modulus else result, width, reverse)
 
     def _tags(self, left: int, symbol: str, right: int) -> dict[str, Tag]:
         """Return the digits of both operands; also the operator (modular) or the carries (sums and differences)."""
         sides: dict[str, Tag] = {"digits_left": len(str(left)), "digits_right": len(str(right))}
         if self.config.split == "modular":
             return sides | {"operator": symbol}
-        return sides | {"carries": carries(left, symbol, right)} if symbol in "+-" else sides
+        return sides | {"carries": sum(carries(left, symbol, right))} if symbol in "+-" else sides
 
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a source typed by a user; blanks are optional, as in `12+3=`."""
         return tuple(re.findall(r"mod|\S", text))
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return the usual metrics of the whole target, and `answer_exact_match`, which ignores the scratchpad.
-
-        With `answer_exact_match`, runs with and without a scratchpad can be compared.
-        """
+        """Return the usual metrics and `answer_exact_match`, by which runs with and without a scratchpad compare."""
         scores = super().score(predictions, examples)
-        part = answer if self.config.scratchpad else tuple
-        pairs = zip(predictions, examples, strict=True)
-        accuracy = mean(exact_match(part(prediction), part(example.target)) for prediction, example in pairs)
-        return scores | {"answer_exact_match": accuracy}
+        return scores | {"answer_exact_match": scores.get("answer_exact_match", scores["exact_match"])}

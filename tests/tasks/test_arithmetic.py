@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.tasks.arithmetic import ANSWER, MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
+from tfstudy.tasks.arithmetic import MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
+from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import parse_spans
+from tfstudy.tasks.scratchpad import ANSWER
 
 FORMATS = ("plain", "padded", "reversed")
 every = pytest.mark.parametrize("split", SPLIT_SCHEMES)
@@ -229,6 +231,31 @@ def test_nothing_is_divided_by_zero():
     assert divisors == set("123456789")
 
 
+# Reversed output
+
+
+@given(st.data())
+def test_reversed_output_reverses_the_digits_of_the_answer_and_nothing_else(data):
+    form, split = data.draw(st.sampled_from(["plain", "padded"])), data.draw(st.sampled_from(list(SPLIT_SCHEMES)))
+    scratchpad, seed = data.draw(st.booleans()), data.draw(st.integers(0, 99))
+    plain, turned = (made(split, format=form, scratchpad=scratchpad, reverse_output=on) for on in (False, True))
+    length = data.draw(st.integers(1, 9))
+    one, other = (task.draw(Random(seed), length, "train") for task in (plain, turned))
+    if one is None:  # a division by zero
+        return
+    assert (other.source, other.tags) == (one.source, one.tags)
+    *steps, answer = "".join(one.target).split(ANSWER)
+    *same, reverse = "".join(other.target).split(ANSWER)
+    assert steps == same
+    assert [number(text, "reversed") for text in reverse.split("r")] == [int(text) for text in answer.split("r")]
+    assert len(reverse) == len(answer)
+
+
+def test_output_that_the_format_reverses_is_not_reversed_twice():
+    with pytest.raises(UserError, match=r"data\.reverse_output needs data\.format=plain or padded"):
+        made(format="reversed", reverse_output=True)
+
+
 # Scores
 
 
@@ -303,3 +330,21 @@ def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
     assert any(swapped(source) in trained for source in trained), "both orders are drawn"
     for name in task.splits().held_out:
         assert not [e.source for e in task.examples(name) if swapped(e.source) in trained]
+
+
+@pytest.mark.parametrize(
+    ("source", "split", "form", "expected"),
+    [
+        ("95+7=", "addition", "plain", [1, 1, None, 1, None]),
+        ("59+7=", "addition", "reversed", [1, 1, None, 1, None]),
+        ("095+007=", "addition", "padded", [0, 1, 1, None, 0, 1, 1, None]),
+        ("3-12=", "subtraction", "plain", [1, None, 0, 1, None]),
+    ],
+)
+def test_every_digit_is_labelled_with_the_carry_of_its_column(source, split, form, expected):
+    task = Arithmetic(Arithmetic.Config(split=split, format=form))
+    assert task.labels(Example(tuple(source), (), {})) == {"carry": expected}
+
+
+def test_products_have_no_carries_to_label():
+    assert not Arithmetic(Arithmetic.Config(split="multiplication")).labels(Example(tuple("2*3="), (), {}))

@@ -1,0 +1,70 @@
+"""Associative recall: look up the values of keys (multi-query associative recall, Arora et al. 2023, arXiv 2312.04927).
+
+    k3 v8 k1 v2 k7 v8 ? k7 k3 k1  ->  v8 v8 v2      (multi_query)
+    k3 v8 k1 v2 k7 v8 ? k1        ->  v2            (single_query)
+
+The source consists of key-value pairs and then of queries; the target contains the value of each query, in order. The
+keys of a source are distinct and its values are drawn independently. Nothing about a value follows from the train data:
+a model has to read the pairs of the source. Attention can look a key up at any distance, while a recurrence has to keep
+all pairs in a state of constant size until the queries. `length` is the number of pairs.
+
+Two things differ from the paper. There a decoder-only model answers within the sequence, here an encoder reads the
+source and a decoder writes the values. There the gaps between a pair and its query follow a power law; here every order
+of the queries is equally likely.
+"""
+
+from random import Random
+
+from pydantic import Field
+
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+
+SPLIT_SCHEMES = {
+    "multi_query": "the values of all keys, or of `data.queries` of them, in random order",
+    "single_query": "the value of one key",
+}
+
+
+class Recall(Generated):
+    """Map key-value pairs and queries to the values of the queries; examples are at the top of this file."""
+
+    version = 1
+
+    class Config(GeneratedConfig):
+        split: str = Field("multi_query", description="multi_query or single_query")
+        train_length: LengthRange = Field(
+            "1-8", description="range of the number of pairs in training, drawn uniformly"
+        )
+        test_length: LengthRanges = Field("9-12,13-16", description="further test lengths; each range is a test split")
+        keys: int = Field(32, ge=2, le=10000, description="number of different keys")
+        values: int = Field(32, ge=2, le=10000, description="number of different values")
+        queries: int = Field(0, ge=0, le=9999, description="maximum number of queries; 0: every key (multi_query)")
+
+    config: Config
+
+    @classmethod
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
+
+    def check(self) -> None:
+        super().check()
+        longest = max(span.last for span in self.all_spans)
+        if longest > self.config.keys:
+            raise UserError(f"{longest} pairs need as many different keys, but data.keys is {self.config.keys}")
+
+    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+        if length > self.config.keys:
+            return None
+        keys = [f"k{n}" for n in random.sample(range(self.config.keys), length)]
+        values = [f"v{random.randrange(self.config.values)}" for _ in keys]
+        queries = random.sample(range(length), self._queries(length))
+        pairs = [token for pair in zip(keys, values, strict=True) for token in pair]
+        source = (*pairs, "?", *(keys[i] for i in queries))
+        tags = {"distance": length - queries[0]} if self.config.split == "single_query" else {}
+        return Drawn(source, tuple(values[i] for i in queries), tags)
+
+    def _queries(self, length: int) -> int:
+        if self.config.split == "single_query":
+            return 1
+        return min(length, self.config.queries or length)
