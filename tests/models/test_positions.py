@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.embedding import Embedding, EmbeddingInit, embedding_init
 from tfstudy.models.positions.absolute import sinusoids
-from tfstudy.models.positions.base import Places, consecutive
+from tfstudy.models.positions.base import Places, Setup, consecutive
 from tfstudy.models.positions.transformer_xl import TransformerXL
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
@@ -117,7 +117,7 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
 @given(start=st.integers(0, 12), keys=st.integers(1, 9), shift=st.integers(1, 20))
 @settings(max_examples=30)
 def test_relative_terms_depend_on_the_distance_alone(start, keys, shift):
-    relative = randomised(TransformerXL(8, 2))
+    relative = randomised(TransformerXL(Setup(8, 2)))
     queries, near_keys = torch.randn(1, 2, 3, 4), torch.randn(1, 2, keys, 4)
     near = Places(torch.arange(start, start + 3)[None], torch.arange(keys)[None], start - keys + 1, start + 2)
     far = Places(near.queries + shift, near.keys + shift, near.lowest - 2, near.highest + 3)

@@ -51,8 +51,8 @@ class Embedding(nn.Module):
             nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * init.std, math.sqrt(3) * init.std)
         else:
             nn.init.normal_(self.tokens.weight, std=init.std)
-        std = init.std * init.scale
-        self.positions = positions.embedded(scheme, dim, max_positions, std, init.position_scale)
+        setup = positions.Setup(dim, positions=max_positions, std=init.std * init.scale, scale=init.position_scale)
+        self.positions = positions.embedded(scheme, setup)
 
     def forward(
         self, tokens: Int[Tensor, "*shape"], positions: Int[Tensor, "*shape"], end: int | None = None

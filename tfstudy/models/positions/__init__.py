@@ -1,31 +1,39 @@
 """Position schemes: how a model knows where a token is. Each is a `PositionScheme`, found by its name."""
 
 from tfstudy.models.positions.absolute import Learned, Sinusoidal
-from tfstudy.models.positions.base import PositionScheme
+from tfstudy.models.positions.base import PositionScheme, Setup
+from tfstudy.models.positions.contextual import Contextual
+from tfstudy.models.positions.distance import ALiBi, KerpleLog, KerplePower, T5Buckets
+from tfstudy.models.positions.fire import FIRE
+from tfstudy.models.positions.rotary import Rotary
+from tfstudy.models.positions.shaw import Shaw
 from tfstudy.models.positions.transformer_xl import TransformerXL
 
-__all__ = ["SCHEMES", "PositionScheme", "embedded", "relative"]
+__all__ = ["SCHEMES", "PositionScheme", "Setup", "embedded", "relative"]
 
 SCHEMES: dict[str, type[PositionScheme]] = {
     "sinusoidal": Sinusoidal,
     "learned": Learned,
     "relative": TransformerXL,
+    "shaw": Shaw,
+    "rotary": Rotary,
+    "t5": T5Buckets,
+    "alibi": ALiBi,
+    "kerple": KerpleLog,
+    "kerple_power": KerplePower,
+    "fire": FIRE,
+    "contextual": Contextual,
     "none": PositionScheme,
 }
 
 
-def embedded(name: str, dim: int, max_positions: int, std: float, scale: float) -> PositionScheme:
-    """Return the scheme if it acts on embeddings; otherwise one that does nothing.
-
-    Learned positions start with the standard deviation `std`; sinusoids are multiplied by `scale`.
-    """
+def embedded(name: str, setup: Setup) -> PositionScheme:
+    """Return the scheme if it acts on embeddings; otherwise one that does nothing."""
     scheme = SCHEMES[name]
-    if issubclass(scheme, Learned):
-        return scheme(dim, max_positions, std)
-    return scheme(dim, scale) if issubclass(scheme, Sinusoidal) else PositionScheme()
+    return scheme(setup) if scheme.acts_on == "embeddings" else PositionScheme(setup)
 
 
-def relative(name: str, dim: int, heads: int) -> PositionScheme | None:
+def relative(name: str, setup: Setup) -> PositionScheme | None:
     """Return the scheme if it acts on attention, for one layer; otherwise None."""
     scheme = SCHEMES[name]
-    return scheme(dim, heads) if issubclass(scheme, TransformerXL) else None
+    return scheme(setup) if scheme.acts_on == "attention" else None

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfstudy.models.positions.base import PositionScheme
+from tfstudy.models.positions.base import PositionScheme, Setup
 
 
 def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*shape {dim}"]:
@@ -17,11 +17,13 @@ def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*sha
 
 
 class Sinusoidal(PositionScheme):
-    """Sinusoids (Vaswani et al. 2017, section 3.5), multiplied by `scale`."""
+    """Sinusoids (Vaswani et al. 2017, section 3.5), multiplied by `setup.scale`."""
 
-    def __init__(self, dim: int, scale: float = 1.0) -> None:
-        super().__init__()
-        self.dim, self.scale = dim, scale
+    acts_on = "embeddings"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.dim, self.scale = setup.dim, setup.scale
 
     def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
         if end is None:
@@ -33,12 +35,14 @@ class Sinusoidal(PositionScheme):
 
 
 class Learned(PositionScheme):
-    """A learned embedding for each position below `max_positions`; others raise an IndexError."""
+    """A learned embedding for each position below `setup.positions`; others raise an IndexError."""
 
-    def __init__(self, dim: int, max_positions: int, std: float = 1.0) -> None:
-        super().__init__()
-        self.weight = nn.Embedding(max_positions, dim).weight
-        nn.init.normal_(self.weight, std=std)
+    acts_on = "embeddings"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        self.weight = nn.Embedding(setup.positions, setup.dim).weight
+        nn.init.normal_(self.weight, std=setup.std)
 
     def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
         return x + nn.functional.embedding(positions, self.weight)

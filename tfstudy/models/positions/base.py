@@ -1,6 +1,7 @@
 """The interface of a position scheme, and the positions that attention passes to it."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +31,17 @@ class Places(NamedTuple):
         return Places(of_queries[:, queries], keys, self.lowest, self.highest)
 
 
+class Setup(NamedTuple):
+    """What position schemes are built from; each takes what it needs."""
+
+    dim: int
+    heads: int = 1
+    causal: bool = False  # no key is after its query
+    positions: int = 512  # learned positions are below this number
+    std: float = 1.0  # standard deviation of learned positions at the start
+    scale: float = 1.0  # factor of the sinusoids
+
+
 def consecutive(keys: int, queries: int, device: torch.device) -> Places:
     """Return the places of keys at 0, 1, ..., of which the last `queries` are the queries too."""
     numbers = torch.arange(keys, device=device)[None]
@@ -41,6 +53,12 @@ class PositionScheme(nn.Module):
 
     A scheme either acts on embeddings (`embed`) or on attention (the other methods, where each layer has its own).
     """
+
+    acts_on: ClassVar[Literal["embeddings", "attention", "nothing"]] = "nothing"
+    scaled: ClassVar[bool] = True  # whether the bias is scaled together with the products of queries and keys
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__()
 
     def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
         """Return token embeddings with the positions added. With `end`, all positions must be below it."""
@@ -60,8 +78,20 @@ class PositionScheme(nn.Module):
         keys: Float[Tensor, "batch heads keys head_dim"],
         places: Places,
     ) -> Float[Tensor, "rows heads queries keys"] | None:
-        """Return what to add to the scores q k, before they are scaled, with rows 1 or batch; None for nothing.
+        """Return what to add to the scores q k, with rows 1 or batch; None for nothing.
 
-        The queries are those before `rotate_queries`, and the keys those after `rotate_keys`.
+        It is added before the scores are scaled, or afterwards if `scaled` is False. The queries are those before `rotate_queries`, and the keys those after `rotate_keys`.
         """
         return None
+
+    def parameters_without_decay(self) -> Iterator[nn.Parameter]:
+        """Iterate over the parameters, besides vectors, that weight decay leaves unchanged."""
+        yield from ()
+
+
+def by_index(
+    values: Float[Tensor, "batch heads queries values"], index: Int[Tensor, "rows #heads queries keys"]
+) -> Float[Tensor, "batch heads queries keys"]:
+    """Return the value of each query that the index selects for each key, with rows 1 or batch."""
+    chosen: Tensor = values.gather(-1, index.expand(*values.shape[:3], index.shape[-1]))
+    return chosen

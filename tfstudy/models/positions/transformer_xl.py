@@ -1,11 +1,13 @@
 """Relative positions of Transformer-XL (Dai et al. 2019, arXiv 1901.02860)."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfstudy.models.positions.absolute import sinusoids
-from tfstudy.models.positions.base import Places, PositionScheme
+from tfstudy.models.positions.base import Places, PositionScheme, Setup, by_index
 
 
 class TransformerXL(PositionScheme):
@@ -14,8 +16,11 @@ class TransformerXL(PositionScheme):
     Scores are (q_i + u) k_j + (q_i + v) W r_{i-j}, with sinusoids r.
     """
 
-    def __init__(self, dim: int, heads: int) -> None:
-        super().__init__()
+    acts_on = "attention"
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup)
+        dim, heads = setup.dim, setup.heads
         self.dim, self.heads = dim, heads
         self.project = nn.Linear(dim, dim, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
@@ -30,11 +35,12 @@ class TransformerXL(PositionScheme):
         keys: Float[Tensor, "batch heads keys head_dim"],
         places: Places,
     ) -> Float[Tensor, "batch heads queries keys"]:
-        batch, heads, length, head_dim = queries.shape
+        heads, head_dim = queries.shape[1], queries.shape[3]
         distances = torch.arange(places.lowest, places.highest + 1, device=queries.device)
         encoded = sinusoids(distances, self.dim).to(queries.dtype)
         encoded = self.project(encoded).view(-1, heads, head_dim).permute(1, 2, 0)
         by_distance = (queries + self.position_bias) @ encoded  # batch heads queries distances
-        index = (places.distances - places.lowest)[:, None]
-        chosen: Tensor = by_distance.gather(-1, index.expand(batch, heads, length, keys.shape[2]))
-        return chosen
+        return by_index(by_distance, (places.distances - places.lowest)[:, None])
+
+    def parameters_without_decay(self) -> Iterator[nn.Parameter]:
+        yield from (self.content_bias, self.position_bias)
