@@ -16,9 +16,9 @@ __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
 # Modules that the architectures share. All other modules of this folder are architectures.
 SHARED = {
-    "attention", "base", "cache", "checkpointing", "chunks", "config", "copy_output", "embedding", "hidden_states",
-    "layers", "listening", "positions", "ragged", "recurrent_cells", "residual", "source_attention",
-    "transformer_config", "transformer_layers",
+    "attention", "base", "cache", "checkpointing", "chunks", "config", "copy_output", "embedding", "feedforward",
+    "hidden_states", "layer_config", "layers", "linear_attention", "listening", "parallel_scan", "positions",
+    "ragged", "recurrent_cells", "residual", "source_attention", "transformer_config", "transformer_layers",
 }  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from tfstudy.models.attention import MultiHeadAttention
+from tfstudy.models.attention import MultiHeadAttention, Scores
 from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.feedforward import MixtureOfExperts, feedforward
 from tfstudy.models.layers import Dropout
 from tfstudy.models.listening import Site
 from tfstudy.models.ragged import Shapes
@@ -15,13 +16,13 @@ from tfstudy.models.transformer_config import TransformerConfig
 
 
 class Stack(nn.Module):
-    """A stack of `layers` layers, or one layer applied `layers` times. With pre-norm, a final norm follows."""
+    """A stack of `layers` layers, or one layer applied `layers` times. A final norm may follow."""
 
     def __init__(self, config: TransformerConfig, layers: int, decoder: bool) -> None:
         super().__init__()
         self.depth = layers
-        self.layers = nn.ModuleList(Layer(config, decoder) for _ in range(1 if config.share_layers else layers))
-        self.norm = nn.LayerNorm(config.dim) if config.norm == "pre" else nn.Identity()
+        self.layers = nn.ModuleList(Layer(config, decoder, layers) for _ in range(1 if config.share_layers else layers))
+        self.norm = self.layers[0].residual.final_norm(config.dim)
 
     def __iter__(self) -> Iterator["Layer"]:
         for depth in range(self.depth):
@@ -34,21 +35,21 @@ class Layer(nn.Module):
     Its number counts from 1. A shared layer is applied with several numbers.
     """
 
-    def __init__(self, config: TransformerConfig, decoder: bool) -> None:
+    def __init__(self, config: TransformerConfig, decoder: bool, depth: int = 1) -> None:
         super().__init__()
-        self.residual = Residual(config.norm)
-        self.attention = MultiHeadAttention(config.dim, config.heads, config.attention_dropout, config.positions)
-        self.attention_norm = nn.LayerNorm(config.dim)
+        self.residual = residual = Residual(config.norm, config.norm_type, config.residual, (2 * depth) ** -0.5)
+        scores = Scores(
+            config.score_scale == "sqrt_dim", config.temperature, config.norm_type if config.qk_norm else "none"
+        )
+        shape = (config.dim, config.heads, config.attention_dropout)
+        self.attention = MultiHeadAttention(*shape, config.positions, decoder, scores, config.attention_window)
+        self.attention_norm = residual.norm(config.dim)
         if decoder:
-            self.cross = MultiHeadAttention(config.dim, config.heads, config.attention_dropout)
-            self.cross_norm = nn.LayerNorm(config.dim)
-        inner, outer = nn.Linear(config.dim, config.feedforward), nn.Linear(config.feedforward, config.dim)
-        self.feedforward = nn.Sequential(inner, nn.ReLU(), Dropout(config.dropout), outer)
-        self.feedforward_norm = nn.LayerNorm(config.dim)
+            self.cross = MultiHeadAttention(*shape, scores=scores)
+            self.cross_norm = residual.norm(config.dim)
+        self.feedforward = MixtureOfExperts(config) if config.experts else feedforward(config)
+        self.feedforward_norm = residual.norm(config.dim)
         self.dropout = Dropout(config.dropout)
-        for layer in (inner, outer):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
 
     def encode(
         self, x: Float[Tensor, "positions dim"], shapes: Shapes, masks: Sequence[Tensor], number: int
@@ -56,18 +57,15 @@ class Layer(nn.Module):
         normed = self.residual.before(self.attention_norm, x)
         own = self.attention.project(normed, shapes)
         update = self.attention(normed, shapes, own, masks, site=Site("encoder", number))
-        return self._feed(self._add(self.attention_norm, x, update))
+        return self._feed(self._add(self.attention_norm, x, update), Site("encoder", number))
 
     def decode_self(
         self, x: Float[Tensor, "positions dim"], shapes: Shapes, past: Sequence[Cache], number: int
     ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
         """Attend to the target so far."""
         normed = self.residual.before(self.attention_norm, x)
-        new = self.attention.project(normed, shapes)
-        past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        seen = [cache.seen for cache in past]
-        update = self.attention(normed, shapes, seen, causal=True, site=Site("decoder", number))
-        return self._add(self.attention_norm, x, update), past
+        update, after = self.attention.attend_causally(normed, shapes, past, Site("decoder", number))
+        return self._add(self.attention_norm, x, update), after
 
     def decode_cross(
         self,
@@ -80,10 +78,11 @@ class Layer(nn.Module):
         """Attend to the source, and apply the feed-forward network."""
         normed = self.residual.before(self.cross_norm, x)
         update = self.cross(normed, shapes, memory, masks, site=Site("cross", number))
-        return self._feed(self._add(self.cross_norm, x, update))
+        return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number))
 
-    def _feed(self, x: Tensor) -> Tensor:
-        update = self.feedforward(self.residual.before(self.feedforward_norm, x))
+    def _feed(self, x: Tensor, site: Site) -> Tensor:
+        normed, network = self.residual.before(self.feedforward_norm, x), self.feedforward
+        update = network(normed, site) if isinstance(network, MixtureOfExperts) else network(normed)
         return self._add(self.feedforward_norm, x, update)
 
     def _add(self, norm: nn.Module, x: Tensor, update: Tensor) -> Tensor:
