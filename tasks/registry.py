@@ -1,11 +1,14 @@
 """The tasks, architectures or instruments by name: those of this package, one per file, and those of plug-ins."""
 
+import ast
 import importlib
 import pkgutil
 import sys
 from collections.abc import Set
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tfstudy.tasks import plugins
 from tfstudy.tasks.errors import UserError, one_of
@@ -56,6 +59,22 @@ class Registry:
         if len(classes) != 1:
             raise UserError(self._wrong_number(name, module, len(classes)))
         return _complete(classes[0], f"{self.folder}/{name}.py")
+
+    def declared(self, name: str, attribute: str, default: Any) -> Any:
+        """Return a class attribute of a class, read from its file without importing it; else the default.
+
+        The attribute must be written as a literal. `UserError` if there is no such class.
+        """
+        module = f"{self.package}.{name}"
+        spec = None if self.plugin(name) else find_spec(module)
+        if module in sys.modules or not (spec and spec.origin):
+            return getattr(self.find(name), attribute, default)
+        tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+        for node in (node for cls in tree.body if isinstance(cls, ast.ClassDef) for node in cls.body):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            if any(isinstance(target, ast.Name) and target.id == attribute for target in targets):
+                return ast.literal_eval(node.value)  # type: ignore[attr-defined]
+        return default
 
     def _wrong_number(self, name: str, module: ModuleType, count: int) -> str:
         return f"{self.folder}/{name}.py must define one subclass of {BASES[self.kind][1]}, but defines {count}"

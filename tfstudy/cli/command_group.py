@@ -15,7 +15,7 @@ RUN, STUDY, INSPECT, SHARE = "Run", "Study", "Inspect", "Share"  # the groups of
 GROUPS = {  # the order of groups and of the commands within them; others follow
     RUN: ("list", "config", "run", "grid", "tune", "retry"),
     STUDY: ("status", "table", "plot", "claims", "reproduce", "check"),
-    INSPECT: ("result", "predict", "errors", "attention", "evaluate", "logs", "why", "diff"),
+    INSPECT: ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
     SHARE: ("new", "report", "export", "weights"),
 }
 EXAMPLES = (

@@ -6,7 +6,7 @@ Imports no torch before the names of the task and the architecture are known to 
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,6 +18,7 @@ from tfstudy.config.value_errors import is_whole, rule
 from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError, quoted
 
+Section = TypeVar("Section", bound=BaseModel)
 LARGEST = 2**63 - 1  # of all integers
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
@@ -70,12 +71,17 @@ def resolve_data(task: str, tree: Tree) -> Task:
         raise UserError(f"only keys of section 'data' are allowed here, such as data.split, but not {quoted(key)}")
     cls = tasks.find(task)
     values = tree.get("data", {})
-    if wrong := _wrong_kinds(values if isinstance(values, dict) else {}, cls.Config, "data."):
+    return cls(resolve_section(cls.Config, values, "data."))
+
+
+def resolve_section(section: type[Section], values: Any, prefix: str = "") -> Section:
+    """Return a validated section of a config, or the settings of an instrument; `UserError` with a line per error."""
+    if wrong := _wrong_kinds(values if isinstance(values, dict) else {}, section, prefix):
         raise UserError("\n".join(wrong.values()))
     try:
-        return cls(cls.Config.model_validate(values))
+        return section.model_validate(values)
     except ValidationError as error:
-        raise UserError("\n".join(_explain(error, cls.Config, "data."))) from None
+        raise UserError("\n".join(_explain(error, section, prefix))) from None
 
 
 def check_local(config: RunConfig) -> None:
@@ -149,4 +155,4 @@ def _unknown(key: str, section: type[BaseModel], prefix: str) -> str:
         return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
     if near := difflib.get_close_matches(key, keys, n=1, cutoff=0.5):
         return f"{text}did you mean '{prefix}{near[0]}'?"
-    return f"{text}expected one of: {', '.join(prefix + name for name in keys)}"
+    return f"{text}expected one of: {', '.join(prefix + name for name in keys) or '(there are none)'}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import overload
+from typing import Any, overload
 
 import msgspec
 
@@ -11,6 +11,7 @@ from tfstudy.data.vocabulary import SPECIAL
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.longer import scores_by_length
+from tfstudy.experiment.measure import measure_run
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
 from tfstudy.experiment.prepare import Prepared, prepare
@@ -19,6 +20,7 @@ from tfstudy.instruments.attention import Attention
 from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
+from tfstudy.runs.measurement_record import Measurement, save_measurement
 from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result
 from tfstudy.runs.weights import WEIGHTS, find_weights
@@ -100,6 +102,22 @@ class FinishedRun:
     def attention(self, source: str, target: str | None = None) -> Attention:
         """Return the attention weights for a source, and the model's own greedy output or a given target."""
         return attention_of(self.prepared, source, target)
+
+    def measure(self, instrument: str, save: bool = False, **settings: Any) -> Measurement:
+        """Measure the run with an instrument, such as `run.measure("entropy", examples=50)`.
+
+        Args:
+            instrument: The name of an instrument (`tfstudy list instruments`).
+            save: Whether to save the measurement in the run folder, where the report finds it.
+            settings: Settings of the instrument.
+
+        Raises:
+            UserError: If there is no such instrument or setting, or if it does not apply to this model.
+        """
+        record = measure_run(self.prepared, self.path, instrument, settings)
+        if save:
+            save_measurement(self.path, record)
+        return record
 
     def predictions(self, split: str = "test") -> list[Prediction]:
         """Return the recorded predictions of a split, one per example; nothing is computed.

@@ -19,6 +19,7 @@ KINDS: Rows = [
         ("tasks", "every task with its split schemes and examples"),
         ("splits [TASK]", "the split schemes of a task (default: scan)"),
         ("architectures", "every architecture"),
+        ("instruments", "what `tfstudy measure` can measure on a run"),
         ("presets [TASK]", "the presets of a task (default: scan)"),
         ("grids", "the grids of configs/grids/"),
         ("runs [STUDY]", "the runs of a study, or all runs"),
@@ -85,6 +86,19 @@ def architectures_list(_: object) -> Rows:
     return rows
 
 
+def instruments_list(_: object) -> Rows:
+    """Return the instruments; a broken plug-in with its error."""
+    from tfstudy import instruments
+
+    rows = []
+    for name in instruments.names():
+        try:
+            rows.append({"name": name, "about": instruments.summary(name)})
+        except UserError as error:
+            rows.append({"name": name, "about": f"broken: {error}"})
+    return rows
+
+
 def presets_list(task: str) -> Rows:
     """Return the presets of a task, for each architecture that has them."""
     from tfstudy import tasks
@@ -144,6 +158,7 @@ LISTS: dict[str, Callable[[Any], Rows]] = {
     "tasks": tasks_list,
     "splits": splits_list,
     "architectures": architectures_list,
+    "instruments": instruments_list,
     "presets": presets_list,
     "grids": grids_list,
     "runs": runs_list,

@@ -80,7 +80,7 @@ def _evidence(claim: ClaimText) -> str:
 
 def _figures(page: Page) -> list[str]:
     pictures = [_picture(figure) for figure in page.figures if figure != page.main_figure]
-    return ["## Figures", *pictures] if pictures else []
+    return ["## Figures", *map(_escaped, page.figure_notes), *pictures] if pictures or page.figure_notes else []
 
 
 def _picture(figure: FigureFile) -> str:

@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from tfstudy import __version__
@@ -17,6 +17,7 @@ from tfstudy.report.claims import ClaimText
 from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons
 from tfstudy.report.error_browser import ErrorBrowser, build_error_browser
 from tfstudy.report.markup import count_range, number, plural
+from tfstudy.report.measured import Measured, saved_measurements
 from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
 from tfstudy.report.sources import cited_papers, id_notes
@@ -25,6 +26,9 @@ from tfstudy.report.table_columns import Cells, columns, mean_text
 from tfstudy.report.table_lines import Line, Table
 from tfstudy.report.tables import build_table
 from tfstudy.report.verdict import verdict
+
+if TYPE_CHECKING:
+    from tfstudy.report.plots.layout import Plot
 
 MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_PLOTTED = 200  # conditions
@@ -75,7 +79,8 @@ class Page(NamedTuple):
     table: Table
     lines: list[PageLine]
     notes: list[str]
-    figures: list[FigureFile]  # with the main one
+    figures: list[FigureFile]  # with the main one, and those of instruments
+    figure_notes: list[str]
     too_large: bool  # for figures
     errors: ErrorBrowser
     attention: list[ShownMap]
@@ -97,7 +102,8 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     left_out_notes = study.left_out_notes()
     too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
-    figures = [] if too_large else _figures(study)
+    measured, measured_notes = saved_measurements([] if too_large else study.runs)
+    figures = [] if too_large else _figures(study, measured)
     attention, attention_notes = shown_maps(all_conditions)
     return Page(
         name=study.root.resolve().name,
@@ -113,6 +119,7 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
         notes=[note for note in table.notes if note not in left_out_notes],
         figures=figures,
+        figure_notes=measured_notes,
         too_large=too_large,
         errors=build_error_browser(all_conditions),
         attention=attention,
@@ -127,16 +134,23 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     )
 
 
-def _figures(study: Study) -> list[FigureFile]:
+def _figures(study: Study, measured: Mapping[str, Sequence[Measured]]) -> list[FigureFile]:
     out: list[FigureFile] = []
     room = MAX_EMBEDDED
-    pages, columns = (all_plots(study, Selection(width=width)) for width in ("page", "column"))
-    for page, column in zip(pages, columns, strict=True):
+    for page, column in zip(*(_plots(study, measured, width) for width in ("page", "column")), strict=True):
         svg, narrow = page.svg(), column.svg()
         size = len(svg) + len(narrow)
         out.append(FigureFile(page.name, page.alt, svg, narrow, size <= room))
         room -= size * out[-1].embedded
     return out
+
+
+def _plots(study: Study, measured: Mapping[str, Sequence[Measured]], width: str) -> "Iterator[Plot]":
+    """Yield all plots of the study, then one for each instrument with saved measurements."""
+    from tfstudy.report.plots import layout, measurement
+
+    yield from all_plots(study, Selection(width=width))
+    yield from (measurement.plot(name, own, layout.SHEETS[width]) for name, own in measured.items())
 
 
 def _page_line(line: Line, cells: Cells) -> PageLine:

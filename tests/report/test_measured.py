@@ -1,0 +1,103 @@
+"""Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
+
+import pytest
+from rich.console import Console
+
+from tests.example_records import result, write
+from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.report.html_page import publish
+from tfstudy.report.measured import by_condition, intervals, saved_measurements, text_table
+from tfstudy.report.plots.measurement import plot
+from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
+
+LINE = Chart("line", x="length", y="entropy", hue="layer", facet="kind")
+HEAT = Chart("heatmap", x="head", y="layer", hue="entropy", facet="kind")
+
+
+def rows(base, lengths=(4, 8)):
+    return [
+        {"kind": kind, "layer": layer, "head": head, "length": length, "entropy": base + 0.2 * head + layer}
+        for kind in ("cross", "encoder") for layer in (1, 2) for head in (1, 2) for length in lengths
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def study(tmp_path):
+    runs = [
+        result(seed, 0.5, arch=arch, experiment=arch, run=f"{arch}{seed}")
+        for arch in ("cnn", "lstm")
+        for seed in (0, 1)
+    ]
+    return write(tmp_path / "study", *runs)
+
+
+def measured(study, chart=LINE, **settings):
+    runs = read_finished_runs(study).runs
+    pairs = [
+        (run, Measurement.of(run.result.run, "entropy", 1, settings, chart, rows(run.result.seed))) for run in runs
+    ]
+    for run, record in pairs:
+        save_measurement(run.path, record)
+    return by_condition(pairs)
+
+
+def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds(study):
+    [cnn, _] = measured(study)
+    one = intervals(cnn)["cross", 2, 4]
+    assert (cnn.label, one.mean, one.n) == ("cnn", pytest.approx(2 + 0.3 + 0.5), 2)
+    assert one.low < one.mean < one.high
+
+
+def test_the_table_has_a_line_for_each_condition_facet_and_series(study):
+    console = Console(width=80, color_system=None)
+    with console.capture() as capture:
+        console.print(text_table(measured(study)))
+    head, *lines = [line.split() for line in capture.get().splitlines()]
+    assert head == ["condition", "kind", "layer", "length", "4", "8"]
+    assert lines[0] == ["cnn", "cross", "1", "1.8", "1.8"]
+    assert len(lines) == 2 * 2 * 2
+
+
+@pytest.mark.parametrize(
+    ("chart", "panels", "legend"),
+    [
+        (LINE, ["cnn, cross", "cnn, encoder", "lstm, cross", "lstm, encoder"], ["layer 1", "layer 2"]),
+        (Chart("bar", x="length", y="entropy", facet="kind"), ["cross", "encoder"], ["lstm", "cnn"]),
+        (Chart("line", x="kind", y="entropy", log_y=True), [""], ["lstm", "cnn"]),
+        (HEAT, ["cnn, cross", "cnn, encoder", "lstm, cross", "lstm, encoder"], []),
+    ],
+)
+def test_a_figure_has_the_panels_and_colours_that_its_chart_names(study, chart, panels, legend):
+    found = plot("entropy", measured(study, chart))
+    axes = [one for one in found.figure.axes if one.get_label() != "<colorbar>"]
+    assert [one.get_title().replace("\n", " ") for one in axes] == panels
+    assert [text.get_text() for one in found.figure.legends for text in one.get_texts()] == legend
+    assert found.svg() == plot("entropy", measured(study, chart)).svg()
+
+
+def test_a_heat_map_has_a_cell_for_each_x_and_y(study):
+    axes = plot("entropy", measured(study, HEAT)).figure.axes[0]
+    assert axes.images[0].get_array().tolist() == [[pytest.approx(v) for v in row] for row in ([1.7, 1.9], [2.7, 2.9])]
+
+
+def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(study, tmp_path):
+    measured(study, examples=5)
+    run = read_finished_runs(study).runs[0]
+    save_measurement(run.path, Measurement.of(run.result.run, "entropy", 1, {"examples": 9}, LINE, rows(0)))
+    found, notes = saved_measurements(read_finished_runs(study).runs)
+    assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 2)]
+    assert notes == ["Not shown: 1 measurement of entropy with other settings."]
+    page, content = publish(read_finished_runs(study), tmp_path / "page")
+    assert "measure-entropy" in [figure.name for figure in content.figures]
+    assert notes[0] in page.read_text()
+    assert "figures/measure-entropy.svg" in (tmp_path / "page" / "report.md").read_text()
+
+
+def test_a_broken_measurement_is_not_shown_and_named(study):
+    measured(study)
+    run = read_finished_runs(study).runs[0]
+    (run.path / "instruments" / "entropy.json").write_text("{")
+    found, notes = saved_measurements(read_finished_runs(study).runs)
+    assert sum(len(one.records) for one in found["entropy"]) == 3
+    assert len(notes) == 1
+    assert "entropy.json is broken" in notes[0]

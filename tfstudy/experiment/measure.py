@@ -1,0 +1,31 @@
+"""Measure a finished run with an instrument."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tfstudy import instruments
+from tfstudy.config.resolve import resolve_section
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.instruments.base import Subject
+from tfstudy.instruments.examples import ExampleSettings, split_of
+from tfstudy.runs.measurement_record import Measurement
+from tfstudy.runs.writer import open_run
+
+
+def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
+    """Return what an instrument measures on the run in this folder.
+
+    If it reads a test set, this is counted in `test_reads.csv`. `UserError` for an unknown instrument, unknown settings
+    or a split that the task does not have, and if the instrument does not apply to this model.
+    """
+    cls = instruments.find(name)
+    config = resolve_section(cls.Config, dict(settings))
+    subject = Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
+    if isinstance(config, ExampleSettings):
+        config = config.model_copy(update={"split": split_of(subject, config)})
+    rows = cls(config).measure(subject)
+    if isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests:
+        with open_run(path, prepared.config, prepared.identity) as folder:
+            folder.count_read(config.split, f"measure {name}")
+    return Measurement.of(prepared.identity.hash, name, cls.version, config.model_dump(), cls.chart, rows)

@@ -1,0 +1,146 @@
+"""What instruments measured, by condition: means over the rows of a run and then over seeds; also as a text table."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import fmean
+from typing import NamedTuple
+
+from rich.table import Table
+from rich.text import Text
+
+from tfstudy.analysis.collection import RunRecord
+from tfstudy.analysis.conditions import Condition, conditions
+from tfstudy.analysis.intervals import Interval, interval
+from tfstudy.report.markup import plural
+from tfstudy.report.terminal import Terminal, plain_table
+from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
+from tfstudy.tasks.errors import UserError
+
+MAX_SHOWN = 6  # values of x in a text table
+LABEL = 20  # characters of a condition in a text table, if it is as long
+Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
+
+
+class Measured(NamedTuple):
+    """What one instrument measured on the runs of a condition, with the same settings."""
+
+    label: str  # of the condition; unique
+    arch: str
+    records: Sequence[Measurement]  # of each run
+
+    @property
+    def chart(self) -> Chart:
+        """How it is drawn."""
+        return self.records[0].chart
+
+
+def by_condition(pairs: Iterable[tuple[RunRecord, Measurement]]) -> list[Measured]:
+    """Return the measurements of one instrument with the same settings by condition, in the order of a table."""
+    records = {run.result.run: (run, record) for run, record in pairs}
+    unique = {c.experiment: c for c in conditions(run for run, _ in records.values())}
+    several = len({(c.task, c.split_label) for c in unique.values()}) > 1
+    return [
+        Measured(_label(condition, several), condition.arch, [records[run.result.run][1] for run in condition.runs])
+        for condition in unique.values()
+        if condition.runs
+    ]
+
+
+def _label(condition: Condition, several: bool) -> str:
+    return f"{condition.task} {condition.split}: {condition.label}" if several else condition.label
+
+
+def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measured]], list[str]]:
+    """Return the saved measurements of these runs by instrument, and notes on those that are left out.
+
+    Of each instrument those with the settings that most runs have are compared.
+    """
+    found: dict[str, dict[str, list[tuple[RunRecord, Measurement]]]] = {}
+    notes: list[str] = []
+    for run in (run for run in runs if run.finished):
+        for name in saved_instruments(run.path):
+            try:
+                record = read_measurement(run.path, name)
+            except UserError as error:
+                notes.append(f"Not shown: {error}.")
+                continue
+            found.setdefault(name, {}).setdefault(f"{record.digest} {record.chart}", []).append((run, record))
+    measured: dict[str, list[Measured]] = {}
+    for name, groups in sorted(found.items()):
+        most = max(groups.values(), key=len)
+        if others := sum(map(len, groups.values())) - len(most):
+            notes.append(f"Not shown: {plural(others, 'measurement')} of {name} with other settings.")
+        measured[name] = by_condition(most)
+    return measured, notes
+
+
+def intervals(measured: Measured) -> dict[Key, Interval]:
+    """Return the mean over runs, and its interval, at each facet, series and x that has a number."""
+    values: dict[Key, list[float]] = {}
+    for record in measured.records:
+        for key, value in _means(record).items():
+            values.setdefault(key, []).append(value)
+    return {key: interval(own) for key, own in values.items()}
+
+
+def _means(record: Measurement) -> dict[Key, float]:
+    """Return the mean of all rows of a run with the same facet, series and x."""
+    chart, empty = record.chart, [""] * len(record.columns[record.chart.x])
+    series = chart.y if chart.kind == "heatmap" else chart.hue
+    names = (chart.facet, series, chart.x)
+    keys = zip(*(record.columns[name] if name else empty for name in names), strict=True)
+    groups: dict[Key, list[float]] = {}
+    for key, value in zip(keys, record.columns[chart.value], strict=True):
+        groups.setdefault(key, []).append(float(value))
+    return {key: fmean(values) for key, values in groups.items()}
+
+
+def in_order(values: Iterable[Cell]) -> list[Cell]:
+    """Return the different values: numbers by size, then texts in the order of their first appearance."""
+    unique = list(dict.fromkeys(values))
+    numbers: list[Cell] = sorted(value for value in unique if not isinstance(value, str))
+    return [*numbers, *(value for value in unique if isinstance(value, str))]
+
+
+def show(all_measured: Sequence[Measured]) -> None:
+    """Print the table of means, with the measured number and the settings above it."""
+    console, first = Terminal(soft_wrap=True), all_measured[0].records[0]
+    label = first.chart.hue_label if first.chart.kind == "heatmap" else first.chart.y_label
+    settings = [f"{key}={value}" for key, value in first.settings.items() if value != ""]
+    title = ", ".join([f"{first.instrument}: {label or first.chart.value}", *settings])
+    console.print(title, markup=False, highlight=False)
+    console.print(text_table(all_measured))
+
+
+def text_table(all_measured: Sequence[Measured]) -> Table:
+    """Return a table of means: a line for each condition, facet and series, a column for some values of x."""
+    chart = all_measured[0].chart
+    means = [(one.label, intervals(one)) for one in all_measured]
+    columns = _thinned(in_order(x for _, cells in means for *_, x in cells))
+    series_name = chart.y if chart.kind == "heatmap" else chart.hue
+    table = plain_table()
+    heads = ("condition", *filter(None, (chart.facet, series_name)))
+    for number, head in enumerate([*heads, *(f"{chart.x} {columns[0]}", *map(_text, columns[1:]))]):
+        table.add_column(Text(head), justify="left" if number < len(heads) else "right", no_wrap=number > 0)
+    table.columns[0].min_width = min(LABEL, max(len(one.label) for one in all_measured))
+    for label, facet, series, *numbers in _lines(means, columns):
+        named = [cell for cell, name in ((facet, chart.facet), (series, series_name)) if name]
+        table.add_row(*map(Text, [label, *named, *numbers]))
+    return table
+
+
+def _lines(means: Sequence[tuple[str, dict[Key, Interval]]], columns: Sequence[Cell]) -> Iterator[list[str]]:
+    for label, cells in means:
+        for facet in in_order(key[0] for key in cells):
+            for series in in_order(key[1] for key in cells if key[0] == facet):
+                numbers = [cells.get((facet, series, x)) for x in columns]
+                yield [label, _text(facet), _text(series), *(f"{one.mean:.3g}" if one else "" for one in numbers)]
+
+
+def _thinned(values: Sequence[Cell]) -> list[Cell]:
+    """Return at most `MAX_SHOWN` values, spread evenly, with the first and the last."""
+    count = min(MAX_SHOWN, len(values))
+    return [values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)]
+
+
+def _text(cell: Cell) -> str:
+    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
