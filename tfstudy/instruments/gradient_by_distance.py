@@ -1,0 +1,67 @@
+"""The gradient of the last output that reaches each position of the source and of the target, by distance.
+
+A recurrence multiplies a gradient by its Jacobian at every step, so it shrinks or grows exponentially with distance
+(Bengio et al. 1994; Pascanu et al. 2013, arXiv 1211.5063, section 2.1). Attention connects all positions directly.
+"""
+
+from collections import defaultdict
+
+import torch
+from torch import Tensor
+
+from tfstudy.instruments.base import Chart, Instrument, Row, Subject
+from tfstudy.instruments.examples import in_batches
+from tfstudy.instruments.untrained import WeightSettings, measured_model
+from tfstudy.models.base import Model
+from tfstudy.models.hidden_states import record_states
+from tfstudy.models.listening import Site
+from tfstudy.models.ragged import RaggedGroup
+
+SEQUENCES = {"encoder": "source", "decoder": "target"}
+
+
+class GradientByDistance(Instrument):
+    """The norm of the gradient of the last output's logit, divided by that at the nearest position: the median.
+
+    The gradient is that with respect to the embedding of a token. `distance` is the number of tokens from the last one
+    of the source (EOS), or from the last input of the decoder. The last output is the EOS of the gold target. Examples
+    in which no gradient reaches the nearest position are left out.
+    """
+
+    summary = "gradient that reaches each position, by its distance"
+    chart = Chart(
+        "line", x="distance", y="gradient", facet="sequence", log_y=True, x_label="distance (tokens)",
+        y_label="gradient norm / nearest",
+    )  # fmt: skip
+    Config = WeightSettings
+    config: WeightSettings
+
+    def measure(self, subject: Subject) -> list[Row]:
+        model = measured_model(subject, self.config)
+        found: dict[tuple[str, int], list[Tensor]] = defaultdict(list)
+        for batch in in_batches(subject, self.config):
+            norms = gradient_norms(model, RaggedGroup(batch.source, batch.mask, batch.tokens), batch.gold[:, -1])
+            for sequence, by_distance in norms.items():
+                reached = by_distance[by_distance[:, 0] > 0]
+                for distance, ratios in enumerate((reached / reached[:, :1]).unbind(1)):
+                    found[sequence, distance].append(ratios)
+        ratios = {key: torch.cat(parts) for key, parts in found.items()}
+        return [
+            {"sequence": sequence, "distance": distance, "gradient": float(of_all.median())}
+            for (sequence, distance), of_all in sorted(ratios.items())
+            if len(of_all)
+        ]
+
+
+def gradient_norms(model: Model, group: RaggedGroup, output: Tensor) -> dict[str, Tensor]:
+    """Return the norm of the gradient of the last logit at each position of source and target: (batch, distance).
+
+    The logit is that of the tokens `output` (batch,), after the last decoder input. No row may have padding.
+    """
+    with torch.enable_grad():
+        recorded = record_states(model, group)
+        logit = recorded.logits[:, -1].gather(1, output[:, None]).sum()  # rows do not depend on each other
+        return {
+            sequence: recorded.gradients(logit, Site(kind, 0)).norm(dim=-1).flip(1).double()
+            for kind, sequence in SEQUENCES.items()
+        }
