@@ -20,11 +20,26 @@ from tfstudy.training.optimization import learning_rate_factor
         ("constant", 0, 5, [1.0, 1.0]),
         ("cosine", 10, 5, [0.1, 0.2, 0.3, 0.4, 0.5]),  # a warm-up that never ends
         ("cosine", 5, 5, [0.2, 0.4, 0.6, 0.8, 1.0]),
+        ("constant", 10, 5, [0.1, 0.2, 0.3, 0.4, 0.5]),
+        ("inverse_sqrt", 10, 5, [0.1, 0.2, 0.3, 0.4, 0.5]),
+        ("noam", 4, 16, [0.0313, 0.0625, 0.0938, 0.125, 0.1118, 0.1021]),  # of a model of width 16
+        ("noam", 0, 16, [0.25, 0.1768, 0.1443]),
+        ("noam", 10, 5, [0.0079, 0.0158, 0.0237, 0.0316, 0.0395]),
     ],
 )
 def test_the_schedule_is_as_computed_by_hand(schedule, warmup_steps, steps, expected):
     config = TrainConfig(schedule=schedule, warmup_steps=warmup_steps, steps=steps)
-    assert [learning_rate_factor(config, step) for step in range(len(expected))] == pytest.approx(expected, abs=1e-4)
+    assert [learning_rate_factor(config, step, dim=16) for step in range(len(expected))] == pytest.approx(
+        expected, abs=1e-4
+    )
+
+
+def test_noam_is_the_formula_of_vaswani_et_al():
+    config = TrainConfig(schedule="noam", warmup_steps=4000, steps=100_000)
+    for step in (1, 17, 3999, 4000, 4001, 90_000):
+        expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        assert learning_rate_factor(config, step - 1, 512) == pytest.approx(expected, rel=1e-12)
+    assert learning_rate_factor(config, 3999, 512) == pytest.approx(6.99e-4, rel=1e-3)  # the peak of the base model
 
 
 def test_the_optimiser_follows_the_schedule_at_every_step():
@@ -35,8 +50,11 @@ def test_the_optimiser_follows_the_schedule_at_every_step():
             rates.append(optimizer.param_groups[0]["lr"])
 
     module = trained(steps=5, warmup_steps=2, learning_rate=0.1, callbacks=[Recorder()])
-    assert rates == pytest.approx([0.1 * learning_rate_factor(module.config, step) for step in range(5)])
+    assert rates == pytest.approx([0.1 * learning_rate_factor(module.config, step, 16) for step in range(5)])
     assert rates[:2] == pytest.approx([0.05, 0.1])
+    rates.clear()
+    trained(steps=3, warmup_steps=2, learning_rate=0.1, schedule="noam", callbacks=[Recorder()])
+    assert rates == pytest.approx([0.1 * 16**-0.5 * rate for rate in (2**-1.5, 2**-0.5, 3**-0.5)])
 
 
 def test_the_gradient_is_clipped_as_a_whole_and_its_norm_before_that_is_kept():

@@ -50,11 +50,17 @@ class TrainConfig(Section):
     )
     accumulate_grad_batches: int = Field(1, ge=1, description="batches per step, whose gradients are averaged")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")
-    learning_rate: float = Field(1e-3, gt=0, description="highest learning rate of the schedule")
-    schedule: Literal["cosine", "inverse_sqrt", "constant"] = Field(
-        "cosine", description="learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step), or constant"
+    learning_rate: float = Field(
+        1e-3, gt=0, description="highest learning rate of the schedule; with schedule 'noam', the factor of its formula"
     )
-    warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up")
+    schedule: Literal["cosine", "inverse_sqrt", "constant", "noam"] = Field(
+        "cosine",
+        description=(
+            "learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step), or constant; noam: "
+            "learning_rate / sqrt(model.dim * step), with a linear warm-up to that (Vaswani et al. 2017)"
+        ),
+    )
+    warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up (0: none)")
     beta1: float = Field(0.9, ge=0, lt=1, description="first beta of AdamW; momentum of SGD")
     beta2: float = Field(0.98, ge=0, lt=1, description="second beta of AdamW")
     adam_epsilon: float = Field(1e-9, gt=0, description="epsilon of AdamW, added to the root of the second moment")
@@ -85,6 +91,19 @@ class TrainConfig(Section):
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field(
         "32-true", description="precision of the arithmetic"
     )
+    gradient_checkpointing: bool = Field(
+        False,
+        description="compute each layer again in the backward pass: the same gradient with less memory, but slower",
+    )
+    ema_decay: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="validate and evaluate a moving average of the weights, with this decay per step (0: off)",
+    )
+    average_last: int = Field(
+        0, ge=0, description="validate and evaluate the mean of the weights over this many last steps (0: off)"
+    )
     compile: bool = Field(False, description="use torch.compile: takes minutes at the start, faster steps on a GPU")
     log_interval: int = Field(50, ge=1, description="steps between two records of the training metrics")
     validation_interval: int = Field(
@@ -102,6 +121,10 @@ class TrainConfig(Section):
             raise ValueError(f"batch_tokens must be 0 with batching 'random', but is {self.batch_tokens}")
         if self.sampling_stops_at_eos and not self.target_eos:
             raise ValueError("sampling_stops_at_eos must be false if target_eos is false")
+        if self.ema_decay and self.average_last:
+            raise ValueError(f"average_last must be 0 if ema_decay is set, but is {self.average_last}")
+        if self.gradient_checkpointing and self.compile:
+            raise ValueError("gradient_checkpointing must be false if compile is true")
         return self
 
 

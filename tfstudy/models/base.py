@@ -34,6 +34,8 @@ class Model(nn.Module, ABC):
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
+        self.arguments = (config, source_vocab, target_vocab)  # with which another one like it is built
+        self.dim = config.dim
 
     @property
     def max_positions(self) -> int | None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import torch
@@ -22,13 +22,22 @@ _DROPOUT = _DropoutGenerator()
 
 
 @contextmanager
-def dropout_seed(seed: int) -> Iterator[None]:
-    """Within this context, `Dropout` on a CPU draws from a generator of the current thread, seeded with `seed`."""
-    previous, _DROPOUT.generator = _DROPOUT.generator, torch.Generator().manual_seed(seed)
+def _drawing_from(generator: torch.Generator) -> Iterator[None]:
+    previous, _DROPOUT.generator = _DROPOUT.generator, generator
     try:
         yield
     finally:
         _DROPOUT.generator = previous
+
+
+def dropout_seed(seed: int) -> AbstractContextManager[None]:
+    """Within this context, `Dropout` on a CPU draws from a generator of the current thread, seeded with `seed`."""
+    return _drawing_from(torch.Generator().manual_seed(seed))
+
+
+def uniform(number: int, device: torch.device) -> Float[torch.Tensor, " number"]:
+    """Draw numbers in [0, 1), on a CPU from the generator that `Dropout` draws from."""
+    return torch.rand(number, device=device, generator=_DROPOUT.generator if device.type == "cpu" else None)
 
 
 def same_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
@@ -37,6 +46,26 @@ def same_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
 
     def call(*arguments: object) -> Out:
         with dropout_seed(seed):
+            return function(*arguments)
+
+    return call
+
+
+def replayed_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
+    """Return the function; calls after the first repeat the dropout of the first that `dropout_seed` determined.
+
+    The first call draws as the function itself would. Dropout from torch's global generator is not repeated.
+    """
+    generator = _DROPOUT.generator
+    start = generator and generator.get_state()
+    calls = 0
+
+    def call(*arguments: object) -> Out:
+        nonlocal calls
+        calls += 1
+        if calls == 1 or start is None:
+            return function(*arguments)
+        with _drawing_from(torch.Generator().set_state(start)):
             return function(*arguments)
 
     return call

@@ -3,24 +3,31 @@
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, NamedTuple
 
-from jaxtyping import Bool
+from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
+from tfstudy.models.attention import windowed
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.embedding import Embedding, embedding_init
+from tfstudy.models.hidden_states import observed
 from tfstudy.models.layers import Dropout
-from tfstudy.models.positions.transformer_xl import TransformerXL
-from tfstudy.models.ragged import flatten_groups, shapes_by_source, shapes_of, token_positions
+from tfstudy.models.listening import Site
+from tfstudy.models.positions import acts_on_attention
+from tfstudy.models.positions.base import Places, PositionScheme
+from tfstudy.models.positions.numbering import Numbering, Numbers, places
+from tfstudy.models.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of
 from tfstudy.models.transformer_config import TransformerConfig
 from tfstudy.models.transformer_layers import Stack
 
 
 class TransformerSource(NamedTuple):
-    """Keys and values of the source for each decoder layer."""
+    """Keys and values of the source for each decoder layer, and its positions if cross-attention depends on them."""
 
     memory: tuple[KeyValue, ...]
     mask: Bool[Tensor, "sources source"]
+    positions: tuple[Int[Tensor, "sources source"], ...] = ()  # one tensor or none
 
 
 class TransformerState(NamedTuple):
@@ -42,6 +49,17 @@ class Transformer(RaggedModel):
         "relative": {"positions": "relative"},
         "learned": {"positions": "learned"},
         "none": {"positions": "none"},
+        "shaw": {"positions": "shaw", "cross_positions": "t5"},
+        "rotary": {"positions": "rotary", "cross_positions": "rotary"},
+        "alibi": {"positions": "alibi", "decoder_positions": "kerple", "cross_positions": "kerple_power"},
+        "t5": {"positions": "t5", "decoder_positions": "fire", "cross_positions": "fire"},
+        "contextual": {"positions": "contextual"},
+        "randomised": {
+            "positions": "learned",
+            "decoder_positions": "rotary",
+            "cross_positions": "alibi",
+            "randomised_positions": 128,
+        },
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "tie_output": {"tie_output": True},
         "token_upscaling": {"embedding_init": "token_upscaling"},
@@ -58,13 +76,16 @@ class Transformer(RaggedModel):
         super().__init__(config, source_vocab, target_vocab)
         self.config = config
 
-        def embedding(vocab: int) -> Embedding:
+        def embedding(vocab: int, scheme: str) -> Embedding:
             init = embedding_init(config.embedding_init, vocab, config.dim)
-            return Embedding(vocab, config.dim, config.positions, config.max_positions, init)
+            return Embedding(vocab, config.dim, scheme, config.randomised_positions or config.max_positions, init)
 
         config.check_vocabularies(source_vocab, target_vocab)
-        self.target_embedding = embedding(target_vocab)
-        self.source_embedding = self.target_embedding if config.share_embeddings else embedding(source_vocab)
+        self.target_embedding = embedding(target_vocab, config.target_positions)
+        self.source_embedding = (
+            self.target_embedding if config.share_embeddings else embedding(source_vocab, config.positions)
+        )
+        self.numbering = Numbering(config.randomised_positions, config.max_positions)
         self.encoder = Stack(config, config.encoder_layers, decoder=False)
         self.decoder = Stack(config, config.decoder_layers, decoder=True)
         self.output = nn.Linear(config.dim, target_vocab, bias=not config.tie_output)
@@ -77,24 +98,31 @@ class Transformer(RaggedModel):
 
     @property
     def max_positions(self) -> int | None:
-        return self.config.max_positions if self.config.positions == "learned" else None
+        return self.config.max_positions if self.config.positions_are_limited else None
 
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         yield from super().parameters_without_decay()
         for module in self.modules():
-            if isinstance(module, TransformerXL):
-                yield from (module.content_bias, module.position_bias)
+            if isinstance(module, PositionScheme):
+                yield from module.parameters_without_decay()
 
     def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
-        shapes, seen = shapes_of(sources), [mask[:, None, None] for mask in masks]
-        x = self._embed(self.source_embedding, sources)
+        shapes, seen = shapes_of(sources), [windowed(mask, self.config.attention_window) for mask in masks]
+        numbers = self._numbers(sources, [0] * len(sources))
+        near = self._places(self.config.positions, numbers, numbers)
+        x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers))
         for number, layer in enumerate(self.encoder, 1):
-            x = layer.encode(x, shapes, seen, number)
+            entered = self.encoder.enter(x, embedded, number)
+            x = observed(Site("encoder", number), run_layer(layer.encode, entered, shapes, seen, number, near))
         x = self.encoder.norm(x)
-        memories = zip(*(layer.cross.project(x, shapes) for layer in self.decoder), strict=True)
+        far = self._places(self.config.cross_positions, numbers, numbers)
+        memories = zip(*(layer.cross.project(x, shapes, far) for layer in self.decoder), strict=True)
         return [
-            TransformerState(TransformerSource(memory, mask), (self._empty(x, len(mask)),) * len(memory))
-            for memory, mask in zip(memories, masks, strict=True)
+            TransformerState(
+                TransformerSource(memory, mask, (number.all.expand(mask.shape),) if far else ()),
+                tuple(layer.attention.empty(x, len(mask)) for layer in self.decoder),
+            )
+            for memory, mask, number in zip(memories, masks, numbers, strict=True)
         ]
 
     def decode_groups(
@@ -103,23 +131,44 @@ class Transformer(RaggedModel):
         sources, shapes = [state.source for state in states], shapes_of(tokens)
         masks = [source.mask for source in sources]
         by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]
-        x = self._embed(self.target_embedding, tokens, [state.past[0].length for state in states])
+        numbers = self._numbers(tokens, [state.past[0].length for state in states])
+        near, far = self._places(self.config.target_positions, numbers, numbers), self._far(shapes, numbers, sources)
+        x = embedded = observed(Site("decoder", 0), self._embed(self.target_embedding, tokens, numbers))
         pasts = []
         for depth, layer in enumerate(self.decoder):
-            x, past = layer.decode_self(x, shapes, [state.past[depth] for state in states], depth + 1)
-            x = layer.decode_cross(x, by_source, [source.memory[depth] for source in sources], seen, depth + 1)
+            before, memory = [state.past[depth] for state in states], [source.memory[depth] for source in sources]
+            x = self.decoder.enter(x, embedded, depth + 1)
+            x, past = run_layer(layer.decode_self, x, shapes, before, depth + 1, near)
+            x = run_layer(layer.decode_cross, x, by_source, memory, seen, depth + 1, far)
+            x = observed(Site("decoder", depth + 1), x)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
         return self.output(self.decoder.norm(x)), after
 
-    def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], starts: Sequence[int] | None = None) -> Tensor:
-        """Embed the tokens of all groups, each group from its own start position on (0 by default)."""
-        starts = starts or [0] * len(tokens)
-        rows = [group.new_full((len(group),), start) for group, start in zip(tokens, starts, strict=True)]
-        end = max(start + group.shape[1] for group, start in zip(tokens, starts, strict=True))
-        embedded: Tensor = self.dropout(embedding(flatten_groups(tokens), token_positions(tokens, rows), end))
+    def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], numbers: Sequence[Numbers]) -> Tensor:
+        """Embed the tokens of all groups at their positions."""
+        new = flatten_groups([number.new.expand(group.shape) for number, group in zip(numbers, tokens, strict=True)])
+        end = max(number.end for number in numbers)
+        embedded: Tensor = self.dropout(embedding(flatten_groups(tokens), new, end))
         return embedded
 
-    def _empty(self, x: Tensor, batch: int) -> Cache:
-        empty = x.new_zeros(batch, self.config.heads, 0, self.config.dim // self.config.heads)
-        return Cache(KeyValue(empty, empty))
+    def _numbers(self, tokens: Sequence[Tensor], starts: Sequence[int]) -> list[Numbers]:
+        """Return the positions of each group's tokens, which follow `start` others."""
+        groups = zip(tokens, starts, strict=True)
+        return [self.numbering(start, group.shape[1], group.device) for group, start in groups]
+
+    def _places(self, scheme: str, queries: Sequence[Numbers], keys: Sequence[Numbers]) -> list[Places] | None:
+        """Return the positions that attention with this scheme depends on; None if it does not."""
+        if not acts_on_attention(scheme):
+            return None
+        return [places(query, key) for query, key in zip(queries, keys, strict=True)]
+
+    def _far(
+        self, shapes: Shapes, queries: Sequence[Numbers], sources: Sequence[TransformerSource]
+    ) -> list[Places] | None:
+        """Return the positions that cross-attention depends on; None if it does not. All rows have the same."""
+        if not acts_on_attention(self.config.cross_positions):
+            return None
+        hypotheses = [batch // max(1, len(source.mask)) for (batch, _), source in zip(shapes, sources, strict=True)]
+        keys = [self.numbering.known(source.positions[0][:1]) for source in sources]
+        return [places(*group) for group in zip(queries, keys, hypotheses, strict=True)]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from lightning.pytorch import LightningModule
+from lightning.pytorch import Callback, LightningModule
 from torch import Tensor, nn
 from torchmetrics import MeanMetric, SumMetric
 from torchmetrics.classification import MulticlassAccuracy
@@ -16,7 +16,9 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
+from tfstudy.models.checkpointing import gradient_checkpointing
 from tfstudy.models.ragged import RaggedGroup
+from tfstudy.training.averaging import AveragedWeights
 from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
@@ -99,7 +101,9 @@ class Seq2Seq(LightningModule):
             ]
             if self.config.sampling_stops_at_eos:
                 targets = targets.masked_fill(follows_eos(groups), PAD)
-        return summed_loss(self._forward(groups), targets, self.config.label_smoothing)
+        with gradient_checkpointing(self.config.gradient_checkpointing):
+            logits = self._forward(groups)
+        return summed_loss(logits, targets, self.config.label_smoothing)
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:
@@ -132,7 +136,7 @@ class Seq2Seq(LightningModule):
         self._logged_step = step
         loss = float(self.train_loss.compute())
         self.train_loss.reset()
-        learning_rate = self.config.learning_rate * learning_rate_factor(self.config, step - 1)
+        learning_rate = self.config.learning_rate * self._rate_factor(step - 1)
         self._log(step, train_loss=loss, gradient_norm=float(self._gradient_norm), learning_rate=learning_rate)
         if not math.isfinite(loss):
             raise DivergenceError(f"the training loss is {loss} at step {step}")
@@ -154,7 +158,13 @@ class Seq2Seq(LightningModule):
         for logger in self.loggers:
             logger.log_metrics(metrics, step)
 
+    def _rate_factor(self, step: int) -> float:
+        return learning_rate_factor(self.config, step, self.model.dim)
+
+    def configure_callbacks(self) -> list[Callback]:
+        return [AveragedWeights(self.config)] if self.config.ema_decay or self.config.average_last else []
+
     def configure_optimizers(self) -> Any:
         optimizer = build_optimizer(self.model, self.config)
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate_factor(self.config, step))
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: self._rate_factor(step))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -8,9 +8,15 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.models.base import Model
 
 
-def learning_rate_factor(config: TrainConfig, step: int) -> float:
-    """Return the learning rate of step 0, 1, ... divided by `config.learning_rate`."""
+def learning_rate_factor(config: TrainConfig, step: int, dim: int) -> float:
+    """Return the learning rate of step 0, 1, ... divided by `config.learning_rate`, for a model of this width.
+
+    With schedule `noam` it is dim^-0.5 min(step^-0.5, step warmup^-1.5), with steps counted from 1 (Vaswani et al.
+    2017, eq. 3); without warm-up, (dim step)^-0.5.
+    """
     warmup, step = config.warmup_steps, step + 1
+    if config.schedule == "noam":
+        return dim**-0.5 * min(step**-0.5, step * max(1, warmup) ** -1.5)
     if step < warmup:
         return step / warmup
     if config.schedule == "cosine":
