@@ -4,43 +4,53 @@ import math
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.vocabulary import EOS, PAD
-from tfstudy.models.cnn import CNN, GatedConvolution, scale_gradient
+from tfstudy.models.cnn import (
+    CNN,
+    GatedConvolution,
+    mean_of_tokens,
+    scale_gradient,
+    scaled_attention,
+    uniform_attention,
+)
+from tfstudy.models.source_attention import Source
 
 
 def convolved_by_hand(layer, rows):
     """For each full window of `rows`: a sigmoid(b) of [a b] = W window + bias (Gehring et al. 2017, section 3.2)."""
-    channels = layer.in_channels
+    channels, dilation = layer.in_channels, layer.dilation[0]
     kernel, out = layer.kernel_size[0], []
-    for end in range(kernel, len(rows) + 1):
-        window = rows[end - kernel : end]
+    span = (kernel - 1) * dilation
+    for end in range(span, len(rows)):
+        window = rows[end - span : end + 1 : dilation]
         both = layer.bias + sum(layer.weight[:, :, k] @ window[k] for k in range(kernel))
         out.append(both[:channels] / (1 + torch.exp(-both[channels:])))
     return torch.stack(out)
 
 
-@pytest.mark.parametrize("kernel", [1, 3, 4])
+@pytest.mark.parametrize(("kernel", "cycle"), [(1, 1), (3, 1), (4, 1), (4, 2)])
 @pytest.mark.parametrize("weight_norm", [True, False])
-def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(kernel, weight_norm):
-    config = CNN.Config(dim=6, channels=4, layers=2, kernel=kernel, weight_norm=weight_norm)
+def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(kernel, cycle, weight_norm):
+    config = CNN.Config(dim=6, channels=4, layers=2, kernel=kernel, weight_norm=weight_norm, dilation_cycle=cycle)
     model = randomised(CNN(config, SOURCE_VOCAB, TARGET_VOCAB))
     source, tokens, half = torch.tensor([4, 6, 5, EOS]), torch.tensor([1, 7, 4, 4, 8]), math.sqrt(0.5)
     embedded = model.source_embedding.tokens(source) + model.source_embedding.positions.weight[:4]
     x = model.encoder_in(embedded)
-    left = (kernel - 1) // 2
-    for layer in model.encoder:
-        before, after = torch.zeros(left, 4), torch.zeros(kernel - 1 - left, 4)
+    for depth, layer in enumerate(model.encoder):
+        left, span = (kernel - 1) // 2 * cycle**depth, (kernel - 1) * cycle**depth
+        before, after = torch.zeros(left, 4), torch.zeros(span - left, 4)
         x = (convolved_by_hand(layer, torch.cat([before, x, after])) + x) * half
     z = model.encoder_out(x)
     values = (z + embedded) * half
     target = model.target_embedding.tokens(tokens) + model.target_embedding.positions.weight[:5]
     y = model.decoder_in(target)
-    for layer, query, attended in zip(model.decoder, model.query, model.attended, strict=True):
-        inner = convolved_by_hand(layer, torch.cat([torch.zeros(kernel - 1, 4), y]))
+    for depth, (layer, query, attended) in enumerate(zip(model.decoder, model.query, model.attended, strict=True)):
+        inner = convolved_by_hand(layer, torch.cat([torch.zeros((kernel - 1) * cycle**depth, 4), y]))
         contexts = []
         for i in range(5):
             d = (query(inner[i]) + target[i]) * half
@@ -52,12 +62,44 @@ def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(k
     assert_close(model(source[None], source[None] != PAD, tokens[None])[0], expected, **CLOSE)
 
 
-@pytest.mark.parametrize("kernel", [1, 2, 5])
-def test_a_convolution_as_a_product_equals_that_of_torch(kernel):
-    layer = randomised(GatedConvolution(6, 8, kernel)).double()
-    groups = [torch.randn(rows, length + kernel - 1, 6).double() for rows, length in ((2, 1), (1, 7), (3, 4))]
+@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (2, 1), (5, 1), (3, 4)])
+def test_a_convolution_as_a_product_equals_that_of_torch(kernel, dilation):
+    layer, span = randomised(GatedConvolution(6, 8, kernel, dilation=dilation)).double(), (kernel - 1) * dilation
+    groups = [torch.randn(rows, length + span, 6).double() for rows, length in ((2, 1), (1, 7), (3, 4))]
     assert_close(layer.product(groups), layer.convolution(groups))
     assert layer(groups).shape == (2 * 1 + 1 * 7 + 3 * 4, 4)
+
+
+@pytest.mark.parametrize(("layers", "kernel", "cycle", "dilations"), [(3, 3, 1, 3), (3, 3, 3, 7), (4, 2, 2, 6)])
+def test_the_receptive_field_is_one_plus_the_spans_of_all_layers(layers, kernel, cycle, dilations):
+    config = CNN.Config(dim=6, channels=4, layers=layers, kernel=kernel, dilation_cycle=cycle)
+    model, field = randomised(CNN(config, SOURCE_VOCAB, TARGET_VOCAB)), 1 + (kernel - 1) * dilations
+    inputs, ids = [], torch.full((1, 40), 4)
+    for side in (model.encoder_in, model.decoder_in):
+        side.register_forward_pre_hook(lambda _, x: inputs.append(x[0]))
+    state = model.encode(ids, ids != PAD)
+    logits = model.decode(ids, state)[0]
+    encoded, decoded = (
+        torch.autograd.grad(output.sum(), x, retain_graph=True)[0].abs().sum(1).nonzero()[:, 0].tolist()
+        for output, x in zip((state.source.keys[:, 20], logits[:, 30]), inputs, strict=True)
+    )
+    before = (kernel - 1) // 2 * dilations
+    assert encoded == list(range(20 - before, 20 - before + field))
+    assert decoded == list(range(31 - field, 31)), "the output and the inputs before it"
+
+
+def test_without_attention_the_decoder_reads_what_equal_weights_give(source):
+    mask, query = source != PAD, torch.zeros(3, 4, 6)
+    of_source = Source(torch.randn(3, 6, 6), torch.randn(3, 6, 6), mask)
+    expected = scaled_attention(query, of_source).contexts
+    mean = of_source._replace(values=mean_of_tokens(of_source))
+    assert_close(uniform_attention((3, 4), mean).contexts, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("changes", [{"attention": False, "copy_output": True}, {"kernel": 1, "dilation_cycle": 2}])
+def test_switches_that_do_not_fit_each_other_are_refused(changes):
+    with pytest.raises(ValidationError, match=r"copy_output needs attention|dilation_cycle must be 1"):
+        CNN.Config(**changes)
 
 
 def test_weight_norm_starts_from_the_same_function(build, source, tokens):

@@ -2,45 +2,14 @@
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.mingru import MinGRU, recurrence, scan
-
-
-def by_steps(keep, new):
-    """The recurrence, one step after the other."""
-    states, state = [], torch.zeros_like(new[:, 0])
-    for step in range(new.shape[1]):
-        state = keep[:, step] * state + new[:, step]
-        states.append(state)
-    return torch.stack(states, 1)
-
-
-def random_gates(length, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(length)
-    keep = torch.rand(3, length, 5, generator=generator, dtype=dtype)
-    return keep, torch.randn(3, length, 5, generator=generator, dtype=dtype)
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 9, 64, 500])
-def test_the_scan_equals_the_recurrence(length):
-    keep, new = random_gates(length)
-    assert_close(scan(keep, new), by_steps(keep, new))
-
-
-@pytest.mark.parametrize("length", [1, 2, 5, 8])
-def test_the_gradient_of_the_scan_is_that_of_the_recurrence(length):
-    keep, new = random_gates(length, torch.float64)
-    assert torch.autograd.gradcheck(scan, (keep.requires_grad_(), new.requires_grad_()))
-
-
-def test_a_state_that_is_always_kept_stays_after_ten_thousand_steps():
-    new = torch.zeros(1, 10_000, 1)
-    new[0, 0] = 3
-    assert_close(scan(torch.ones_like(new), new), torch.full_like(new, 3))
+from tfstudy.models.listening import Site, joined, recorded_attention
+from tfstudy.models.mingru import MinGRU, recurrence
 
 
 def stepwise(gates, state):
@@ -74,3 +43,32 @@ def test_decoding_keeps_one_vector_for_each_layer_however_long_the_target(source
     for length in (1, 5, 40):
         _, after = model.decode(torch.full((3, length), 4), state)
         assert [tuple(hidden.shape) for hidden in after.hidden] == [(3, 20)] * 3
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"self_attention_every": 1}, {"self_attention_every": 3}, {"heads": 2}, {"self_attention_every": 2, "heads": 3}],
+)
+def test_layers_and_heads_of_self_attention_that_do_not_fit_are_refused(changes):
+    with pytest.raises(ValidationError, match=r"self_attention_every|heads must divide dim"):
+        MinGRU.Config(dim=16, layers=2, **changes)
+
+
+def test_a_hybrid_attends_to_all_tokens_in_every_second_layer(build, source, tokens):
+    model, mask = build("mingru-hybrid").eval(), source != PAD
+    with recorded_attention() as recorded:
+        model(source, mask, tokens)
+    weights = {site: found for site, found in joined(recorded).items() if site.kind != "cross"}
+    assert list(weights) == [Site("encoder", 2), Site("decoder", 2)]
+    assert [tuple(found.shape) for found in weights.values()] == [(3, 2, 6, 6), (3, 2, 7, 7)]
+    assert (weights[Site("encoder", 2)] > 0).all(1).all(1).equal(mask), "the encoder sees all tokens, and no padding"
+    assert (weights[Site("decoder", 2)] > 0).equal(torch.ones(3, 2, 7, 7).tril() > 0)
+
+
+def test_the_encoder_of_a_hybrid_in_one_direction_sees_no_later_token(build, source):
+    model, mask = build("mingru-hybrid-forwards").eval(), source != PAD
+    changed = source.clone()
+    changed[0, 4] = 4
+    before, after = (model.encode(tokens, mask).source.values[0] for tokens in (source, changed))
+    assert_close(before[:4], after[:4])
+    assert (before[4] - after[4]).abs().max() > 1e-3

@@ -31,3 +31,11 @@ class TiedConfig(ModelConfig):
         """Raise `ValueError` if one embedding is to serve vocabularies of different sizes."""
         if self.share_embeddings and source != target:
             raise ValueError(f"share_embeddings needs one vocabulary, but there are {source} and {target}")
+
+
+class CopyConfig(TiedConfig):
+    """The settings of an architecture that can copy from its source (section `model`)."""
+
+    copy_output: bool = Field(
+        False, description="mix the output with a copy of source tokens, weighted by attention (See et al. 2017)"
+    )

@@ -1,26 +1,34 @@
 """A gated linear recurrence with attention (minGRU: Feng et al. 2024, arXiv 2410.01201).
 
 The gates do not depend on the state, so a whole sequence is computed by a parallel scan; decoding keeps one vector.
+A hybrid has self-attention in some of its layers (as Jamba, Lieber et al. 2024, 2403.19887).
 """
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from tfstudy.models.base import Model
-from tfstudy.models.config import TiedConfig
+from tfstudy.models.attention import MultiHeadAttention
+from tfstudy.models.base import Model, State
+from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.checkpointing import run_layer
+from tfstudy.models.config import CopyConfig
+from tfstudy.models.copy_output import CopyOutput, copied_ids
+from tfstudy.models.hidden_states import observed
 from tfstudy.models.layers import Dropout
-from tfstudy.models.source_attention import Attention, Source
+from tfstudy.models.listening import Site
+from tfstudy.models.parallel_scan import scan
+from tfstudy.models.source_attention import SCORES, Attention, Score, Source
 
 
 class MinGRUState(NamedTuple):
-    """The encoded source, and the state of each layer of the decoder."""
+    """The encoded source, and the state of each layer of the decoder: a vector, or what self-attention sees."""
 
     source: Source
-    hidden: tuple[Float[Tensor, "batch hidden"], ...]
+    hidden: tuple[Float[Tensor, "batch hidden"] | Cache, ...]
 
 
 class MinGRU(Model):
@@ -28,7 +36,9 @@ class MinGRU(Model):
 
     Each layer is x + W h(norm(x)), followed by a feedforward layer of the same form. The initial state of a layer of
     the decoder is a learned map of what the encoder returns for the first and the last token, where its two directions
-    have read everything. With `attention: none` nothing else of the source reaches the decoder.
+    have read everything. With `attention: none` nothing else of the source reaches the decoder. In a hybrid, every
+    `self_attention_every`-th layer has self-attention in place of the recurrence; the recurrence before it says where
+    each token is, so there is no position encoding.
     """
 
     version = 1
@@ -39,18 +49,36 @@ class MinGRU(Model):
         "deep-forwards": {"layers": 3, "bidirectional": False},
         "additive": {"attention": "additive"},
         "none": {"attention": "none"},
+        "hybrid": {"self_attention_every": 2, "heads": 2, "layers": 3, "copy_output": True},
+        "hybrid-forwards": {"self_attention_every": 2, "bidirectional": False, "attention": "dot"},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
 
-    class Config(TiedConfig):
+    class Config(CopyConfig):
         hidden: int = Field(256, ge=1, le=16384, description="width of the recurrent state")
         feedforward: int = Field(256, ge=1, le=65536, description="inner width of the feedforward layers")
         layers: int = Field(2, ge=1, le=64, description="recurrent layers of the encoder, and of the decoder")
         bidirectional: bool = Field(True, description="the encoder reads in both directions")
-        attention: Literal["multiplicative", "general", "additive", "none"] = Field(
-            "multiplicative",
-            description="Luong's general score, divided by sqrt(hidden) or not; Bahdanau's additive score; or none",
+        attention: Score = Field("multiplicative", description=SCORES)
+        self_attention_every: int = Field(
+            0, ge=0, le=64, description="every such layer has self-attention in place of the recurrence; 0: none has"
         )
+        heads: int = Field(1, ge=1, description="heads of the self-attention; must divide dim")
+
+        @model_validator(mode="after")
+        def _switches_fit(self) -> "MinGRU.Config":
+            if self.attention == "none" and self.copy_output:
+                raise ValueError("copy_output needs attention, but attention is 'none'")
+            if self.self_attention_every == 1 or self.self_attention_every > self.layers:
+                raise ValueError(
+                    f"self_attention_every must be 0 (none) or from 2 to layers ({self.layers}), "
+                    f"but is {self.self_attention_every}"
+                )
+            if self.dim % self.heads:
+                raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
+            if self.heads > 1 and not self.self_attention_every:
+                raise ValueError(f"heads is {self.heads}, but no layer has self-attention (self_attention_every is 0)")
+            return self
 
     def __init__(self, config: Config, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
@@ -59,13 +87,16 @@ class MinGRU(Model):
         dim, hidden, directions = config.dim, config.hidden, 1 + config.bidirectional
         self.source_embedding = nn.Embedding(source_vocab, dim)
         self.target_embedding = self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, dim)
-        self.encoder = nn.ModuleList(Layer(config, directions) for _ in range(config.layers))
-        self.decoder = nn.ModuleList(Layer(config, 1) for _ in range(config.layers))
-        self.bridge = nn.ModuleList(nn.Linear(dim * directions, hidden) for _ in range(config.layers))
+        numbers = range(1, config.layers + 1)
+        self.encoder = nn.ModuleList(Layer(config, directions, Site("encoder", number)) for number in numbers)
+        self.decoder = nn.ModuleList(Layer(config, 1, Site("decoder", number)) for number in numbers)
+        recurrent = sum(layer.attention is None for layer in self.decoder)
+        self.bridge = nn.ModuleList(nn.Linear(dim * directions, hidden) for _ in range(recurrent))
         self.encoded, self.decoded = nn.LayerNorm(dim), nn.LayerNorm(dim)
         self.attention = Attention(config.attention, dim, dim)
         self.combine = nn.Linear(dim + self.attention.width, dim)
         self.output = nn.Linear(dim, target_vocab, bias=not config.tie_output)
+        self.copy = CopyOutput(dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
         for module in self.modules():
             initialise(module)
@@ -73,56 +104,85 @@ class MinGRU(Model):
             self.output.weight = self.target_embedding.weight
 
     def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> MinGRUState:
-        x = self.dropout(self.source_embedding(source))
-        for layer in self.encoder:
-            x, _ = layer(x, None, source_mask)
+        x = self.dropout(observed(Site("encoder", 0), self.source_embedding(source)))
+        for number, layer in enumerate(self.encoder, 1):
+            x = observed(Site("encoder", number), run_layer(layer, x, None, source_mask)[0])
         x = self.dropout(self.encoded(x))
         last = x[torch.arange(len(x), device=x.device), source_mask.sum(1) - 1]
         ends = torch.cat([last, x[:, 0]], -1) if self.config.bidirectional else last
-        hidden = tuple(bridge(ends).tanh() for bridge in self.bridge)
+        bridges, nothing = iter(self.bridge), x.new_zeros(len(x), self.config.heads, 0, x.shape[2] // self.config.heads)
+        empty = Cache(KeyValue(nothing, nothing))
+        hidden = tuple(next(bridges)(ends).tanh() if layer.attention is None else empty for layer in self.decoder)
         keys = self.attention.project(x.flatten(0, 1))
-        return MinGRUState(Source(keys.view(*x.shape[:2], keys.shape[1]), x, source_mask), hidden)
+        keys = keys.view(*source.shape, keys.shape[1])
+        return MinGRUState(Source(keys, x, source_mask, *copied_ids(self.copy, [source])), hidden)
 
     def decode(
         self, tokens: Int[Tensor, "batch length"], state: MinGRUState
     ) -> tuple[Float[Tensor, "batch length target_vocab"], MinGRUState]:
-        x = self.dropout(self.target_embedding(tokens))
+        x = self.dropout(observed(Site("decoder", 0), self.target_embedding(tokens)))
         hidden = []
-        for layer, start in zip(self.decoder, state.hidden, strict=True):
-            x, last = layer(x, start)
+        for number, (layer, start) in enumerate(zip(self.decoder, state.hidden, strict=True), 1):
+            x, last = run_layer(layer, x, start)
+            x = observed(Site("decoder", number), x)
             hidden.append(last)
         x = self.decoded(x)
         sources = len(state.source.mask)
         # The hypotheses of a source are next to each other, like one longer target.
         query = x.reshape(sources, len(x) // max(1, sources) * x.shape[1], x.shape[2])
-        context = self.attention(query, state.source).view(*tokens.shape, self.attention.width)
-        attended = self.combine(torch.cat([x, context], -1)).tanh()
-        return self.output(self.dropout(attended)), state._replace(hidden=tuple(hidden))
+        found = self.attention(query, state.source)
+        context = found.contexts.reshape(*tokens.shape, self.attention.width)
+        features = self.dropout(self.combine(torch.cat([x, context], -1)).tanh())
+        logits = self.output(features)
+        if self.copy is not None:
+            copied = self.copy.copied([found.weights], [state.source.copied])
+            logits = self.copy(features.flatten(0, 1), logits.flatten(0, 1), copied).view(logits.shape)
+        return logits, state._replace(hidden=tuple(hidden))
 
 
 class Layer(nn.Module):
-    """A gated linear recurrence in one direction or both, and a feedforward layer, each with a residual connection."""
+    """A gated linear recurrence in one direction or both, and a feedforward layer, each with a residual connection.
 
-    def __init__(self, config: "MinGRU.Config", directions: int) -> None:
+    At the depths for it, self-attention takes the place of the recurrence. In one direction it sees no later token.
+    """
+
+    def __init__(self, config: "MinGRU.Config", directions: int, site: Site) -> None:
         super().__init__()
         self.norm, self.feedforward_norm = nn.LayerNorm(config.dim), nn.LayerNorm(config.dim)
-        self.gates = nn.ModuleList(nn.Linear(config.dim, 2 * config.hidden) for _ in range(directions))
-        self.out = nn.Linear(directions * config.hidden, config.dim)
+        attends = config.self_attention_every > 0 and site.layer % config.self_attention_every == 0
+        self.attention = MultiHeadAttention(config.dim, config.heads) if attends else None
+        self.site, self.causal = site, directions == 1
+        if self.attention is None:
+            self.gates = nn.ModuleList(nn.Linear(config.dim, 2 * config.hidden) for _ in range(directions))
+            self.out = nn.Linear(directions * config.hidden, config.dim)
         self.inner, self.outer = nn.Linear(config.dim, config.feedforward), nn.Linear(config.feedforward, config.dim)
         self.dropout = Dropout(config.dropout)
 
     def forward(
         self,
         x: Float[Tensor, "batch length dim"],
-        start: Float[Tensor, "batch hidden"] | None = None,
+        start: Float[Tensor, "batch hidden"] | Cache | None = None,
         mask: Bool[Tensor, "batch length"] | None = None,
-    ) -> tuple[Float[Tensor, "batch length dim"], Float[Tensor, "batch states"]]:
-        """Return the outputs, and the last state of each direction. Where the mask is False the state stays."""
-        normed = self.norm(x)
-        states = [recurrence(gate(normed), start, mask, bool(i)) for i, gate in enumerate(self.gates)]
-        x = x + self.dropout(self.out(torch.cat(states, -1)))
+    ) -> tuple[Float[Tensor, "batch length dim"], Float[Tensor, "batch states"] | Cache]:
+        """Return the outputs, and the last state of each direction. Where the mask is False the state stays.
+
+        The state of self-attention is a cache of all tokens so far; those that the mask hides are not attended to.
+        """
+        update, state = self._mix(self.norm(x), start, mask)
+        x = x + self.dropout(update)
         x = x + self.dropout(self.outer(self.dropout(self.inner(self.feedforward_norm(x)).relu())))
-        return x, torch.cat([state[:, 0 if i else -1] for i, state in enumerate(states)], -1)
+        return x, state
+
+    def _mix(self, x: Tensor, start: State, mask: Tensor | None) -> tuple[Tensor, State]:
+        if self.attention is None:
+            states = [recurrence(gate(x), start, mask, bool(i)) for i, gate in enumerate(self.gates)]
+            last = [state[:, 0 if i else -1] for i, state in enumerate(states)]
+            return self.out(torch.cat(states, -1)), torch.cat(last, -1)
+        flat, shapes = x.flatten(0, 1), [(x.shape[0], x.shape[1])]
+        [new] = self.attention.project(flat, shapes)
+        seen = Cache(new) if start is None else start.append(new)
+        masks = None if self.causal or mask is None else [mask[:, None, None]]
+        return self.attention(flat, shapes, [seen.seen], masks, self.causal, self.site).view(x.shape), seen
 
 
 def recurrence(
@@ -145,43 +205,6 @@ def recurrence(
     if backwards:
         return scan(keep.flip(1), new.flip(1)).flip(1)
     return scan(keep, new)
-
-
-class _Scan(torch.autograd.Function):
-    """h_t = a_t h_(t-1) + b_t by recursive doubling; its gradient is the same recurrence from the end."""
-
-    @staticmethod
-    def forward(ctx: Any, keep: Tensor, new: Tensor) -> Tensor:
-        states = doubling(keep, new)
-        ctx.save_for_backward(keep, states)
-        return states
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
-        keep, states = ctx.saved_tensors
-        later = torch.cat([torch.zeros_like(keep[:, :1]), keep[:, 1:].flip(1)], 1)  # a_(t+1), from the end
-        to_new = doubling(later, gradients[0].flip(1)).flip(1)
-        before = torch.cat([torch.zeros_like(states[:, :1]), states[:, :-1]], 1)
-        return to_new * before, to_new
-
-
-def scan(
-    keep: Float[Tensor, "batch length hidden"], new: Float[Tensor, "batch length hidden"]
-) -> Float[Tensor, "batch length hidden"]:
-    """Return h_t = keep_t h_(t-1) + new_t for all t, with h_(-1) = 0, in about log2(length) passes."""
-    states: Tensor = _Scan.apply(keep, new) if keep.shape[1] > 1 else new  # type: ignore[no-untyped-call]
-    return states
-
-
-def doubling(keep: Tensor, new: Tensor) -> Tensor:
-    """Compute the recurrence: after a pass with distance d, each state covers the 2 d tokens up to its own."""
-    distance = 1
-    while distance < keep.shape[1]:
-        reached = torch.addcmul(new[:, distance:], keep[:, distance:], new[:, :-distance])
-        new = torch.cat([new[:, :distance], reached], 1)
-        keep = torch.cat([keep[:, :distance], keep[:, distance:] * keep[:, :-distance]], 1)
-        distance *= 2
-    return new
 
 
 def initialise(module: nn.Module) -> None:

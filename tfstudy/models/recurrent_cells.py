@@ -1,0 +1,74 @@
+"""Layers with an LSTM, GRU or tanh cell, computed by torch's fused kernels."""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+Cell = Literal["lstm", "gru", "tanh"]
+RecurrentState = tuple[Tensor, ...]  # (batch, hidden): the output and, of an LSTM, the cell
+
+KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN}
+GATES = {"lstm": 4, "gru": 3, "tanh": 1}
+
+
+def state_parts(cell: Cell) -> int:
+    """Return the number of vectors in the state of a layer."""
+    return 2 if cell == "lstm" else 1
+
+
+def recurrent(cell: Cell, inputs: int, hidden: int) -> nn.RNNBase:
+    """A recurrent layer with Xavier input weights and orthogonal recurrent weights for each gate.
+
+    The forget biases of an LSTM sum to 1, all other biases are 0. In the GRU, the reset gate is applied after the
+    matrix product, as in the first version of Cho et al. 2014 (arXiv 1406.1078v1) and in cuDNN.
+    """
+    layer: nn.RNNBase = KINDS[cell](inputs, hidden, batch_first=True)
+    for name, parameter in layer.named_parameters():
+        if "bias" in name:
+            nn.init.zeros_(parameter)
+            if cell == "lstm":
+                nn.init.constant_(parameter[hidden : 2 * hidden], 0.5)
+        else:
+            for gate in parameter.chunk(GATES[cell]):
+                (nn.init.orthogonal_ if "_hh" in name else nn.init.xavier_uniform_)(gate)
+    return layer
+
+
+def advance(
+    layer: nn.Module, x: Float[Tensor, "batch length inputs"], state: RecurrentState
+) -> tuple[Float[Tensor, "batch length hidden"], RecurrentState]:
+    """Return a layer's outputs and its new state."""
+    before = tuple(part[None] for part in state)
+    outputs, after = layer(x, before if len(before) == 2 else before[0])
+    return outputs, tuple(part[0] for part in (after if len(before) == 2 else [after]))
+
+
+class EncoderLayer(nn.Module):
+    """A recurrent layer over the source, in one direction or both."""
+
+    def __init__(self, cell: Cell, inputs: int, hidden: int, directions: int) -> None:
+        super().__init__()
+        self.forwards = recurrent(cell, inputs, hidden)
+        self.backwards = recurrent(cell, inputs, hidden) if directions == 2 else None
+
+    def forward(
+        self, x: Float[Tensor, "batch source inputs"], lengths: Int[Tensor, " batch"]
+    ) -> tuple[Float[Tensor, "batch source encoded"], Float[Tensor, "batch encoded"]]:
+        """Return the outputs at every token, and each direction's output at the last token that it reads."""
+        outputs: Tensor = self.forwards(x)[0]
+        last = outputs.gather(1, (lengths - 1)[:, None, None].expand(-1, 1, outputs.shape[2]))[:, 0]
+        if self.backwards is not None:
+            reverse = reverse_tokens(self.backwards(reverse_tokens(x, lengths))[0], lengths)
+            outputs, last = torch.cat([outputs, reverse], -1), torch.cat([last, reverse[:, 0]], -1)
+        return outputs, last
+
+
+def reverse_tokens(
+    x: Float[Tensor, "batch source width"], lengths: Int[Tensor, " batch"]
+) -> Float[Tensor, "batch source width"]:
+    """Reverse each row's first `lengths` steps. Padding stays at the end, so that no step reads it before a token."""
+    steps = torch.arange(x.shape[1], device=x.device)
+    order = torch.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
+    return x.gather(1, order[..., None].expand_as(x))
