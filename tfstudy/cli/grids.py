@@ -13,6 +13,7 @@ from tfstudy.cli.options import (
     Devices,
     FailFast,
     LoggerNames,
+    MeasureNames,
     PerDevice,
     Results,
     Smoke,
@@ -90,6 +91,7 @@ def grid(
     accelerator: Accelerator = "auto",
     shard: Shard = "",
     logger: LoggerNames = "",
+    measure: MeasureNames = "",
     study: Study = "",
     launcher: Launcher = "local",
     ray_address: RayAddress = "",
@@ -116,6 +118,7 @@ def grid(
     """
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.spec import load_grid
+    from tfstudy.instruments import parse_in_training
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
     from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
@@ -138,7 +141,8 @@ def grid(
     if as_json and not dry_run:
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
-    options = RunOptions(devices=devices, accelerator=accelerator, loggers=parse_loggers(logger))
+    measured = parse_in_training(measure)
+    options = RunOptions(devices=devices, accelerator=accelerator, loggers=parse_loggers(logger), measure=measured)
     settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])

@@ -131,6 +131,9 @@ FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop w
 LoggerNames = Annotated[
     str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
 ]
+MeasureNames = Annotated[
+    str, typer.Option("--measure", metavar="NAME,...", help="Measure in training, such as layer_gradients.")
+]
 
 # Results
 Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]

@@ -12,6 +12,7 @@ from tfstudy.cli.options import (
     ConfigFile,
     Devices,
     LoggerNames,
+    MeasureNames,
     Online,
     OptionalTask,
     Preset,
@@ -42,6 +43,7 @@ def run(
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
     logger: LoggerNames = "",
+    measure: MeasureNames = "",
     study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",
     online: Online = False,
     quiet: Quiet = False,
@@ -53,11 +55,12 @@ def run(
     of another run.
     """
     from tfstudy.cli.run_config import recorded_preset, requested
+    from tfstudy.instruments import parse_in_training
     from tfstudy.tasks.errors import UserError
     from tfstudy.training.logger_choice import parse_loggers
 
     request = requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
-    study, loggers = study_name(study), parse_loggers(logger)
+    study, loggers, measured = study_name(study), parse_loggers(logger), parse_in_training(measure)
     if restart and resume:
         raise UserError("--restart and --resume exclude each other")
     announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet)
@@ -70,7 +73,7 @@ def run(
     from tfstudy.report.terminal import show_lines
 
     used = recorded_preset(config, request.task) if request.is_whole else preset
-    options = RunOptions(used, restart, resume, devices, accelerator, loggers)
+    options = RunOptions(used, restart, resume, devices, accelerator, loggers, measured)
     with progress_on_stderr(quiet):
         outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
         if outcome:

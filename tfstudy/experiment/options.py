@@ -24,6 +24,7 @@ class RunOptions(NamedTuple):
     devices: int = 1  # that one run trains on
     accelerator: str = "auto"  # one of ACCELERATORS
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
+    measure: tuple[str, ...] = ()  # instruments that listen to training
     tuning: bool = False  # a trial of a search: no test set is evaluated
 
 

@@ -11,11 +11,13 @@ import torch
 
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.compatibility import check_output
+from tfstudy.experiment.measure_training import check_measured
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
 from tfstudy.experiment.reuse import find_reusable, index_weights, reuse, weights_key
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
+from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.environment import environment, recorded_words
@@ -60,6 +62,8 @@ def run(
     if options.restart and options.resume:
         raise UserError("--restart and --resume exclude each other")
     check_loggers(options.loggers)
+    for name in options.measure:
+        known_in_training(name)
     device = device_of(options)
     prepared = prepare(config)
     check_output(config.arch, prepared.model, prepared.data)
@@ -182,6 +186,7 @@ def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> 
     if result.tuning != options.tuning:
         kind = "a trial of tuning" if result.tuning else "not a trial of tuning"
         raise UserError(f"the run at {folder.path} is {kind}; use another --results")
+    check_measured(options.measure, folder)
     report(f"already finished (--restart runs it again): {folder.path}")
     return Outcome(folder.path, result, False)
 
@@ -190,7 +195,7 @@ def _reuse_weights(
     prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, report: Report
 ) -> str | None:
     """Copy the weights of a run that differs only in decoding or evaluation; return its name, None without one."""
-    if options.restart or (folder.checkpoints / "last.ckpt").exists():
+    if options.restart or options.measure or (folder.checkpoints / "last.ckpt").exists():
         return None
     source = find_reusable(folder, prepared.config, prepared.identity, device.type, options.devices)
     if source is None:

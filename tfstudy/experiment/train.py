@@ -7,6 +7,7 @@ from typing import NamedTuple
 import msgspec
 
 from tfstudy.data.module import TaskData
+from tfstudy.experiment.measure_training import listeners_of, save_rows
 from tfstudy.experiment.options import RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import Progress
@@ -51,6 +52,7 @@ def train(
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
+    listeners = listeners_of(options.measure, config, checkpoint)
 
     def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
         changes = {"step": step_now, "seconds_per_step": seconds_per_step, "updated": time.time()}
@@ -73,6 +75,7 @@ def train(
                     ProgressBar((lambda _: None) if rank else folder.log),
                     Checkpoints(folder.checkpoints, folder.run),
                     ProgressReport(write_progress),
+                    *listeners,
                 ],
                 loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step, rank)],
                 resume=checkpoint,
@@ -82,6 +85,9 @@ def train(
     except DivergenceError as error:
         folder.log(str(error))
         return Trained("diverged", str(error))
+    finally:
+        if not rank:
+            save_rows(listeners, folder)
     totals = load_checkpoint(last, folder.run)["callbacks"][ProgressBar.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))

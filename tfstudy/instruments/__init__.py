@@ -6,16 +6,17 @@ Importing this package does not import torch; `find` does.
 
 from typing import TYPE_CHECKING, cast
 
+from tfstudy.tasks.errors import one_of
 from tfstudy.tasks.registry import Registry
 
 if TYPE_CHECKING:
     from tfstudy.instruments.base import Instrument
 
-__all__ = ["find", "names", "summary"]
+__all__ = ["find", "known_in_training", "names", "parse_in_training", "summary"]
 
 # Modules that the instruments share, and attention maps, which have a record of their own. All other modules of this
 # folder are instruments.
-SHARED = {"attention", "base", "examples", "recorded", "untrained"}
+SHARED = {"attention", "base", "during_training", "examples", "heads", "recorded", "untrained"}
 
 REGISTRY = Registry("instrument", __name__, "tfstudy/instruments", SHARED)
 
@@ -33,3 +34,15 @@ def find(name: str) -> "type[Instrument]":
 def summary(name: str) -> str:
     """Return what an instrument measures, in one line, without importing torch unless it is a plug-in."""
     return str(REGISTRY.declared(name, "summary", ""))
+
+
+def known_in_training(name: str) -> str:
+    """Return the name of an instrument that measures during training; `UserError` if there is none of this name."""
+    return one_of(
+        "instrument for training", name, [n for n in names() if REGISTRY.declared(n, "during_training", False)]
+    )
+
+
+def parse_in_training(text: str) -> tuple[str, ...]:
+    """Return the instruments of `layer_gradients,other`; `UserError` for one that does not measure during training."""
+    return tuple(dict.fromkeys(known_in_training(part.strip()) for part in text.split(",") if part.strip()))

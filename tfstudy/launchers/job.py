@@ -54,7 +54,7 @@ class Job(NamedTuple):
         """Return the job that `to_json` wrote."""
         fields = json.loads(text)
         options = fields["options"]
-        options = RunOptions(**{**options, "loggers": tuple(options["loggers"])})
+        options = RunOptions(**{key: tuple(v) if isinstance(v, list) else v for key, v in options.items()})
         return cls(**{**fields, "options": options, "plugins": tuple(fields["plugins"])})
 
 
