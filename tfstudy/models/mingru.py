@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import Model, State
-from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.cache import Cache
 from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import CopyConfig
 from tfstudy.models.copy_output import CopyOutput, copied_ids
@@ -110,9 +110,11 @@ class MinGRU(Model):
         x = self.dropout(self.encoded(x))
         last = x[torch.arange(len(x), device=x.device), source_mask.sum(1) - 1]
         ends = torch.cat([last, x[:, 0]], -1) if self.config.bidirectional else last
-        bridges, nothing = iter(self.bridge), x.new_zeros(len(x), self.config.heads, 0, x.shape[2] // self.config.heads)
-        empty = Cache(KeyValue(nothing, nothing))
-        hidden = tuple(next(bridges)(ends).tanh() if layer.attention is None else empty for layer in self.decoder)
+        bridges = iter(self.bridge)
+        hidden = tuple(
+            next(bridges)(ends).tanh() if layer.attention is None else layer.attention.empty(x, len(x))  # type: ignore[union-attr, operator]
+            for layer in self.decoder
+        )
         keys = self.attention.project(x.flatten(0, 1))
         keys = keys.view(*source.shape, keys.shape[1])
         return MinGRUState(Source(keys, x, source_mask, *copied_ids(self.copy, [source])), hidden)
@@ -179,10 +181,14 @@ class Layer(nn.Module):
             last = [state[:, 0 if i else -1] for i, state in enumerate(states)]
             return self.out(torch.cat(states, -1)), torch.cat(last, -1)
         flat, shapes = x.flatten(0, 1), [(x.shape[0], x.shape[1])]
-        [new] = self.attention.project(flat, shapes)
-        seen = Cache(new) if start is None else start.append(new)
-        masks = None if self.causal or mask is None else [mask[:, None, None]]
-        return self.attention(flat, shapes, [seen.seen], masks, self.causal, self.site).view(x.shape), seen
+        if self.causal:
+            past = self.attention.empty(x, len(x)) if start is None else start
+            update, [after] = self.attention.attend_causally(flat, shapes, [past], self.site)
+        else:
+            seen, masks = self.attention.project(flat, shapes), [None if mask is None else mask[:, None, None]]
+            after = Cache(seen[0])
+            update = self.attention(flat, shapes, seen, masks, site=self.site)
+        return update.view(x.shape), after
 
 
 def recurrence(
