@@ -60,7 +60,7 @@ class MultiHeadAttention(nn.Module):
         window: int = 0,
     ) -> None:
         super().__init__()
-        self.heads, self.dropout, self.window = heads, Dropout(dropout), window
+        self.heads, self.head_dim, self.dropout, self.window = heads, dim // heads, Dropout(dropout), window
         self.divisor = scores.divisor(dim // heads)
         self.scale = None if scores.scaled and scores.temperature == 1 else 1 / self.divisor
         self.query = nn.Linear(dim, dim)
@@ -120,7 +120,7 @@ class MultiHeadAttention(nn.Module):
 
     def empty(self, x: Tensor, batch: int) -> Cache:
         """Return what `attend_causally` takes before the first token, of the type of `x`."""
-        empty = x.new_zeros(batch, self.heads, 0, x.shape[-1] // self.heads)
+        empty = x.new_zeros(batch, self.heads, 0, self.head_dim)
         return Cache(KeyValue(empty, empty))
 
     def attend_causally(
@@ -137,7 +137,7 @@ class MultiHeadAttention(nn.Module):
         return self(x, shapes, [cache.seen for cache in past], causal=True, site=site, places=places), past
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], self.heads, x.shape[2] // self.heads).transpose(1, 2)
+        return x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)
 
     def _attend(
         self,

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from tfstudy.models import positions
+from tfstudy.models.layers import Dropout
 
 
 class EmbeddingInit(NamedTuple):
@@ -40,12 +41,22 @@ def embedding_init(name: str, vocab: int, dim: int) -> EmbeddingInit:
 class Embedding(nn.Module):
     """Token embeddings, plus those of a position scheme that acts on embeddings (see `models.positions`).
 
-    Learned positions start with the standard deviation of the scaled token embeddings.
+    Learned positions start with the standard deviation of the scaled token embeddings. `word_dropout` is the
+    probability of dropping a token's whole embedding in training (Gal & Ghahramani 2016, arXiv 1512.05287, section 4.2,
+    here for each position); its position remains.
     """
 
-    def __init__(self, vocab: int, dim: int, scheme: str, max_positions: int, init: EmbeddingInit = NORMAL) -> None:
+    def __init__(
+        self,
+        vocab: int,
+        dim: int,
+        scheme: str,
+        max_positions: int,
+        init: EmbeddingInit = NORMAL,
+        word_dropout: float = 0.0,
+    ) -> None:
         super().__init__()
-        self.dim, self.scale = dim, init.scale
+        self.dim, self.scale, self.word_dropout = dim, init.scale, Dropout(word_dropout)
         self.tokens = nn.Embedding(vocab, dim)
         if init.uniform:
             nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * init.std, math.sqrt(3) * init.std)
@@ -61,5 +72,8 @@ class Embedding(nn.Module):
 
         Learned positions must be below `max_positions`; others raise an IndexError.
         """
-        embedded: Tensor = self.positions.embed(self.tokens(tokens) * self.scale, positions, end)
+        words = self.tokens(tokens) * self.scale
+        if self.training and self.word_dropout.probability:
+            words = words * self.word_dropout(words.new_ones(*tokens.shape, 1))
+        embedded: Tensor = self.positions.embed(words, positions, end)
         return embedded

@@ -37,8 +37,8 @@ class LinearAttention(MultiHeadAttention):
     """
 
     def empty(self, x: Tensor, batch: int) -> LinearState:  # type: ignore[override]
-        head_dim = x.shape[-1] // self.heads
-        return LinearState(x.new_zeros(batch, self.heads, head_dim, head_dim + 1), x.new_zeros(batch, 0, 0))
+        sums = x.new_zeros(batch, self.heads, self.head_dim, self.head_dim + 1)
+        return LinearState(sums, x.new_zeros(batch, 0, 0))
 
     def attend_causally(  # type: ignore[override]
         self,

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tfstudy.models.attention import windowed
 from tfstudy.models.base import RaggedModel
-from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.cache import KeyValue
 from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.embedding import Embedding, embedding_init
 from tfstudy.models.hidden_states import observed
@@ -19,7 +19,7 @@ from tfstudy.models.positions.base import Places, PositionScheme
 from tfstudy.models.positions.numbering import Numbering, Numbers, places
 from tfstudy.models.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of
 from tfstudy.models.transformer_config import TransformerConfig
-from tfstudy.models.transformer_layers import Stack
+from tfstudy.models.transformer_layers import Past, Stack
 
 
 class TransformerSource(NamedTuple):
@@ -34,7 +34,7 @@ class TransformerState(NamedTuple):
     """The source, and keys and values of the target tokens decoded so far for each decoder layer."""
 
     source: TransformerSource
-    past: tuple[Cache, ...]
+    past: tuple[Past, ...]
 
 
 class Transformer(RaggedModel):
@@ -60,7 +60,13 @@ class Transformer(RaggedModel):
             "cross_positions": "alibi",
             "randomised_positions": 128,
         },
+        "sandwich": {"norm": "sandwich", "norm_type": "rms", "qk_norm": True, "score_scale": "none"},
+        "no_norm": {"norm": "none", "residual": "scaled", "attention_window": 1, "temperature": 2},
+        "no_residual": {"residual": "none", "norm": "sandwich", "encoder_layers": 1, "decoder_layers": 1},
+        "experts": {"experts": 3, "experts_per_token": 2, "activation": "gelu"},
+        "linear": {"attention": "linear", "activation": "swiglu"},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
+        "universal": {"share_layers": True, "depth_signal": True, "input_injection": True, "activation": "geglu"},
         "tie_output": {"tie_output": True},
         "token_upscaling": {"embedding_init": "token_upscaling"},
         "no_scaling": {"embedding_init": "no_scaling"},
@@ -78,7 +84,8 @@ class Transformer(RaggedModel):
 
         def embedding(vocab: int, scheme: str) -> Embedding:
             init = embedding_init(config.embedding_init, vocab, config.dim)
-            return Embedding(vocab, config.dim, scheme, config.randomised_positions or config.max_positions, init)
+            positions = config.randomised_positions or config.max_positions
+            return Embedding(vocab, config.dim, scheme, positions, init, config.word_dropout)
 
         config.check_vocabularies(source_vocab, target_vocab)
         self.target_embedding = embedding(target_vocab, config.target_positions)

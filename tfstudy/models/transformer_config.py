@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from tfstudy.models.position_config import PositionConfig
+from tfstudy.models.position_config import ON_EMBEDDINGS, PositionConfig
 
 
 class TransformerConfig(PositionConfig):
@@ -20,4 +20,33 @@ class TransformerConfig(PositionConfig):
             "Xavier uniform, as Csordas et al. 2021 have it with relative positions"
         ),
     )
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping a token's whole embedding")
+    layer_init: Literal["xavier", "small", "depth_scaled"] = Field(
+        "xavier",
+        description=(
+            "initial weight matrices of the layers: Xavier uniform; normal with variance 2/(5 dim) (SmallInit); or "
+            "Xavier uniform divided by sqrt(number of the layer) (DS-Init)"
+        ),
+    )
     share_layers: bool = Field(False, description="use the same layer at every depth")
+    depth_signal: bool = Field(
+        False, description="add sinusoids of the depth before each shared layer (Dehghani et al. 2019, eq. 4 and 5)"
+    )
+    input_injection: bool = Field(False, description="add the embeddings again before each layer after the first")
+    test_layers: int = Field(
+        0, ge=0, le=512, description="times that shared layers are applied outside training (0: as in training)"
+    )
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TransformerConfig":
+        for key in ("depth_signal", "test_layers"):
+            if getattr(self, key) and not self.share_layers:
+                raise ValueError(f"{key} needs share_layers")
+        if self.layer_init == "depth_scaled" and self.share_layers:
+            raise ValueError("layer_init 'depth_scaled' needs a layer for each depth, but share_layers is true")
+        if self.attention == "linear":
+            for scheme in self.position_schemes[:2]:
+                if scheme not in (*ON_EMBEDDINGS, "none"):
+                    allowed = ", ".join((*ON_EMBEDDINGS, "none"))
+                    raise ValueError(f"positions with linear attention must be one of {allowed}, but are {scheme}")
+        return self

@@ -2,17 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from tfstudy.models.attention import MultiHeadAttention, Scores
 from tfstudy.models.cache import Cache, KeyValue
 from tfstudy.models.feedforward import MixtureOfExperts, feedforward
+from tfstudy.models.initialisation import initialise
 from tfstudy.models.layers import Dropout
+from tfstudy.models.linear_attention import LinearAttention, LinearState
 from tfstudy.models.listening import Site
+from tfstudy.models.positions.absolute import sinusoids
+from tfstudy.models.positions.base import Places
 from tfstudy.models.ragged import Shapes
 from tfstudy.models.residual import Residual
 from tfstudy.models.transformer_config import TransformerConfig
+
+Past = Cache | LinearState  # what causal self-attention keeps of the tokens so far
 
 
 class Stack(nn.Module):
@@ -20,13 +27,26 @@ class Stack(nn.Module):
 
     def __init__(self, config: TransformerConfig, layers: int, decoder: bool) -> None:
         super().__init__()
-        self.depth = layers
+        self.depth, self.test_depth = layers, config.test_layers or layers
+        self.depth_signal, self.input_injection = config.depth_signal, config.input_injection
         self.layers = nn.ModuleList(Layer(config, decoder, layers) for _ in range(1 if config.share_layers else layers))
+        for number, layer in enumerate(self.layers, 1):
+            initialise(layer, config.layer_init, config.dim, number)
         self.norm = self.layers[0].residual.final_norm(config.dim)
 
     def __iter__(self) -> Iterator["Layer"]:
-        for depth in range(self.depth):
+        for depth in range(self.depth if self.training else self.test_depth):
             yield self.layers[depth % len(self.layers)]  # type: ignore[misc]
+
+    def enter(
+        self, x: Float[Tensor, "positions dim"], embedded: Float[Tensor, "positions dim"], number: int
+    ) -> Float[Tensor, "positions dim"]:
+        """Return what layer `number` (from 1) reads: the output of the layer before it, and what is added to it."""
+        if self.input_injection and number > 1:
+            x = x + embedded
+        if self.depth_signal:
+            x = x + sinusoids(torch.tensor(number, device=x.device), x.shape[-1]).to(x.dtype)
+        return x
 
 
 class Layer(nn.Module):
@@ -41,30 +61,42 @@ class Layer(nn.Module):
         scores = Scores(
             config.score_scale == "sqrt_dim", config.temperature, config.norm_type if config.qk_norm else "none"
         )
+        scheme = config.target_positions if decoder else config.positions
         shape = (config.dim, config.heads, config.attention_dropout)
-        self.attention = MultiHeadAttention(*shape, config.positions, decoder, scores, config.attention_window)
+        attention = LinearAttention if config.attention == "linear" else MultiHeadAttention
+        self.attention = attention(*shape, scheme, decoder, scores, config.attention_window)
         self.attention_norm = residual.norm(config.dim)
         if decoder:
-            self.cross = MultiHeadAttention(*shape, scores=scores)
+            self.cross = MultiHeadAttention(*shape, config.cross_positions, scores=scores)
             self.cross_norm = residual.norm(config.dim)
         self.feedforward = MixtureOfExperts(config) if config.experts else feedforward(config)
         self.feedforward_norm = residual.norm(config.dim)
         self.dropout = Dropout(config.dropout)
 
     def encode(
-        self, x: Float[Tensor, "positions dim"], shapes: Shapes, masks: Sequence[Tensor], number: int
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places] | None = None,
     ) -> Float[Tensor, "positions dim"]:
         normed = self.residual.before(self.attention_norm, x)
-        own = self.attention.project(normed, shapes)
-        update = self.attention(normed, shapes, own, masks, site=Site("encoder", number))
+        own = self.attention.project(normed, shapes, places)
+        update = self.attention(normed, shapes, own, masks, site=Site("encoder", number), places=places)
         return self._feed(self._add(self.attention_norm, x, update), Site("encoder", number))
 
     def decode_self(
-        self, x: Float[Tensor, "positions dim"], shapes: Shapes, past: Sequence[Cache], number: int
-    ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        past: Sequence[Past],
+        number: int,
+        places: Sequence[Places] | None = None,
+    ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
         """Attend to the target so far."""
         normed = self.residual.before(self.attention_norm, x)
-        update, after = self.attention.attend_causally(normed, shapes, past, Site("decoder", number))
+        update, after = self.attention.attend_causally(normed, shapes, past, Site("decoder", number), places)
         return self._add(self.attention_norm, x, update), after
 
     def decode_cross(
@@ -74,10 +106,11 @@ class Layer(nn.Module):
         memory: Sequence[KeyValue],
         masks: Sequence[Tensor],
         number: int,
+        places: Sequence[Places] | None = None,
     ) -> Float[Tensor, "positions dim"]:
         """Attend to the source, and apply the feed-forward network."""
         normed = self.residual.before(self.cross_norm, x)
-        update = self.cross(normed, shapes, memory, masks, site=Site("cross", number))
+        update = self.cross(normed, shapes, memory, masks, site=Site("cross", number), places=places)
         return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number))
 
     def _feed(self, x: Tensor, site: Site) -> Tensor:

@@ -17,6 +17,7 @@ from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.checkpointing import gradient_checkpointing
+from tfstudy.models.feedforward import recorded_routing
 from tfstudy.models.ragged import RaggedGroup
 from tfstudy.training.averaging import AveragedWeights
 from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
@@ -101,9 +102,10 @@ class Seq2Seq(LightningModule):
             ]
             if self.config.sampling_stops_at_eos:
                 targets = targets.masked_fill(follows_eos(groups), PAD)
-        with gradient_checkpointing(self.config.gradient_checkpointing):
+        with gradient_checkpointing(self.config.gradient_checkpointing), recorded_routing() as routings:
             logits = self._forward(groups)
-        return summed_loss(logits, targets, self.config.label_smoothing)
+        loss = summed_loss(logits, targets, self.config.label_smoothing)
+        return sum((routing.loss for routing in routings), loss)  # with a mixture of experts: balances their load
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:
