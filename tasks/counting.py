@@ -13,16 +13,19 @@ attention do not (Deletang et al. 2022, arXiv 2207.02098). `length` is the numbe
 
 In `occurrences` all compositions of a string are equally likely, so counts range from zero to the whole string. The
 query is drawn independently, so the string does not predict it. In `parity` and `majority` all answers are equally
-frequent, and there are no ties.
+frequent, and there are no ties. With `data.scratchpad`, the target of `parity` first has the parity of every prefix
+(Anil et al. 2022, arXiv 2207.04901).
 """
 
+from itertools import accumulate
 from random import Random
 from string import ascii_lowercase
 
 from pydantic import Field
 
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges
+from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
 
 SPLIT_SCHEMES = {
     "occurrences": "how often the queried symbol occurs in a string",
@@ -41,12 +44,13 @@ def spread(random: Random, symbols: str, length: int) -> Tokens:
     return tuple(random.choices(symbols, [random.expovariate(1) for _ in symbols], k=length))
 
 
-class Counting(Generated):
+class Counting(Scratchpad):
     """Map a string to a fact about its counts; examples are at the top of this file."""
 
     version = 1
+    scratchpad_schemes = ("parity",)
 
-    class Config(GeneratedConfig):
+    class Config(ScratchpadConfig):
         split: str = Field("occurrences", description="occurrences, length, unary, parity or majority")
         train_length: LengthRange = Field(
             "1-40", description="range of the number of symbols in training, drawn uniformly"
@@ -70,22 +74,21 @@ class Counting(Generated):
             case "unary":
                 return Drawn(tuple(str(length)), ("a",) * length)
             case "parity":
-                return parity(tuple(random.choices("ab", k=length)))
+                return self._parity(tuple(random.choices("ab", k=length)))
             case _:
                 return majority(random, symbols, length)
+
+    def _parity(self, string: Tokens) -> Drawn:
+        """Map the string to the parity of the number of b; both answers are equally frequent."""
+        counts = [*accumulate(int(symbol == "b") for symbol in string)]
+        steps = tuple("odd" if count % 2 else "even" for count in counts)
+        return Drawn(string, self.with_steps(steps[-1:], lambda: steps), {"count": counts[-1], "answer": steps[-1]})
 
 
 def occurrences(string: Tokens, query: str) -> Drawn:
     """Map the string and the query to the number of its occurrences, in decimal digits."""
     count = string.count(query)
     return Drawn((*string, "?", query), tuple(str(count)), {"count": count})
-
-
-def parity(string: Tokens) -> Drawn:
-    """Map the string to the parity of the number of b; both answers are equally frequent."""
-    count = string.count("b")
-    answer = "odd" if count % 2 else "even"
-    return Drawn(string, (answer,), {"count": count, "answer": answer})
 
 
 def majority(random: Random, symbols: str, length: int) -> Drawn | None:

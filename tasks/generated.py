@@ -100,6 +100,10 @@ class Generated(Task):
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         """Draw an example of this length for this split (which few tasks use); return None if the attempt failed."""
 
+    def draw_length(self, random: Random, span: Span) -> int:
+        """Draw the length of the next example: by default, all lengths are equally likely."""
+        return random.randint(*span)
+
     def group(self, source: Tokens) -> Tokens:
         """Return the key that assigns a source to train or held-out data: sources with the same key stay together."""
         return source
@@ -126,15 +130,20 @@ class Generated(Task):
         return parse_spans(self.config.train_length)[0]
 
     @property
+    def test_spans(self) -> list[Span]:
+        """Each further range of test lengths."""
+        return parse_spans(self.config.test_length)
+
+    @property
     def all_spans(self) -> list[Span]:
         """The train lengths, then each further range of test lengths."""
-        return [self.train_span, *parse_spans(self.config.test_length)]
+        return [self.train_span, *self.test_spans]
 
     @cached_property
     def _spans(self) -> dict[str, Span]:
         """The lengths of each split, by its name."""
         inside = dict.fromkeys(("train", "validation", "test", *self.extra_tests()), self.train_span)
-        return inside | {f"test_{s.first}_{s.last}": s for s in parse_spans(self.config.test_length)}
+        return inside | {f"test_{s.first}_{s.last}": s for s in self.test_spans}
 
     def splits(self) -> Splits:
         if not self.examples("train"):
@@ -171,7 +180,7 @@ class Generated(Task):
         examples: dict[Tokens, Example] = {}
         misses = 0
         while len(examples) < number and misses < MAX_MISSES:
-            length = random.randint(*span)
+            length = self.draw_length(random, span)
             drawn = self.draw(random, length, split)
             inside = train.first <= length <= train.last
             if drawn is None or drawn.source in examples or (inside and self._side(self.group(drawn.source)) != side):

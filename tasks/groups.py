@@ -75,8 +75,8 @@ class Groups(Scratchpad):
     class Config(ScratchpadConfig):
         split: str = Field("s3", description="cyclic, s3, s5 or a5")
         train_length: LengthRange = Field("1-10", description="range of the number of elements in training")
-        output: Literal["final", "all"] = Field(
-            "final", description="target: the product of the whole sequence, or the products of all its prefixes"
+        output: Literal["all", "final"] = Field(
+            "all", description="target: the products of all prefixes, or only the product of the whole sequence"
         )
         order: int = Field(60, ge=2, le=1000, description="number of elements of the cyclic group (cyclic)")
 

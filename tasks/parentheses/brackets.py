@@ -6,7 +6,7 @@ from random import Random
 
 from tfstudy.tasks.base import Tag, Tokens, stable_hash
 
-OPENING, CLOSING, NONE = "([{<", ")]}>", "-"
+OPENING, CLOSING, NONE, WRONG = "([{<", ")]}>", "-", "x"
 PARTNER = dict(zip(OPENING, CLOSING, strict=True))
 MISMATCH = re.compile(r"\([\]}>]|\[[)}>]|\{[)\]>]|<[)\]}]")  # neighbours that no balanced string contains
 MAX_TRIES = 30  # swaps to try on a string
@@ -60,7 +60,7 @@ def balanced(string: Sequence[str]) -> bool:
 
 
 def follows(string: Tokens) -> Tokens:
-    """Return, for each symbol of a prefix, the closing bracket that may come next, or `-`.
+    """Return, for each symbol, the closing bracket that may come next, or `-`; end with `x` at the first fault.
 
     An opening bracket may follow at any depth: the depth bounds describe the sample, not the language.
     """
@@ -68,6 +68,8 @@ def follows(string: Tokens) -> Tokens:
     for symbol in string:
         if symbol in PARTNER:
             expected.append(PARTNER[symbol])
+        elif expected[-1] != symbol:
+            return (*out, WRONG)
         else:
             expected.pop()
         out.append(expected[-1])

@@ -31,12 +31,11 @@ every = pytest.mark.parametrize(("name", "split"), GENERATED, ids=lambda value: 
 @every
 def test_a_split_has_examples_of_its_lengths_alone_and_none_twice(name, split):
     task = made(name, split)
-    config = task.config
-    tested = {f"test_{s.first}_{s.last}": s for s in parse_spans(config.test_length)}
+    tested = {f"test_{s.first}_{s.last}": s for s in task.test_spans}
     assert set(tested) <= set(task.splits().tests)
     for part in task.splits().all:
         examples = task.examples(part)
-        span = tested.get(part, parse_spans(config.train_length)[0])
+        span = tested.get(part, task.train_span)
         assert examples
         assert {e.tags["length"] for e in examples} <= set(range(span.first, span.last + 1))
         assert len({e.source for e in examples}) == len(examples)

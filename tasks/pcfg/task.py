@@ -1,0 +1,209 @@
+"""String edits composed in nested expressions: PCFG SET (Hupkes et al. 2020, JAIR 67, arXiv 1908.08351).
+
+    repeat A1 B1 C1                                  ->  A1 B1 C1 A1 B1 C1
+    echo remove_first D1 K1 , E1 F1                  ->  E1 F1 F1
+    append swap_first_last F1 G1 H1 , repeat I1 J1   ->  H1 G1 F1 I1 J1 I1 J1
+
+An expression is a string of 2 to 5 symbols, or a function of one expression or of two that are separated by a comma.
+There are no brackets, since each function has a fixed number of arguments. `length` is the number of functions.
+
+The tests are those of the paper. systematicity: four pairs of functions never follow one another in training, and every
+expression of the test set `test_pairs` has at least one of them; the tag `pair` says which. As in the published data, a
+pair counts if the functions are neighbours in the source, so the second argument of a binary function does not.
+productivity: train on `data.train_length` and test on `data.test_length` functions. substitutivity: four functions have
+a synonym, NAME_syn, which replaces half of all occurrences in training (equally_distributed) or occurs only in 0.4 % of
+the training examples, all of which have one function (primitive). The test set `test_synonyms` has each expression
+without synonyms and then with all occurrences of one function (tag `function`) replaced by its synonym. `consistency`
+is the share of these pairs for which the outputs are equal, right or not; it is the metric of the paper for this test.
+
+Only productivity tests length: with all other schemes, both ranges of lengths are trained on.
+
+The data are drawn by the grammar and not those published, so the paper's figures are no direct comparison. What is
+alike, measured on the published test set: the distributions of the number of functions (log-normal) and of the lengths
+of strings, the frequencies of functions, and the mean depth for a number of functions. What differs: lengths and depths
+are not fitted to sentences of WMT 2017 beyond this; a string may occur in several expressions (the paper's strings are
+unique); an expression is drawn again if its value has more than 256 tokens (the paper bounds the characters of the
+source, and its longest value has 736 tokens); validation and test are in distribution for each scheme, while the paper
+uses one validation set for all schemes; the default of 1,000 examples for each test set is a tenth of the paper's.
+"""
+
+from collections.abc import Sequence
+from random import Random
+
+from pydantic import Field
+
+from tfstudy.tasks.base import Example, Tag, Tokens
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, Span
+from tfstudy.tasks.pcfg.expressions import (
+    BINARY,
+    COMMA,
+    FUNCTIONS,
+    Expression,
+    alphabet,
+    apply,
+    contains_pair,
+    draw_expression,
+    function_weights,
+)
+from tfstudy.tasks.scoring import exact_match, mean
+
+SPLIT_SCHEMES = {
+    "random": "train and test on the same distribution",
+    "systematicity": "four pairs of functions that never follow one another in training",
+    "productivity": "expressions with more functions than any in training",
+    "substitutivity_equally_distributed": "synonyms of four functions, as frequent as these in training",
+    "substitutivity_primitive": "synonyms of four functions that are the only function of an example in training",
+}
+PAIRS = (
+    ("swap_first_last", "repeat"),
+    ("append", "remove_second"),
+    ("repeat", "remove_second"),
+    ("append", "swap_first_last"),
+)
+WITH_PAIRS = "test_pairs"
+WITH_SYNONYMS = "test_synonyms"
+EXTRA_TESTS = {
+    "systematicity": WITH_PAIRS,
+    "substitutivity_equally_distributed": WITH_SYNONYMS,
+    "substitutivity_primitive": WITH_SYNONYMS,
+}
+HAVE_SYNONYMS = ("swap_first_last", "repeat", "append", "remove_second")
+SUFFIX = "_syn"
+PRIMITIVE_SHARE = 0.004  # of the training examples of substitutivity_primitive have a synonym: 0.1 % for each
+MAX_VALUE = 256  # tokens
+MAX_FUNCTIONS = 200
+
+
+def original(source: Tokens) -> Tokens:
+    """Return the source with each synonym replaced by its function."""
+    return tuple(token.removesuffix(SUFFIX) for token in source)
+
+
+class Pcfg(Generated):
+    """Map an expression of string edits to its value; examples are at the top of this file."""
+
+    version = 1
+
+    class Config(GeneratedConfig):
+        split: str = Field("random", description="which test of the paper (listed by `tfstudy list splits pcfg`)")
+        train_length: LengthRange = Field("1-8", description="range of the number of functions in training")
+        test_length: LengthRanges = Field(
+            "9-35", description="more functions: a test split for each range (productivity), else also trained on"
+        )
+        train_examples: int = Field(82000, ge=1, le=10**8, description="maximum number of train examples")
+        symbols: int = Field(520, ge=2, le=520, description="number of symbols that strings consist of")
+
+    config: Config
+
+    @classmethod
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
+
+    def check(self) -> None:
+        super().check()
+        longest = max(span.last for span in self.all_spans)
+        if longest > MAX_FUNCTIONS:
+            raise UserError(f"expressions have at most {MAX_FUNCTIONS} functions, but a range of lengths has {longest}")
+        if self.config.split == "substitutivity_primitive" and self.train_span.first > 1:
+            raise UserError(f"data.train_length must start at 1 for {self.config.split}: synonyms are in such examples")
+
+    @property
+    def train_span(self) -> Span:
+        """The train lengths: those of `data.train_length` for productivity, else those of both settings."""
+        spans = [super().train_span, *super().test_spans]
+        return spans[0] if self.config.split == "productivity" else Span(spans[0].first, max(s.last for s in spans))
+
+    @property
+    def test_spans(self) -> list[Span]:
+        return super().test_spans if self.config.split == "productivity" else []
+
+    def extra_tests(self) -> Sequence[str]:
+        test = EXTRA_TESTS.get(self.config.split)
+        return (test,) if test else ()
+
+    def vocabulary(self) -> tuple[set[str], set[str]]:
+        """Return all functions with their synonyms, the comma and all symbols."""
+        symbols = set(alphabet(self.config.symbols))
+        has_synonyms = WITH_SYNONYMS in self.extra_tests()
+        synonyms = {name + SUFFIX for name in HAVE_SYNONYMS} if has_synonyms else set()
+        return symbols | {*FUNCTIONS, COMMA} | synonyms, symbols
+
+    def draw_length(self, random: Random, span: Span) -> int:
+        """Draw the number of functions from the distribution of the published corpus, within the span."""
+        return random.choices(range(span.first, span.last + 1), function_weights(*span))[0]
+
+    def group(self, source: Tokens) -> Tokens:
+        """Keep an expression and its versions with synonyms together."""
+        return original(source)
+
+    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+        if length > MAX_FUNCTIONS:
+            return None
+        drawn = draw_expression(random, length, self.config.symbols)
+        if len(drawn.value) > MAX_VALUE:
+            return None
+        if split == WITH_SYNONYMS:
+            return _without_synonyms(random, drawn)
+        match self.config.split:
+            case "systematicity":
+                return _with_pairs(drawn, split == WITH_PAIRS)
+            case "substitutivity_equally_distributed":
+                return Drawn(tuple(_maybe_synonym(random, token) for token in drawn.source), drawn.value)
+            case "substitutivity_primitive" if length == 1:
+                return Drawn(*self._primitive(random, drawn))
+        return Drawn(*drawn)
+
+    def _primitive(self, random: Random, drawn: Expression) -> Expression:
+        """Return the expression with one function, or one with a synonym, which has its share of all examples."""
+        weights = function_weights(*self.train_span)
+        if random.random() >= PRIMITIVE_SHARE * sum(weights) / weights[0]:
+            return drawn
+        name = random.choice(HAVE_SYNONYMS)
+        strings = [draw_expression(random, 0, self.config.symbols) for _ in range(2 if name in BINARY else 1)]
+        source, value = apply(name, *strings)
+        return Expression((name + SUFFIX, *source[1:]), value)
+
+    def _distinct(self, split: str, span: Span, number: int) -> list[Example]:
+        """Return the examples; in `test_synonyms` each is followed by its version with a synonym."""
+        if split != WITH_SYNONYMS:
+            return super()._distinct(split, span, number)
+        examples = super()._distinct(split, span, (number + 1) // 2)
+        return [version for example in examples for version in (example, _with_synonym(example))]
+
+    def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
+        """Return the usual metrics and `consistency`, if there are examples with and without a synonym to compare."""
+        scores = super().score(predictions, examples)
+        outputs = {example.source: prediction for prediction, example in zip(predictions, examples, strict=True)}
+        compared = [e.source for e in examples if e.tags.get("version") == "synonym" and original(e.source) in outputs]
+        if not compared:
+            return scores
+        same = mean(exact_match(outputs[source], outputs[original(source)]) for source in compared)
+        return scores | {"consistency": same}
+
+
+def _with_pairs(drawn: Expression, wanted: bool) -> Drawn | None:
+    """Return the expression if it has pairs that are held out from training just when it is wanted; else None."""
+    pairs = contains_pair(drawn.source, PAIRS)
+    if bool(pairs) != wanted:
+        return None
+    tags: dict[str, Tag] = {"pair": " ".join(pairs[0]) if len(pairs) == 1 else "several"} if wanted else {}
+    return Drawn(*drawn, tags)
+
+
+def _maybe_synonym(random: Random, token: str) -> str:
+    """Return a function's synonym for half of its occurrences."""
+    return token + SUFFIX if token in HAVE_SYNONYMS and random.random() < 0.5 else token
+
+
+def _without_synonyms(random: Random, drawn: Expression) -> Drawn | None:
+    """Return an expression with one of its functions that have a synonym as a tag; None if it has none."""
+    functions = [name for name in HAVE_SYNONYMS if name in drawn.source]
+    return Drawn(*drawn, {"function": random.choice(functions), "version": "original"}) if functions else None
+
+
+def _with_synonym(example: Example) -> Example:
+    """Return the example with every occurrence of the tagged function replaced by its synonym."""
+    name = example.tags["function"]
+    source = tuple(token + SUFFIX if token == name else token for token in example.source)
+    return Example(source, example.target, {**example.tags, "version": "synonym"})
