@@ -9,9 +9,10 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.attention import MultiHeadAttention
+from tfstudy.models.attention import MultiHeadAttention, Scores
 from tfstudy.models.base import parameter_count
 from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.listening import Site, recorded_attention
 from tfstudy.models.ragged import flatten_groups
 from tfstudy.models.transformer import Transformer
 from tfstudy.models.transformer_layers import Layer
@@ -68,6 +69,22 @@ def test_attention_agrees_with_that_of_torch():
         flatten_groups([x]), [(2, 4)], attention.project(flatten_groups([y]), [(2, 5)]), [mask[:, None, None]]
     )
     assert_close(got.view(2, 4, 12), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize("d_k", [16, 64, 256, 1024])
+def test_scores_have_the_variance_1_if_scaled_and_d_k_otherwise(d_k, scaled):
+    torch.manual_seed(0)
+    attention = MultiHeadAttention(d_k, 1, scores=Scores(scaled=scaled)).double()
+    with torch.no_grad():  # queries and keys are the inputs
+        attention.query.weight.copy_(torch.eye(d_k))
+        attention.key_value.weight.copy_(torch.eye(d_k).repeat(2, 1))
+        queries, inputs = torch.randn(1000, d_k).double(), torch.randn(400, d_k).double()
+        keys = attention.project(inputs, [(1, 400)])
+        with recorded_attention() as recorded:
+            attention(queries, [(1, 1000)], keys, site=Site("encoder", 1))
+    scores = recorded[0].weights.log()  # up to a constant for each query
+    assert scores.var(-1).mean().item() == pytest.approx(1 if scaled else d_k, rel=0.05)
 
 
 def copy_attention(ours, theirs):
@@ -142,6 +159,9 @@ def test_the_original_transformer_has_63_million_parameters():
     norm = 2 * 512
     encoder = 6 * (attention + norm + feedforward + norm)
     decoder = 6 * (2 * (attention + norm) + feedforward + norm)
+    assert parameter_count(model.encoder) == encoder == 18_914_304
+    assert parameter_count(model.decoder) == decoder == 25_224_192
+    assert parameter_count(model.target_embedding) == 37_000 * 512 == 18_944_000
     assert parameter_count(model) == 37_000 * 512 + encoder + decoder == 63_082_496
 
 
