@@ -1,0 +1,36 @@
+"""What a config describes is built: a model that copies knows which tokens are the same."""
+
+import tfstudy
+from tests.example_task import TASK, added
+from tfstudy import tasks
+from tfstudy.experiment.api import compose_config
+from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.prepare import prepare
+
+COPYING = {"copy_output": True, "dim": 16, "hidden": 16}
+
+
+def test_a_model_copies_to_tokens_of_the_same_text_and_to_unknown_if_there_is_none():
+    prepared = prepare(compose_config("arithmetic", "lstm", "default", {"model": COPYING}))
+    source, target = prepared.data.source_vocab.tokens, prepared.data.target_vocab.tokens
+    assert source != target
+    copied = {
+        token: target[index] for token, index in zip(source, prepared.model.copy.target_ids.tolist(), strict=True)
+    }
+    assert copied == {token: token if token in target else "<unk>" for token in source}
+    assert "<unk>" in {copied[token] for token in source[4:]}
+
+
+def test_a_run_that_copies_can_be_loaded_from_a_checkpoint_and_from_safetensors(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with added(tasks, "reverse", TASK, tmp_path / "more"):
+        settings = {f"model.{key}": value for key, value in COPYING.items()} | {"eval.max_examples": 4}
+        outcome = tfstudy.run("reverse", arch="lstm", smoke=True, options=RunOptions(accelerator="cpu"), **settings)
+        run = tfstudy.load(outcome.path)
+        run.save_weights()
+        run.weights.unlink()
+        shared = tfstudy.load(outcome.path)
+        assert (run.weights.suffix, shared.weights.name) == (".ckpt", "weights.safetensors")
+        for loaded in (run, shared):
+            found = {one.source: one.prediction for one in loaded.predictions()}
+            assert {source: loaded.predict(source) for source in found} == found
