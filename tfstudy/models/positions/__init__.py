@@ -9,7 +9,7 @@ from tfstudy.models.positions.rotary import Rotary
 from tfstudy.models.positions.shaw import Shaw
 from tfstudy.models.positions.transformer_xl import TransformerXL
 
-__all__ = ["SCHEMES", "PositionScheme", "Setup", "embedded", "relative"]
+__all__ = ["SCHEMES", "PositionScheme", "Setup", "acts_on_attention", "embedded", "relative"]
 
 SCHEMES: dict[str, type[PositionScheme]] = {
     "sinusoidal": Sinusoidal,
@@ -27,6 +27,11 @@ SCHEMES: dict[str, type[PositionScheme]] = {
 }
 
 
+def acts_on_attention(name: str) -> bool:
+    """Whether attention with this scheme depends on positions."""
+    return SCHEMES[name].acts_on == "attention"
+
+
 def embedded(name: str, setup: Setup) -> PositionScheme:
     """Return the scheme if it acts on embeddings; otherwise one that does nothing."""
     scheme = SCHEMES[name]
@@ -35,5 +40,4 @@ def embedded(name: str, setup: Setup) -> PositionScheme:
 
 def relative(name: str, setup: Setup) -> PositionScheme | None:
     """Return the scheme if it acts on attention, for one layer; otherwise None."""
-    scheme = SCHEMES[name]
-    return scheme(setup) if scheme.acts_on == "attention" else None
+    return SCHEMES[name](setup) if acts_on_attention(name) else None

@@ -80,7 +80,8 @@ class PositionScheme(nn.Module):
     ) -> Float[Tensor, "rows heads queries keys"] | None:
         """Return what to add to the scores q k, with rows 1 or batch; None for nothing.
 
-        It is added before the scores are scaled, or afterwards if `scaled` is False. The queries are those before `rotate_queries`, and the keys those after `rotate_keys`.
+        It is added before the scores are scaled, or afterwards if `scaled` is False. The queries are those before
+        `rotate_queries`, and the keys those after `rotate_keys`.
         """
         return None
 

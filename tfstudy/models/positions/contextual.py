@@ -35,12 +35,13 @@ class Contextual(PositionScheme):
         places: Places,
     ) -> Float[Tensor, "batch heads queries keys"]:
         gates = (queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])).sigmoid()
+        gates = gates.to(torch.promote_types(gates.dtype, torch.float32))  # 16 bits are not enough for a sum
         positions = counted(gates, places).clamp(max=FARTHEST)
         below = positions.detach().long()
         weight, above = positions - below, (below + 1).clamp(max=FARTHEST)
         values = queries @ self.embeddings.T
         first = 0 if self.causal else (places.distances < 0).long()[:, None] * (FARTHEST + 1)
-        return torch.lerp(by_index(values, below + first), by_index(values, above + first), weight)
+        return torch.lerp(by_index(values, below + first), by_index(values, above + first), weight.to(values.dtype))
 
 
 def counted(

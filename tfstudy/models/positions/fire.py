@@ -13,9 +13,9 @@ THRESHOLD = 512.0  # initial value of L
 class FIRE(PositionScheme):
     """A learned function of the distance relative to the position of the query, for each head (Li et al. 2023, eq. 4).
 
-    f(psi(i - j) / psi(max(L, i))) with psi(x) = log(c x + 1), a network f with one hidden layer, and learned c and L. It
-    is added to the scaled scores. The paper has keys before the query only; here those after it have negative values,
-    and the later of both positions takes the place of i, which is the same for keys before the query.
+    f(psi(i - j) / psi(max(L, i))) with psi(x) = log(c x + 1), a network f with one hidden layer, and learned c and L.
+    It is added to the scaled scores. The paper has keys before the query only; here those after it have negative
+    values, and the later of both positions takes the place of i, which is the same for keys before the query.
     """
 
     acts_on = "attention"
