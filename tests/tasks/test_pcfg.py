@@ -1,0 +1,200 @@
+"""PCFG SET: values against an interpreter that works on text, and what each scheme holds out."""
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.pcfg import Pcfg
+from tfstudy.tasks.pcfg.expressions import FUNCTIONS, draw_expression
+from tfstudy.tasks.pcfg.task import HAVE_SYNONYMS, PAIRS, SPLIT_SCHEMES
+
+UNARY = FUNCTIONS[:6]
+SYNONYMS = ("substitutivity_equally_distributed", "substitutivity_primitive")
+
+
+def made(split="random", **data):
+    return Pcfg(Pcfg.Config(split=split, **{"train_examples": 1000, "eval_examples": 100} | data))
+
+
+def interpreted(source):
+    """The value of a source, from its last token to its first, with a stack of values; commas are only counted."""
+    values, symbols, commas = [], [], 0
+    for token in reversed(source):
+        name = token.removesuffix("_syn")
+        if name not in FUNCTIONS and name != ",":
+            symbols.insert(0, token)
+            continue
+        if symbols:
+            values.append(symbols)
+            symbols = []
+        if name == ",":
+            commas += 1
+            continue
+        first = values.pop()
+        if name not in UNARY:
+            commas -= 1
+            second = values.pop()
+        match name:
+            case "copy":
+                value = first
+            case "reverse":
+                value = list(reversed(first))
+            case "shift":
+                value = [*first[1:], first[0]]
+            case "echo":
+                value = [*first, first[-1]]
+            case "swap_first_last":
+                value = [*first]
+                value[0], value[-1] = value[-1], value[0]
+            case "repeat":
+                value = first * 2
+            case "append":
+                value = first + second
+            case "prepend":
+                value = second + first
+            case "remove_first":
+                value = second
+            case "remove_second":
+                value = first
+        values.append(value)
+    assert (len(values), commas) == (1, 0)
+    return values[0]
+
+
+def count(source):
+    return sum(token.removesuffix("_syn") in FUNCTIONS for token in source)
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        ("repeat A B C", "A B C A B C"),
+        ("echo remove_first D K , E F", "E F F"),
+        ("append swap_first_last F G H , repeat I J", "H G F I J I J"),
+    ],
+)
+def test_the_interpreter_agrees_with_the_examples_of_the_paper(source, value):
+    assert interpreted(source.split()) == value.split()
+
+
+@pytest.mark.parametrize("split", SPLIT_SCHEMES)
+def test_values_are_those_of_the_interpreter_and_lengths_the_numbers_of_functions(split):
+    task = made(split)
+    for part in task.splits().all:
+        for example in task.examples(part):
+            assert [*example.target] == interpreted(example.source)
+            assert count(example.source) == example.tags["length"]
+            assert len(example.target) <= 256
+
+
+def test_an_expression_has_as_many_functions_as_asked_for_all_equally_frequent():
+    random = Random(0)
+    drawn = [draw_expression(random, functions, 520) for functions in range(1, 40) for _ in range(20)]
+    assert [count(e.source) for e in drawn] == [functions for functions in range(1, 40) for _ in range(20)]
+    frequency = Counter(token for e in drawn for token in e.source if token in FUNCTIONS)
+    assert chisquare([frequency[name] for name in FUNCTIONS]).pvalue > 0.001
+
+
+def test_lengths_are_distributed_as_in_the_published_corpus():
+    """Expressions of its test set have 5.1 functions on average; 53 % have at most 4, and 88 % at most 8."""
+    lengths = [e.tags["length"] for e in made(train_examples=4000).examples("train")]
+    assert 4.9 < sum(lengths) / len(lengths) < 5.3
+    for functions, share in ((4, 0.53), (8, 0.88)):
+        assert abs(sum(length <= functions for length in lengths) / len(lengths) - share) < 0.03
+
+
+# What each scheme holds out
+
+
+def test_no_pair_of_systematicity_is_in_training_and_each_is_tested():
+    task = made("systematicity", eval_examples=300)
+    for part in ("train", "validation", "test"):
+        assert not any(pair in PAIRS for e in task.examples(part) for pair in pairwise(e.source))
+    tested = Counter(e.tags["pair"] for e in task.examples("test_pairs"))
+    assert set(tested) == {" ".join(pair) for pair in PAIRS} | {"several"}
+    for example in task.examples("test_pairs"):
+        found = {" ".join(pair) for pair in pairwise(example.source) if pair in PAIRS}
+        assert example.tags["pair"] == (found.pop() if len(found) == 1 else "several")
+
+
+def test_both_functions_of_a_pair_are_in_training():
+    sources = [e.source for e in made("systematicity").examples("train")]
+    assert all(any(set(pair) <= set(source) for source in sources) for pair in PAIRS)
+
+
+def test_productivity_alone_trains_on_fewer_functions_than_it_tests():
+    productive = made("productivity")
+    assert max(e.tags["length"] for e in productive.examples("train")) == 8
+    assert min(e.tags["length"] for e in productive.examples("test_9_35")) == 9
+    assert max(e.tags["length"] for e in made().examples("train")) > 12
+    assert made().splits().tests == ("test",)
+
+
+def test_synonyms_replace_half_of_all_occurrences():
+    tokens = Counter(t for e in made("substitutivity_equally_distributed").examples("train") for t in e.source)
+    for name in HAVE_SYNONYMS:
+        assert 0.4 < tokens[f"{name}_syn"] / (tokens[name] + tokens[f"{name}_syn"]) < 0.6
+
+
+def test_primitive_synonyms_are_the_only_function_of_their_examples():
+    examples = made("substitutivity_primitive", train_examples=5000).examples("train")
+    chosen = [e for e in examples if any(token.endswith("_syn") for token in e.source)]
+    assert 8 <= len(chosen) <= 40
+    assert {e.tags["length"] for e in chosen} == {1}
+
+
+@pytest.mark.parametrize("split", SYNONYMS)
+def test_each_expression_is_tested_with_and_without_a_synonym(split):
+    task = made(split)
+    examples = task.examples("test_synonyms")
+    trained = {tuple(token.removesuffix("_syn") for token in e.source) for e in task.examples("train")}
+    for one, other in zip(examples[::2], examples[1::2], strict=True):
+        name = one.tags["function"]
+        assert other.source == tuple(f"{token}_syn" if token == name else token for token in one.source)
+        assert one.source != other.source
+        assert (one.tags["version"], other.tags["version"]) == ("original", "synonym")
+        assert one.source not in trained
+
+
+def test_consistency_is_the_share_of_equal_outputs_right_or_not():
+    task = made(SYNONYMS[0])
+    examples = task.examples("test_synonyms")[:4]
+    outputs = [("A1",), ("A1",), examples[2].target, ("A1",)]
+    assert task.score(outputs, examples)["consistency"] == 0.5
+    assert task.score(outputs, examples)["exact_match"] == 0.25
+    assert "consistency" not in task.score(outputs[:1], examples[:1])
+    assert "consistency" not in task.score([("A1",)], task.examples("test")[:1])
+
+
+# Settings
+
+
+@given(st.sampled_from([*SPLIT_SCHEMES]), st.integers(2, 520))
+def test_all_tokens_are_known(split, symbols):
+    task = made(split, symbols=symbols, train_examples=5, eval_examples=5)
+    known = task.vocabulary()
+    for part in ("train", *task.extra_tests()):
+        for example in task.examples(part):
+            assert set(example.source) <= known[0]
+            assert set(example.target) <= known[1]
+    assert len(known[1]) == symbols
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"test_length": "9-201"}, "at most 200 functions, but a range of lengths has 201"),
+        ({"split": SYNONYMS[1], "train_length": "2-8"}, "must start at 1 for substitutivity_primitive"),
+        ({"split": "productivty"}, "did you mean 'productivity'?"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(data, message):
+    with pytest.raises(UserError) as caught:
+        made(**data)
+    assert message in str(caught.value)
