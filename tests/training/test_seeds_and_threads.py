@@ -1,6 +1,7 @@
 """Neither the threads nor the global generator change a weight; the seed does."""
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -48,6 +49,13 @@ def test_the_number_of_threads_changes_no_weight(arch, threads):
     assert torch.get_num_threads() == 3, "training leaves the number of threads as it was"
 
 
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_gradient_checkpointing_changes_no_weight(precision, threads):
+    threads(3)
+    settings = {"dropout": 0.3, "micro_batches": 3, "precision": precision}
+    assert same(trained("transformer", **settings, gradient_checkpointing=True), trained("transformer", **settings))
+
+
 def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, monkeypatch):
     monkeypatch.setattr(training, "summed_loss", lambda logits, *_: logits.sum() * math.nan)
     threads(3)
@@ -76,3 +84,11 @@ def test_the_module_trains_in_a_plain_trainer():
 def test_mixed_precision_runs(arch):
     assert tfstudy(*command(arch, "--set", "train.precision=bf16-mixed", "--set", "train.steps=10")) == 0
     assert read_result(folder()).status == "finished"
+
+
+def test_half_precision_is_refused_on_a_cpu(capsys):
+    assert tfstudy(*command("lstm", "--set", "train.precision=16-mixed")) == 2
+    error = capsys.readouterr().err
+    assert "16-mixed" in error
+    assert "bf16-mixed" in error
+    assert not Path("results").exists()

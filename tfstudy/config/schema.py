@@ -89,7 +89,7 @@ class TrainConfig(Section):
         description="in scheduled sampling, the loss leaves out all tokens after the first EOS that the model predicts",
     )
     precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field(
-        "32-true", description="precision of the arithmetic"
+        "32-true", description="precision of the arithmetic; 16-mixed needs a GPU"
     )
     gradient_checkpointing: bool = Field(
         False,
