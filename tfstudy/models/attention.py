@@ -130,11 +130,20 @@ class MultiHeadAttention(nn.Module):
         past: Sequence[Cache],
         site: Site | None = None,
         places: Sequence[Places | None] | None = None,
+        masks: Sequence[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
-        """Attend from `x` to the past of each group and to `x` so far; return that, and the past with `x`."""
+        """Attend from `x` to the past of each group and to `x` so far; return that, and the past with `x`.
+
+        Masks, as in `forward`, say what is visible if the past has padding.
+        """
         new = self.project(x, shapes, places)
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        return self(x, shapes, [cache.seen for cache in past], causal=True, site=site, places=places), past
+        seen = [cache.seen for cache in past]
+        return self(x, shapes, seen, masks, causal=masks is None, site=site, places=places), past
+
+    def past(self, seen: KeyValue, mask: Bool[Tensor, "batch keys"]) -> Cache:
+        """Return what `attend_causally` takes after these keys and values."""
+        return Cache(seen)
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)

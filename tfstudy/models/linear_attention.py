@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -47,12 +47,17 @@ class LinearAttention(MultiHeadAttention):
         past: Sequence[LinearState],
         site: Site | None = None,
         places: Sequence[Places | None] | None = None,
+        masks: Sequence[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "positions dim"], list[LinearState]]:
         queries = [self.query_norm(self._split(query)) for query in split_groups(self.query(x), shapes)]
         groups = zip(queries, self.project(x, shapes), past, strict=True)
         attended, after = zip(*(self._continue(query, new, before) for query, new, before in groups), strict=True)
         out: Tensor = self.out(flatten_groups([heads.transpose(1, 2).flatten(2) for heads in attended]))
         return out, list(after)
+
+    def past(self, seen: KeyValue, mask: Bool[Tensor, "batch keys"]) -> LinearState:  # type: ignore[override]
+        keys = features(seen.keys) * mask[:, None, :, None]
+        return LinearState(keys.transpose(-1, -2) @ with_one(seen.values), keys.new_zeros(*mask.shape, 0))
 
     def _continue(self, query: Tensor, new: KeyValue, past: LinearState) -> tuple[Tensor, LinearState]:
         """Return one group's attended values (batch, heads, query, head_dim) and the state after them."""

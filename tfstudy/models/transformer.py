@@ -7,9 +7,10 @@ from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from tfstudy.models.attention import windowed
-from tfstudy.models.base import RaggedModel
+from tfstudy.models.base import RaggedModel, State
 from tfstudy.models.cache import KeyValue
 from tfstudy.models.checkpointing import run_layer
+from tfstudy.models.decoder_only import PrefixState, read_source, read_target, target_positions
 from tfstudy.models.embedding import Embedding, embedding_init
 from tfstudy.models.hidden_states import observed
 from tfstudy.models.layers import Dropout
@@ -58,6 +59,9 @@ class Transformer(RaggedModel):
         "no_residual": {"residual": "none", "norm": "sandwich", "encoder_layers": 1, "decoder_layers": 1},
         "experts": {"experts": 3, "experts_per_token": 2, "activation": "gelu"},
         "linear": {"attention": "linear", "activation": "swiglu"},
+        "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 5},
+        "decoder_only_relative": {"layout": "decoder_only", "positions": "relative", "share_layers": True},
+        "decoder_only_linear": {"layout": "decoder_only", "attention": "linear", "positions": "learned"},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "universal": {"share_layers": True, "depth_signal": True, "input_injection": True, "activation": "geglu"},
         "tie_output": {"tie_output": True},
@@ -77,7 +81,8 @@ class Transformer(RaggedModel):
 
         def embedding(vocab: int, scheme: str) -> Embedding:
             init = embedding_init(config.embedding_init, vocab, config.dim)
-            positions = config.randomised_positions or config.max_positions
+            both = 2 if config.layout == "decoder_only" else 1  # the positions of the target follow those of the source
+            positions = config.randomised_positions or both * config.max_positions
             return Embedding(vocab, config.dim, scheme, positions, init, config.word_dropout)
 
         config.check_vocabularies(source_vocab, target_vocab)
@@ -86,8 +91,11 @@ class Transformer(RaggedModel):
             self.target_embedding if config.share_embeddings else embedding(source_vocab, config.positions)
         )
         self.numbering = Numbering(config.randomised_positions, config.max_positions)
-        self.encoder = Stack(config, config.encoder_layers, decoder=False)
-        self.decoder = Stack(config, config.decoder_layers, decoder=True)
+        if config.layout == "decoder_only":
+            self.decoder = Stack(config, config.encoder_layers + config.decoder_layers, decoder=False)
+        else:
+            self.encoder = Stack(config, config.encoder_layers, decoder=False)
+            self.decoder = Stack(config, config.decoder_layers, decoder=True)
         self.output = nn.Linear(config.dim, target_vocab, bias=not config.tie_output)
         if config.tie_output:
             self.output.weight = self.target_embedding.tokens.weight
@@ -106,11 +114,14 @@ class Transformer(RaggedModel):
             if isinstance(module, PositionScheme):
                 yield from module.parameters_without_decay()
 
-    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[TransformerState]:
-        shapes, seen = shapes_of(sources), [windowed(mask, self.config.attention_window) for mask in masks]
+    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[State]:
+        shapes, window = shapes_of(sources), self.config.attention_window
         numbers = self._numbers(sources, [0] * len(sources))
         near = self._places(self.config.positions, numbers, numbers)
         x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers))
+        if self.config.layout == "decoder_only":
+            return read_source(self.decoder, embedded, shapes, masks, window, near)
+        seen = [windowed(mask, window) for mask in masks]
         for number, layer in enumerate(self.encoder, 1):
             entered = self.encoder.enter(x, embedded, number)
             x = observed(Site("encoder", number), run_layer(layer.encode, entered, shapes, seen, number, near))
@@ -125,9 +136,9 @@ class Transformer(RaggedModel):
             for memory, mask, number in zip(memories, masks, numbers, strict=True)
         ]
 
-    def decode_groups(
-        self, tokens: Sequence[Tensor], states: Sequence[TransformerState]
-    ) -> tuple[Tensor, list[TransformerState]]:
+    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
+        if self.config.layout == "decoder_only":
+            return self._decode_after_prefix(tokens, states)
         sources, shapes = [state.source for state in states], shapes_of(tokens)
         masks = [source.mask for source in sources]
         by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]
@@ -143,6 +154,15 @@ class Transformer(RaggedModel):
             x = observed(Site("decoder", depth + 1), x)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
+        return self.output(self.decoder.norm(x)), after
+
+    def _decode_after_prefix(
+        self, tokens: Sequence[Tensor], states: Sequence[PrefixState]
+    ) -> tuple[Tensor, list[PrefixState]]:
+        places = [state.places(*group.shape) for group, state in zip(tokens, states, strict=True)]
+        embedded = self.dropout(self.target_embedding(flatten_groups(tokens), *target_positions(places)))
+        embedded, window = observed(Site("decoder", 0), embedded), self.config.attention_window
+        x, after = read_target(self.decoder, embedded, shapes_of(tokens), states, window, places)
         return self.output(self.decoder.norm(x)), after
 
     def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], numbers: Sequence[Numbers]) -> Tensor:

@@ -10,6 +10,10 @@ from tfstudy.models.position_config import ON_EMBEDDINGS, PositionConfig
 class TransformerConfig(PositionConfig):
     """The settings of the Transformer (section `model`)."""
 
+    layout: Literal["encoder_decoder", "decoder_only"] = Field(
+        "encoder_decoder",
+        description="decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target",
+    )
     encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
     decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
     embedding_init: Literal["unit_variance", "token_upscaling", "no_scaling", "position_downscaling", "xavier"] = Field(
@@ -44,9 +48,19 @@ class TransformerConfig(PositionConfig):
                 raise ValueError(f"{key} needs share_layers")
         if self.layer_init == "depth_scaled" and self.share_layers:
             raise ValueError("layer_init 'depth_scaled' needs a layer for each depth, but share_layers is true")
+        self._check_layout()
         if self.attention == "linear":
             for scheme in self.position_schemes[:2]:
                 if scheme not in (*ON_EMBEDDINGS, "none"):
                     allowed = ", ".join((*ON_EMBEDDINGS, "none"))
                     raise ValueError(f"positions with linear attention must be one of {allowed}, but are {scheme}")
         return self
+
+    def _check_layout(self) -> None:
+        """Raise `ValueError` if the layout is decoder-only and a setting needs another one."""
+        if self.layout == "decoder_only":
+            if "contextual" in self.position_schemes:
+                raise ValueError("positions contextual would count the padding between source and target of a batch")
+            for key in ("decoder_positions", "cross_positions", "randomised_positions"):
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key} needs layout encoder_decoder, but layout is decoder_only")

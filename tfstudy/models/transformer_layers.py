@@ -81,10 +81,21 @@ class Layer(nn.Module):
         number: int,
         places: Sequence[Places] | None = None,
     ) -> Float[Tensor, "positions dim"]:
+        return self.encode_with_keys(x, shapes, masks, number, places)[0]
+
+    def encode_with_keys(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places] | None = None,
+    ) -> tuple[Float[Tensor, "positions dim"], list[KeyValue]]:
+        """Return the output, and the keys and values of the self-attention."""
         normed = self.residual.before(self.attention_norm, x)
         own = self.attention.project(normed, shapes, places)
         update = self.attention(normed, shapes, own, masks, site=Site("encoder", number), places=places)
-        return self._feed(self._add(self.attention_norm, x, update), Site("encoder", number))
+        return self._feed(self._add(self.attention_norm, x, update), Site("encoder", number)), own
 
     def decode_self(
         self,
@@ -93,11 +104,25 @@ class Layer(nn.Module):
         past: Sequence[Past],
         number: int,
         places: Sequence[Places] | None = None,
+        masks: Sequence[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
         """Attend to the target so far."""
         normed = self.residual.before(self.attention_norm, x)
-        update, after = self.attention.attend_causally(normed, shapes, past, Site("decoder", number), places)
+        update, after = self.attention.attend_causally(normed, shapes, past, Site("decoder", number), places, masks)
         return self._add(self.attention_norm, x, update), after
+
+    def decode_after_prefix(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        past: Sequence[Past],
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places],
+    ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
+        """Attend to the source and the target so far, which are both in `past`, and apply the feed-forward network."""
+        x, after = self.decode_self(x, shapes, past, number, places, masks)
+        return self._feed(x, Site("decoder", number)), after
 
     def decode_cross(
         self,
