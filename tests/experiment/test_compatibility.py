@@ -33,6 +33,11 @@ def refusal(task: str, *assignments: str) -> str:
             [*SMALL, "decode.max_length=600", "model.positions=learned"],
             ["model.max_positions", "601", "decode.max_length=600", "512"],
         ),
+        (
+            "copying",
+            [*SMALL, "model.randomised_positions=20", "model.max_positions=20"],
+            ["model.randomised_positions", "37", "20"],
+        ),
         ("copying", [*SMALL, "eval.checkpoint=best"], ["eval.checkpoint", "validation_interval"]),
     ],
 )

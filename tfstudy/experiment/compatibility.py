@@ -78,8 +78,14 @@ def sized_model(config: RunConfig, data: DataShape) -> ModelConfig:
 
 
 def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
-    """Return the section `model` with `max_positions`, where an architecture has this key, at least as large."""
-    size = model.model_dump().get("max_positions")
+    """Return the section `model` with `max_positions`, where an architecture has this key, at least as large.
+
+    `UserError` if positions are drawn from a range that is too small.
+    """
+    values = model.model_dump()
+    size, below = values.get("max_positions"), values.get("randomised_positions")
+    if below and below < needed:
+        raise UserError(f"model.randomised_positions must be at least {needed} for these data, but is {below}")
     return model if size is None or size >= needed else model.model_copy(update={"max_positions": needed})
 
 

@@ -33,10 +33,10 @@ def places(queries: Numbers, keys: Numbers, repeated: int = 1) -> Places:
 class Numbering(nn.Module):
     """Gives tokens their positions: 0, 1, ..., or with a `size` above 0 random positions below it, in ascending order.
 
-    In training, the positions of `length` tokens are the first of a random sample of between `length` and `longest`
-    distinct positions, drawn for each group and pass. In the paper the sample has exactly `length` positions; but a
-    decoder has to place the first token before it knows the length. So generation and evaluation use one sample of
-    `longest` positions, drawn once from a fixed seed, which is within the distribution of training.
+    In training, the positions of `length` tokens are the first of a random sample of distinct positions, drawn for each
+    group and pass. In the paper the sample has exactly `length` positions; but a decoder has to place the first token
+    before it knows the length. So evaluation uses one sample of `longest` positions, drawn once from a fixed seed, and
+    the size of a sample in training is drawn between both, with a uniform logarithm.
     """
 
     fixed: Tensor
@@ -68,7 +68,7 @@ class Numbering(nn.Module):
     def drawn(self, length: int, device: torch.device) -> Int[Tensor, " length"]:
         """Draw the positions of `length` tokens."""
         random = uniform(self.size + 1, device)
-        sample = length + (random[0] * (self.longest - length + 1)).long()
+        sample = length * (self.longest / length) ** random[0]
         chosen = random[1:].argsort().argsort() < sample
         numbers = torch.arange(self.size, device=device)
         return torch.where(chosen, numbers, self.size).sort().values[:length]
