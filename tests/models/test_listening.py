@@ -28,11 +28,11 @@ def test_weights_of_visible_keys_sum_to_1_and_no_other_key_has_any(model, varian
     assert maps or variant.endswith(("-none", "-decoder_only_linear"))
     padding, later = source == PAD, torch.ones(7, 7, dtype=torch.bool).triu(1)
     for site, weights in maps.items():
-        prefix = site.kind == "decoder" and "decoder_only" in variant  # one stack: target tokens see the source too
-        assert weights.shape[2:] == {"encoder": (6, 6), "decoder": (7, 13 if prefix else 7), "cross": (7, 6)}[site.kind]
+        shapes = {"encoder": (6, 6), "decoder": (7, 7), "prefix": (7, 13), "cross": (7, 6)}
+        assert weights.shape[2:] == shapes[site.kind]
         assert_close(weights.sum(-1), torch.ones(weights.shape[:3]))
         hidden = later if site.kind == "decoder" else padding[:, None, None]
-        if prefix:
+        if site.kind == "prefix":  # one stack: target tokens see the source too
             hidden = torch.cat([padding[:, None, None].expand(-1, -1, 7, -1), later.expand(3, 1, 7, 7)], 3)
         assert not weights.masked_select(hidden.expand_as(weights)).any()
 
@@ -55,8 +55,8 @@ def test_padding_does_not_change_the_weights(model, source, tokens):
     batched, alone = (listened(model, *pair)[1] for pair in ((source, tokens), (row, tokens[1:2])))
     for site, weights in alone.items():
         seen = batched[site][1:2, :, : weights.shape[2]]
-        prefix = site.kind == "decoder" and seen.shape[3] == 13  # 6 source positions of the batch, 3 of them padding
-        seen = seen[..., [0, 1, 2, *range(6, 13)]] if prefix else seen[..., : weights.shape[3]]
+        tokens = [0, 1, 2, *range(6, 13)]  # of 6 source positions of the batch, 3 are padding
+        seen = seen[..., tokens] if site.kind == "prefix" else seen[..., : weights.shape[3]]
         assert_close(seen, weights, **CLOSE)
 
 
@@ -130,7 +130,7 @@ def test_the_weights_are_those_of_the_formula(transformer, source):
     mask, layer = source != PAD, transformer.encoder.layers[0]
     with recorded_attention() as recorded, torch.no_grad():
         transformer.encode(source, mask)
-        x = layer.attention_norm(transformer._embed(transformer.source_embedding, [source])).view(3, 6, 16)
+        x = layer.attention_norm(transformer.source_embedding(source, torch.arange(6).expand(3, 6)))
     query, key = layer.attention.query, layer.attention.key_value
     with torch.no_grad():
         for head in range(2):

@@ -42,6 +42,7 @@ def test_rows_and_columns_are_the_tokens_that_attend_and_are_attended_to():
     assert (record().rows("cross"), record().columns("cross")) == (("J", "J", "<eos>"), ("jump", "<eos>"))
     assert record().columns("decoder") == ("<bos>", "J", "J")
     assert record().rows("encoder") == record().columns("encoder") == ("jump", "<eos>")
+    assert record().columns("prefix") == ("jump", "<eos>", *record().columns("decoder"))
 
 
 def test_maps_are_selected_by_kind_layer_and_head():
@@ -54,7 +55,7 @@ def test_maps_are_selected_by_kind_layer_and_head():
 @pytest.mark.parametrize(
     ("chosen", "facts"),
     [
-        (("corss",), ["'corss'", "encoder, decoder, cross", "did you mean 'cross'"]),
+        (("corss",), ["'corss'", "encoder, decoder, prefix, cross", "did you mean 'cross'"]),
         (("encoder",), ["no encoder attention", "decoder and cross"]),
         (("cross", 3), ["layer must be one of 1, 2, but is 3"]),
         (("decoder", 1, 2), ["head must be one of 1, but is 2"]),

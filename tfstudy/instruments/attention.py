@@ -24,8 +24,8 @@ class Attention(NamedTuple):
 
     `weights` has a tensor (layers, heads, rows, columns) for each kind of attention that the architecture has; each row
     sums to 1. `encoder`: source tokens attend to source tokens. `decoder`: each output token attends to the tokens
-    before it, of which the first is `<bos>`. `cross`: each output token attends to source tokens. A row belongs to the
-    output token that is predicted from it.
+    before it, of which the first is `<bos>`. `prefix`: each output token attends to both. `cross`: each
+    output token attends to source tokens. A row belongs to the output token that is predicted from it.
     """
 
     source: Tokens  # with the `<eos>` that the encoder reads

@@ -14,6 +14,8 @@ from torch.nn.functional import pad
 class Site(NamedTuple):
     """Where a model attends: `encoder` (self-attention), `decoder` (causal self-attention) or `cross`, and the layer.
 
+    With one stack for source and target (`prefix`), target tokens attend to the source and the target so far.
+
     Layers count from 1. A layer that is used at several depths has a site for each.
     """
 
@@ -42,6 +44,23 @@ def recorded_attention() -> Iterator[list[RecordedWeights]]:
     token = _RECORD.set(recorded)
     try:
         yield recorded
+    finally:
+        _RECORD.reset(token)
+
+
+class _Discarded(list[RecordedWeights]):
+    """A list that keeps nothing."""
+
+    def append(self, item: RecordedWeights) -> None:
+        pass
+
+
+@contextmanager
+def explicit_attention() -> Iterator[None]:
+    """Within this context, compute all attention of this thread with explicit weights, which are not recorded."""
+    token = _RECORD.set(_Discarded())
+    try:
+        yield
     finally:
         _RECORD.reset(token)
 

@@ -108,7 +108,8 @@ class Layer(nn.Module):
     ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
         """Attend to the target so far."""
         normed = self.residual.before(self.attention_norm, x)
-        update, after = self.attention.attend_causally(normed, shapes, past, Site("decoder", number), places, masks)
+        site = Site("decoder" if masks is None else "prefix", number)
+        update, after = self.attention.attend_causally(normed, shapes, past, site, places, masks)
         return self._add(self.attention_norm, x, update), after
 
     def decode_after_prefix(

@@ -10,7 +10,7 @@ from tfstudy.tasks.errors import UserError
 
 MAX_MAPS = 12  # in a report
 MAX_TOKENS = 40  # of a source or an output; the rest of a longer one is not shown
-KINDS = ("cross", "encoder", "decoder")  # the first that was saved is shown
+KINDS = ("cross", "prefix", "encoder", "decoder")  # the first that was saved is shown
 
 
 class ShownMap(NamedTuple):

@@ -12,7 +12,12 @@ from tfstudy.runs.attention_record import AttentionMap, AttentionRecord
 
 WIDTH = 80  # characters, where the output is not a terminal
 LETTERS = 18  # of a token
-NAMES = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}
+NAMES = {
+    "encoder": "encoder self-attention",
+    "decoder": "decoder self-attention",
+    "prefix": "self-attention",
+    "cross": "cross-attention",
+}
 
 
 def show(record: AttentionRecord) -> None:

@@ -15,8 +15,8 @@ from tfstudy.runs.schema import Share
 from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 NAME = "attention.json"
-Kind = Literal["encoder", "decoder", "cross"]
-KINDS: tuple[Kind, ...] = ("encoder", "decoder", "cross")
+Kind = Literal["encoder", "decoder", "prefix", "cross"]
+KINDS: tuple[Kind, ...] = ("encoder", "decoder", "prefix", "cross")
 BOS = "<bos>"  # the first input of the decoder
 DECIMALS = 3
 MAX_RECORDS = 20  # sources of one run
@@ -59,7 +59,8 @@ class AttentionRecord(msgspec.Struct, frozen=True):
 
     def columns(self, kind: str) -> Sequence[str]:
         """The tokens of the columns of a map of this kind."""
-        return (BOS, *self.output[:-1]) if kind == "decoder" else self.source
+        before = (BOS, *self.output[:-1])
+        return {"decoder": before, "prefix": (*self.source, *before)}.get(kind, self.source)
 
     def selected(self, kind: str = "", layer: int = 0, head: int = 0) -> "AttentionRecord":
         """The record with only the maps of a kind, layer and head (empty or 0: all); `UserError` if there are none."""

@@ -13,6 +13,7 @@ from tfstudy.tasks.errors import printable
 TITLES = {
     "encoder": "Encoder self-attention: from source tokens (rows) to source tokens",
     "decoder": "Decoder self-attention: from output tokens (rows) to the tokens before them",
+    "prefix": "Self-attention: from output tokens (rows) to source tokens and the output tokens before them",
     "cross": "Cross-attention: from output tokens (rows) to source tokens",
 }
 CELL = 0.26  # inches of a weight, if there is room
