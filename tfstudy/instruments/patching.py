@@ -61,7 +61,7 @@ class Patching(Instrument):
             names = position_names(subject, difference, site)
             rows += [
                 {"sequence": SEQUENCES[site.kind], "layer": site.layer, "position": name, "effect": effect}
-                for name, effect in zip(names, effects.tolist(), strict=True)
+                for name, effect in zip(names, effects.round(decimals=4).tolist(), strict=True)
             ]
         return rows
 

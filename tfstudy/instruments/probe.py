@@ -15,10 +15,11 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import ExampleSettings, in_batches
+from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.instruments.untrained import untrained
 from tfstudy.models.base import Model
 from tfstudy.models.hidden_states import record_states
+from tfstudy.models.listening import Site
 from tfstudy.models.ragged import RaggedGroup
 from tfstudy.tasks.base import stable_hash
 from tfstudy.tasks.errors import UserError
@@ -79,9 +80,13 @@ def labelled_states(subject: Subject, model: Model, settings: ExampleSettings) -
 
 @torch.no_grad()
 @cached()
+def _states(model: Model, batch: TeacherForced) -> dict[Site, Tensor]:
+    return record_states(model, RaggedGroup(batch.source, batch.mask, batch.tokens)).states()
+
+
 def _parts(subject: Subject, model: Model, settings: ExampleSettings) -> Iterator[tuple[str, int, Labelled]]:
     for batch in in_batches(subject, settings):
-        states = record_states(model, RaggedGroup(batch.source, batch.mask, batch.tokens)).states()
+        states = _states(model, batch)
         for row, example in enumerate(batch.examples):
             test = stable_hash("probe", 0, example.source) % 2 == 0
             for label, values in subject.task.labels(example).items():
