@@ -105,7 +105,6 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys
         ["train.optimizer=sgd"],
         ["eval.checkpoint=best", "train.label_smoothing=0.1"],
         ["train.average_last=12", "train.gradient_checkpointing=true", "eval.checkpoint=best"],
-        ["train.ema_decay=0.9", "train.schedule=noam"],
     ],
     ids=lambda settings: settings[0],
 )
