@@ -38,7 +38,8 @@ def test_the_sublayer_and_its_norms_stand_where_the_paper_has_them(placement):
     residual, f, x = Residual(placement, "rms"), randomised(nn.Linear(6, 6)), torch.randn(4, 6)
     norm = randomised(residual.norm(6))
     first, second = norm if placement == "sandwich" else (norm, norm)
-    assert_close(residual.after(norm, x, f(residual.before(norm, x))), FORMULAS[placement](x, f, first, second), **CLOSE)
+    got = residual.after(norm, x, f(residual.before(norm, x)))
+    assert_close(got, FORMULAS[placement](x, f, first, second), **CLOSE)
 
 
 @pytest.mark.parametrize(("connection", "of_x", "of_update"), [("sum", 1, 1), ("scaled", 1, 0.25), ("none", 0, 1)])
