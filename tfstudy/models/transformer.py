@@ -65,9 +65,9 @@ class Transformer(RaggedModel):
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "universal": {"share_layers": True, "depth_signal": True, "input_injection": True, "activation": "geglu"},
         "tie_output": {"tie_output": True},
-        "token_upscaling": {"embedding_init": "token_upscaling"},
+        "token_upscaling": {"embedding_init": "token_upscaling", "layer_init": "small"},
         "no_scaling": {"embedding_init": "no_scaling"},
-        "position_downscaling": {"embedding_init": "position_downscaling"},
+        "position_downscaling": {"embedding_init": "position_downscaling", "layer_init": "depth_scaled"},
         "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
