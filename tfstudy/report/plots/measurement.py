@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from tfstudy.analysis.intervals import Interval
 from tfstudy.report.markup import count_range
@@ -92,7 +94,9 @@ def _panel_title(label: str, facet: Cell, chart: Chart) -> str:
 
 def _styles(chart: Chart, measured: Sequence[Measured], panels: Sequence[Panel]) -> dict[Cell, SeriesStyle]:
     if not chart.hue:
-        return {**series_styles({one.label: one.arch for one in measured})}
+        own: dict[Cell, SeriesStyle] = {}
+        own.update(series_styles({one.label: one.arch for one in measured}).items())
+        return own
     names = in_order(name for panel in panels for name in panel.series)
     numeric = all(not isinstance(name, str) for name in names)
     shades = mpl.colormaps["viridis"]([0.9 * number / max(1, len(names) - 1) for number in range(len(names))])
@@ -135,12 +139,22 @@ def _draw_series(axes: Axes, series: Series, styles: Mapping[Cell, SeriesStyle],
             _draw_bars(axes, xs, list(points.values()), styles[name], number, len(names))
         else:
             _draw_line(axes, xs, list(points.values()), styles[name])
+    if all(isinstance(x, int) for x in order):
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if chart.log_x and numeric:
         axes.set_xscale("log")
+        _log_ticks(axes.xaxis)
     if chart.log_y:
         axes.set_yscale("log")
+        _log_ticks(axes.yaxis)
     if not numeric:
         _category_ticks(axes, order)
+
+
+def _log_ticks(axis: Axis) -> None:
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def _draw_line(axes: Axes, xs: Sequence[float], points: Sequence[Interval], style: SeriesStyle) -> None:
