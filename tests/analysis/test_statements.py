@@ -38,7 +38,7 @@ ALL = read_claims()
     ("change", "message"),
     [
         ({"clam": 1}, "did you mean 'claim'?"),
-        ({"statements": [{"of": {"arch": "lstm"}, "over": 1}]}, "statement 1: unknown key"),
+        ({"statements": [{"of": {"arch": "lstm"}, "overr": 1}]}, "statement 1: unknown key"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "below": 2}]}, "expected exactly one of"),
         ({"statements": [{"of": {"arch": "lstm"}, "is": 1}]}, "expected exactly one of"),
         ({"statements": [{"of": {"arch": "lstm"}, "is": 1, "within": 0}]}, "'within' must be above 0"),
@@ -47,6 +47,7 @@ ALL = read_claims()
         ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
         ({"statements": ["x"]}, "statements"),
+        ({"statements": [{"of": {"arch": "lstm"}, "over": {}, "above": 1}]}, "unknown key of a measurement"),
         ({"grid": ""}, "needs 'grid' or 'run'"),
         ({"statements": []}, "expected 'statements'"),
         ({"id": "X"}, "an id must be L or P"),

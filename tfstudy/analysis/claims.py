@@ -9,6 +9,7 @@ With fewer than the minimum number of seeds, or if a run diverged, nothing is de
 - All other statements with bounds are one family: those of all claims, run or not. Each interval has the level
   1 - .05/m, so that all of them together hold with 95 %, whichever claims are printed.
 - A statement that quotes a published figure is judged as by `tfstudy reproduce`.
+- A statement about a ratio of measurements of `tfstudy bench` is judged as in `analysis.ratios`.
 
 A claim is supported if all its statements are, mixed if some are supported and others refuted, and refuted if all were
 run and all that were decided are refuted.
@@ -18,14 +19,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.analysis import reproduction
+from tfstudy.analysis.benchmarks import Pair, find_pair
 from tfstudy.analysis.collection import Study
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.condition_selection import candidate_conditions, select_conditions
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics
 from tfstudy.analysis.measurement import ACROSS, WITHIN, Measurement, measure, measure_comparison
+from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.published import figure_of
+from tfstudy.analysis.ratios import measure_ratio
 from tfstudy.analysis.reproduction import Reproduction, judge_figure
 from tfstudy.analysis.statements import DIVERGED, Claim, Statement
+from tfstudy.performance.record import Record
 
 SUPPORTED, REFUTED, MIXED, UNDECIDED, NOT_RUN = VERDICTS = ("supported", "refuted", "mixed", "undecided", "not run")
 AS_VERDICT = {reproduction.AGREES: SUPPORTED, reproduction.DIFFERS: REFUTED, reproduction.UNDECIDED: UNDECIDED}
@@ -37,6 +42,8 @@ class Evidence(NamedTuple):
     conditions: Sequence[Condition]
     comparisons: Mapping[tuple[frozenset[int], str], Comparison]  # of each study's table, by both ids and the metric
     tests: int  # size of the family of the statements with bounds
+    records: Sequence[Record] = ()  # of `tfstudy bench`
+    ratio_tests: int = 1  # size of the family of the statements about ratios of speeds
 
 
 class StatementVerdict(NamedTuple):
@@ -49,6 +56,7 @@ class StatementVerdict(NamedTuple):
     reproduction: Reproduction | None  # of a published figure
     verdict: str
     reason: str
+    pair: Pair | None = None  # what a ratio was measured by
 
 
 class ClaimVerdict(NamedTuple):
@@ -78,9 +86,12 @@ def _key(first: Condition, second: Condition, metric: str) -> tuple[frozenset[in
 
 
 def family_size(claims: Iterable[Claim]) -> int:
-    """Return the number of statements that are tested together: with bounds, and not what a study's table compares."""
+    """Return the number of statements that are tested together: with bounds on means, or on differences of means.
+
+    What a study's table compares is not among them.
+    """
     statements = (statement for claim in claims for statement in claim.statements)
-    return max(1, sum(not (statement.published or statement.compares) for statement in statements))
+    return max(1, sum(not (statement.published or statement.compares or statement.over) for statement in statements))
 
 
 def judge_claim(claim: Claim, evidence: Evidence) -> ClaimVerdict:
@@ -116,6 +127,8 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
     """Return the verdict on a statement."""
     if statement.published:
         return _judge_published(statement, evidence)
+    if statement.over:
+        return _judge_ratio(statement, evidence)
     pair, unused = select_conditions(statement, evidence.conditions, minimum_seeds)
     if not pair:
         reason = "no two runs share data and settings" if unused else "no finished run of this kind"
@@ -141,6 +154,28 @@ def _judge_published(statement: Statement, evidence: Evidence) -> StatementVerdi
     return StatementVerdict(statement, own, 0, None, found, verdict, found.reason)
 
 
+def _judge_ratio(statement: Statement, evidence: Evidence) -> StatementVerdict:
+    pair, unused = find_pair(statement.of, statement.over, evidence.records)
+    if not pair:
+        return StatementVerdict(statement, (), 0, None, None, NOT_RUN, "no measurement of this kind")
+    measured = measure_ratio(statement, pair, evidence.ratio_tests)
+    if measured.more_seeds:
+        least = measured.interval.n + measured.more_seeds
+        verdict = UNDECIDED, f"{measured.interval.n} of at least {least} repeats"
+    elif measured.side == ACROSS:
+        verdict = UNDECIDED, f"the interval includes {measured.bound:g}"
+    else:
+        decided, reason = _decided(measured)
+        verdict = decided, reason.replace("whole interval", "ratio") if measured.interval.method == EXACT else reason
+    return StatementVerdict(statement, (), unused, measured, None, *verdict, pair)
+
+
+def _decided(measured: Measurement) -> tuple[str, str]:
+    if measured.side == WITHIN:
+        return SUPPORTED, "the whole interval lies within the bounds"
+    return REFUTED, f"the whole interval lies {measured.side} {measured.bound:g}"
+
+
 def statement_verdict(
     statement: Statement, pair: Sequence[Condition], measured: Measurement, minimum_seeds: int
 ) -> tuple[str, str]:
@@ -155,6 +190,4 @@ def statement_verdict(
         more = measured.more_seeds or 0
         needed = f"; about {more} more seed{'s' * (more != 1)} needed" if more else ""
         return UNDECIDED, f"the interval includes {measured.bound:g}{needed}"
-    if measured.side == WITHIN:
-        return SUPPORTED, "the whole interval lies within the bounds"
-    return REFUTED, f"the whole interval lies {measured.side} {measured.bound:g}"
+    return _decided(measured)

@@ -21,7 +21,7 @@ def candidate_conditions(
 ) -> list[Condition]:
     """Return the conditions of a study that claims may be about: on `whole` test sets, and by the tags they name."""
     by_tag: dict[str, set[tuple[str, str]]] = {"": set()}  # the tasks and split schemes that are named with each tag
-    for statement in (statement for claim in claims for statement in claim.statements):
+    for statement in (statement for claim in claims for statement in claim.statements if not statement.over):
         for selector in filter(None, (statement.of, statement.minus)):
             by_tag.setdefault(selector.get("tag", ""), set()).add((selector["task"], selector["split"]))
     out = [condition for condition in whole if (condition.task, condition.split) in by_tag[""]]

@@ -14,12 +14,13 @@
           - {of: {arch: transformer}, below: 50}                 `above` or `below` a bound; both forms also for
           - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two conditions
           - {published: lake-2018-09}                            a figure of `configs/published.csv`, under its settings
+          - {of: {variant: default}, over: {variant: uncached}, above: 5}   a ratio of measurements of `tfstudy bench`
         grid: scan                                     runs its experiments; or `run`, a command
         untested: which part of it no record decides
 
 Conditions are selected by task, split, test, arch, preset, settings such as `model.positions`, and by `tag` and `value`
-for examples of one length, say. A claim without statements names what shows it: `tested_by` (a test in this repository,
-with `shown_as`), or what it `needs`.
+for examples of one length, say; those of a ratio by the keys of `analysis.benchmarks`. A claim without statements names
+what shows it: `tested_by` (a test in this repository, with `shown_as`), or what it `needs`.
 """
 
 import math
@@ -32,6 +33,7 @@ from typing import Any
 import msgspec
 
 from tfstudy import tasks
+from tfstudy.analysis import benchmarks
 from tfstudy.analysis.metrics import METRIC_NAMES
 from tfstudy.analysis.published import figure_of
 from tfstudy.config.files import configs, read_yaml
@@ -62,6 +64,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     of: Selector = {}
     minus: Selector = {}
+    over: Selector = {}  # of a ratio of measurements of `tfstudy bench`
     metric: str = "exact_match"
     is_: float | None = msgspec.field(default=None, name="is")
     within: float | None = None
@@ -177,14 +180,15 @@ def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
     statements = tree.get("statements", [])
     if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
         raise UserError(f"{where}: 'statements' must be a list of keys and values")
-    whole = SELECTOR_DEFAULTS | (tree["where"] if isinstance(tree.get("where"), dict) else {})
+    where_all = tree["where"] if isinstance(tree.get("where"), dict) else {}
     out = []
     for number, statement in enumerate(statements, 1):
         _check_keys(statement, Statement, f"{where}, statement {number}")
         if "published" in statement:
             out.append(_published(statement, f"{where}, statement {number}"))
             continue
-        selectors = {key: whole | statement[key] for key in ("of", "minus") if isinstance(statement.get(key), dict)}
+        whole = (benchmarks.DEFAULTS if "over" in statement else SELECTOR_DEFAULTS) | where_all
+        selectors = {k: whole | statement[k] for k in ("of", "minus", "over") if isinstance(statement.get(k), dict)}
         out.append({"metric": tree.get("metric", "exact_match")} | statement | selectors)
     return out
 
@@ -219,8 +223,11 @@ def _check_statement(statement: Statement, where: str) -> None:
         raise UserError(f"{where}: bounds must be finite, got {statement.claimed}")
     if statement.within is not None and statement.within <= 0:
         raise UserError(f"{where}: 'within' must be above 0, got {statement.within:g}")
-    for selector in filter(None, (statement.of, statement.minus)):
-        _check_selector(selector, where)
+    if statement.over and statement.minus:
+        raise UserError(f"{where}: expected 'minus' or 'over', not both")
+    check = benchmarks.check_selector if statement.over else _check_selector
+    for selector in filter(None, (statement.of, statement.minus, statement.over)):
+        check(selector, where)
 
 
 def _check_selector(selector: Selector, where: str) -> None:

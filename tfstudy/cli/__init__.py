@@ -2,6 +2,7 @@
 
 from tfstudy.cli import (
     attention,
+    bench,
     check,
     claims,
     finished,
@@ -21,6 +22,7 @@ from tfstudy.cli.options import app
 __all__ = [
     "app",
     "attention",
+    "bench",
     "check",
     "claims",
     "finished",

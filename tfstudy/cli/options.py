@@ -151,7 +151,7 @@ Baseline = Annotated[str, typer.Option(help="Architecture or condition to compar
 
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder."""
-    from tfstudy.runs.find import TUNING
+    from tfstudy.runs.find import NO_STUDIES, TUNING
     from tfstudy.tasks.errors import UserError, printable, quoted
 
     if (
@@ -165,8 +165,9 @@ def study_name(study: str) -> str:
         raise UserError(
             f"--study must be the name of a folder within the results, such as scan, but is {quoted(study)}"
         )
-    if study == TUNING:
-        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy tune`; choose another name")
+    if study in NO_STUDIES:
+        command = "tune" if study == TUNING else "bench"
+        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {command}`; choose another name")
     return study
 
 

@@ -9,10 +9,13 @@ from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, fam
 from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import Measurement, metric_by_seed
+from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.analysis.statements import read_claims, select_claims
-from tfstudy.report.evidence import evidence, measured, settings
+from tfstudy.performance.record import read_records
+from tfstudy.report.evidence import evidence, measured, ratio_subject, settings
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural
+from tfstudy.runs.find import PERFORMANCE
 from tfstudy.tasks.errors import one_of
 
 Notes = Sequence[str]
@@ -25,6 +28,9 @@ PROTOCOL = (
     "times the p of one test (Student's t, two-sided, against the deciding bound), and the intervals have the level "
     "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure has the verdict "
     "of `tfstudy reproduce`",
+    "ratios of speeds that `tfstudy bench` measured are a family of their own, of {ratios}: the interval is that of the "
+    "median over rounds (order statistics), at the level 1 - .05/{ratios}. Ratios of memory and FLOPs are exact. They "
+    "hold for the machine and the sizes listed with them",
     "percent, or BLEU points; where all seeds have the same result there is no p, and the interval is Wilson's over "
     "the test examples of a run, at the same level: it says nothing of other seeds",
     "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are for a power of "
@@ -37,14 +43,15 @@ def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     rows = [(verdict.claim.id, verdict.verdict, verdict.claim.claim, reason(verdict)) for verdict in verdicts]
     blocks = [markdown_table(("id", "verdict", "claim", "reason"), rows)]
     for verdict in verdicts:
-        if any(statement.conditions for statement in verdict.statements) or len(verdicts) == 1:
+        if any(statement.measurement or statement.conditions for statement in verdict.statements) or len(verdicts) == 1:
             blocks += _section(verdict)
     return "\n\n".join([*blocks, markdown_list([*protocol(), *notes])]) + "\n"
 
 
 def protocol() -> list[str]:
     """Return the notes on how claims are judged."""
-    return [line.format(tests=family_size(read_claims().values())) for line in PROTOCOL]
+    claims = read_claims().values()
+    return [line.format(tests=family_size(claims), ratios=timed_ratios(claims)) for line in PROTOCOL]
 
 
 def reason(verdict: ClaimVerdict) -> str:
@@ -99,6 +106,7 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "reason": judged.reason,
         "of": statement.of,
         "minus": statement.minus,
+        **({"over": statement.over, "measured": ratio_subject(judged)} if statement.over else {}),
         "metric": statement.metric,
         "published": statement.published or None,
         "claimed": statement.claimed,
@@ -145,6 +153,8 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict]
     known = read_claims()
     claims, studies = select_claims(known, ids), read_studies(results)
     evidence = gather_evidence(claims, studies, family_size(known.values()))
+    records, family = read_records(results / PERFORMANCE), timed_ratios(known.values())
+    evidence = evidence._replace(records=records, ratio_tests=family)
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
     return [judge_claim(claim, evidence) for claim in claims], list(notes)
 

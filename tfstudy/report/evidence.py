@@ -3,16 +3,22 @@
 from collections.abc import Iterable
 from itertools import groupby
 
+from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SIZES
 from tfstudy.analysis.claims import NOT_RUN, StatementVerdict
 from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector
 from tfstudy.report.markup import p_equals, plural, with_interval
 
+PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
+
 
 def evidence(judged: StatementVerdict) -> str:
     """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs."""
+    if judged.statement.over:
+        return _ratio(judged)
     claimed = f"{METRICS[judged.statement.metric]} of {_subject(judged)}, claimed: {_claimed(judged)}"
     if judged.verdict == NOT_RUN:
         return f"**{judged.verdict}**: {claimed}: {judged.reason}"
@@ -40,6 +46,33 @@ def measured(judged: StatementVerdict) -> str:
         else ""
     )
     return f"{with_interval(mean, low, high, sign)}{within_run} (n = {n}){test}"
+
+
+def _ratio(judged: StatementVerdict) -> str:
+    """Return the evidence on a ratio of two measurements, with the machine that they were measured on."""
+    subject = f"**{judged.verdict}**: {ratio_subject(judged)}, claimed: {judged.statement.claimed}"
+    if judged.pair is None or judged.measurement is None:
+        return f"{subject}: {judged.reason}"
+    ratio, low, high, n, method = judged.measurement.interval
+    repeats = "exact" if method == EXACT else f"[{low:.3g}, {high:.3g}] (median of n = {n} rounds)"
+    machine = judged.pair.of.machine
+    place = f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}"
+    return f"{subject}; measured: {ratio:.3g} {repeats}; {judged.reason}. Machine: {place}, {machine.started[:10]}"
+
+
+def ratio_subject(judged: StatementVerdict) -> str:
+    """Return such as `generation, length 64: target tokens per second of transformer over transformer uncached`."""
+    of, over = judged.statement.of, judged.statement.over
+    shared = [str(of[key]) if key == "work" else f"{key} {of[key]}" for key in PLACE if of[key] == over[key]]
+    shown = [key for key in of.keys() | over.keys() if key.startswith("model.")]
+    names = []
+    for selector in (of, over):
+        words = [selector["arch"]] + [selector["variant"]] * (selector["variant"] != DEFAULTS["variant"])
+        words += [f"{key} {selector[key]}" for key in PLACE if of[key] != over[key]]
+        names.append(" ".join([*words, *(f"{key}={selector[key]}" for key in sorted(shown) if key in selector)]))
+    first, second = QUANTITIES[of["quantity"]], QUANTITIES[over["quantity"]]
+    right = names[1] if first == second else f"{second} of {names[1]}"
+    return f"{', '.join(shared)}: {first} of {names[0]} over {right}"
 
 
 def _reproduced(found: Reproduction) -> str:

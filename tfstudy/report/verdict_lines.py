@@ -56,6 +56,9 @@ def _statement(number: int, one: Mapping[str, Any]) -> tuple[str, ...]:
     ours = " ".join(str(value) for value in of.values())
     theirs = " ".join(str(value) for key, value in minus.items() if of.get(key) != value)
     measured = "" if one.get("mean") is None else f"{one['mean']:.1f}, claimed {one.get('claimed', '')}"
+    if one.get("over"):
+        ours, theirs = one["measured"], ""
+        measured = "" if one.get("mean") is None else f"{one['mean']:.3g}, claimed {one.get('claimed', '')}"
     reason = "; ".join(filter(None, (f"{ours}{f' minus {theirs}' if theirs else ''}", measured, one["reason"])))
     return (f"    {number}", one["verdict"], reason)
 

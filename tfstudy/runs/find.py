@@ -13,6 +13,8 @@ from tfstudy.tasks.errors import UserError, one_of, quoted
 MAX_LINKS = 2
 SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
+PERFORMANCE = "performance"  # that of the measurements of `tfstudy bench`
+NO_STUDIES = (TUNING, PERFORMANCE)
 STARTED = ("config.yaml", "failed.json")  # a run folder has at least one of these files
 FORMS = (
     "a folder, the start of a hash, STUDY/HASH, or [STUDY/][TASK-SPLIT/]ARCH[/SEED] such as first/lstm or "
@@ -35,10 +37,10 @@ def check_results_folder(root: Path) -> None:
 
 
 def studies(root: Path) -> list[str]:
-    """The names of the studies in a folder of results, without the trials of searches."""
+    """The names of the studies in a folder of results, without trials of searches and measurements of speed."""
     try:
         names = (entry.name for entry in os.scandir(root) if _leads_to_folder(entry))
-        return sorted(name for name in names if not name.startswith(".") and name != TUNING)
+        return sorted(name for name in names if not name.startswith(".") and name not in NO_STUDIES)
     except OSError:
         return []
 
@@ -88,7 +90,7 @@ def _find_runs(root: Path, links: int) -> Iterator[Path]:
     if not is_archived(root) and any(entry.name in STARTED and entry.is_file() for entry in entries):
         yield root
     for entry in entries:
-        if not entry.name.startswith(".") and entry.name != TUNING and _leads_to_folder(entry):
+        if not entry.name.startswith(".") and entry.name not in NO_STUDIES and _leads_to_folder(entry):
             followed = links + entry.is_symlink()
             if followed == links or (followed <= MAX_LINKS and not _loops(entry)):
                 yield from _find_runs(root / entry.name, followed)

@@ -1,0 +1,84 @@
+"""The command that measures speed, memory and FLOPs."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tfstudy.cli.options import RUN, Accelerator, Set, app, some_path
+from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
+
+if TYPE_CHECKING:
+    from tfstudy.performance.settings import Request
+
+
+@app.command(rich_help_panel=RUN)
+def bench(
+    arch: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Architectures, such as lstm,cnn.")
+    ] = "transformer,lstm",
+    vary: Annotated[
+        list[str] | None,
+        typer.Option(metavar="AXIS=VALUE,...", help="length=16,32,64,128, width=128 or batch=16; repeatable."),
+    ] = None,
+    measure: Annotated[
+        str, typer.Option(metavar="NAME,...", help="What to measure.")
+    ] = "training,generation,memory,flops",
+    variant: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Ways to compute the same.")
+    ] = "default,uncached,explicit,checkpointing,bf16",
+    settings: Set = None,
+    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Rounds; each times every setting once.")] = 7,
+    threads: Annotated[int, typer.Option(min=0, help="Threads of torch (0: torch's default).")] = 0,
+    accelerator: Accelerator = "auto",
+    out: Annotated[
+        Path | None, typer.Option(parser=some_path, metavar="FOLDER", help="Also write records, table and figure here.")
+    ] = None,
+    format_: Format = "text",
+    quiet: Quiet = False,
+) -> None:
+    """Measure speed, memory and FLOPs by length, width or batch.
+
+    Training and generation of models of about equal size, on random tokens. Variants: generation without a cache
+    (uncached), attention without fused kernels (explicit), gradient checkpointing, and mixed precision (bf16).
+    """
+    from tfstudy.performance.record import check_free
+
+    as_json, request = is_json(format_), _request(arch, vary, measure, variant, settings, repeats)
+    if out:
+        check_free(out)
+    announce("loading PyTorch ...", quiet)
+    from tfstudy.experiment.options import RunOptions, device_name, device_of
+    from tfstudy.performance.measure import measure as measured
+    from tfstudy.performance.measure import torch_threads
+    from tfstudy.report import bench_table
+
+    device = device_of(RunOptions(accelerator=accelerator))
+    with progress_on_stderr(quiet), torch_threads(threads):
+        records, notes = measured(request, device, device_name(device))
+    if out:
+        bench_table.save(out, records, notes, next(iter(request.axes)))
+    if as_json:
+        print_json(bench_table.tree(records, notes))
+    else:
+        bench_table.show(records, notes)
+        if out:
+            print(out)
+
+
+def _request(
+    arch: str, vary: list[str] | None, measure: str, variant: str, settings: list[str] | None, repeats: int
+) -> "Request":
+    """Return what the options ask for; `UserError` for an invalid one."""
+    from tfstudy import models
+    from tfstudy.config.resolve import overrides
+    from tfstudy.performance import settings as sizes
+
+    return sizes.Request(
+        sizes.parse_names(arch, "architecture", models.names()),
+        sizes.parse_axes(vary or []),
+        sizes.parse_names(measure, "measure", sizes.MEASURES),
+        sizes.parse_variants(variant),
+        sizes.check_overrides(overrides(settings or [])),
+        repeats,
+    )

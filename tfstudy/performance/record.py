@@ -1,0 +1,152 @@
+"""`bench.jsonl`: what `tfstudy bench` measured, one JSON object per line. Imports no torch.
+
+The file may come from somebody else, so the reader has bounds and checks of its own.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.tasks.errors import UserError, quoted
+
+NAME = "bench.jsonl"
+MAX_BYTES = 1 << 26
+MAX_FILES = 1000  # of one folder
+MAX_REPEATS = 1000
+WORDS = re.compile(r"[\w .,:;+()/@~=#-]{0,200}", re.ASCII)
+
+Work = Literal["training", "generation"]
+WORKS: tuple[Work, ...] = ("training", "generation")
+Variant = Literal["default", "uncached", "explicit", "checkpointing", "bf16"]
+VARIANTS: dict[Variant, tuple[Work, ...]] = {  # and what each is a variant of
+    "default": WORKS,
+    "uncached": ("generation",),
+    "explicit": WORKS,
+    "checkpointing": ("training",),
+    "bf16": WORKS,
+}
+
+Text = Annotated[str, msgspec.Meta(max_length=200)]
+Count = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=1 << 60)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Repeats = Annotated[tuple[Seconds, ...], msgspec.Meta(max_length=MAX_REPEATS)]
+
+
+class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where and when one command measured. Measurements of one command are comparable: they were interleaved."""
+
+    started: Text  # UTC
+    accelerator: Literal["cpu", "cuda"]
+    device: Text
+    threads: Count  # of torch
+    processors: Count
+    platform: Text
+    versions: dict[Text, Text]
+    commit: Text
+
+
+class Flops(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Floating-point operations of one step, by torch's counter: a multiplication and an addition are two."""
+
+    total: Number
+    attention: Number  # of the products of queries and keys, and of weights and values
+    feedforward: Number | None  # of modules named `feedforward`; unknown where layers are computed again
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The measurements of one setting. A step is an optimiser step, or the generation of a whole batch."""
+
+    machine: Machine
+    work: Work
+    variant: Variant
+    arch: Text
+    model: dict[Text, bool | int | float | Text]  # its settings
+    parameters: Count
+    length: Count  # tokens of every source and of every target
+    width: Count
+    batch: Count  # examples
+    seconds: Repeats = ()  # wall-clock time of a step, as a mean over the steps of each repeat
+    cpu_seconds: Repeats = ()  # CPU time of all threads of the process, in the same repeats
+    memory: Number | None = None  # peak bytes of tensors: parameters, states of the optimiser, and those of the step
+    step_memory: Number | None = None  # the part of it that is allocated during a step
+    flops: Flops | None = None
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        """The times of a step by which speed is judged: CPU time on one CPU thread, else wall-clock time.
+
+        On one thread of an idle machine they are the same, but other processes hardly affect CPU time.
+        """
+        one_thread = self.machine.accelerator == "cpu" and self.machine.threads == 1
+        return self.cpu_seconds if one_thread else self.seconds
+
+    @property
+    def tokens_per_second(self) -> list[float]:
+        """Target tokens per second, for each repeat."""
+        return [self.batch * self.length / seconds for seconds in self.times]
+
+    @property
+    def setting(self) -> tuple[object, ...]:
+        """What two variants of one measurement have in common."""
+        model = tuple(sorted(self.model.items()))
+        return self.machine.started, self.work, self.arch, self.length, self.width, self.batch, model
+
+
+def write_records(folder: Path, records: Sequence[Record]) -> None:
+    """Write the records to a folder; `UserError` if it has some already."""
+    check_free(folder)
+    write_atomically(folder / NAME, msgspec.json.Encoder().encode_lines(records))
+
+
+def check_free(folder: Path) -> None:
+    """Raise `UserError` if records can't be written to the folder without replacing others."""
+    if (folder / NAME).exists():
+        raise UserError(f"{folder / NAME} exists; choose another folder with --out, or delete it")
+    if folder.exists() and not folder.is_dir():
+        raise UserError(f"--out must be a folder, but {quoted(folder)} is a file")
+
+
+def read_records(folder: Path) -> list[Record]:
+    """Return the records of all files `bench.jsonl` under a folder, sorted by path; `UserError` for a broken file."""
+    files = sorted(path for path in folder.rglob(NAME) if path.is_file())
+    if len(files) > MAX_FILES:
+        raise UserError(f"{folder} has {len(files):,} files {NAME}, but at most {MAX_FILES:,} are read")
+    return [record for file in files for record in read_file(file)]
+
+
+def read_file(file: Path) -> list[Record]:
+    """Return the records of one file; `UserError` if it can't be read or has impossible values."""
+    content = read_bytes(str(file), MAX_BYTES + 1)
+    if not content or len(content) > MAX_BYTES:
+        raise UserError(f"{file} is broken (empty or too large)")
+    try:
+        records = msgspec.json.Decoder(Record).decode_lines(content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UserError(f"{file} is broken ({error})") from None
+    for number, record in enumerate(records, 1):
+        if problem := impossible_values(record):
+            raise UserError(f"{file} is broken (line {number}: {problem})")
+    return records
+
+
+def impossible_values(record: Record) -> str:
+    """Return what in a record can't be; empty if nothing."""
+    machine = record.machine
+    texts = [machine.started, machine.device, machine.platform, machine.commit, record.arch, *record.model]
+    texts += [*machine.versions, *machine.versions.values(), *(v for v in record.model.values() if isinstance(v, str))]
+    if broken := [text for text in texts if not WORDS.fullmatch(text)]:
+        return f"the text {quoted(broken[0])} is long or has unusual characters"
+    if record.work not in VARIANTS[record.variant]:
+        return f"{record.work} has no variant {record.variant}"
+    if len(record.seconds) != len(record.cpu_seconds) or not all((*record.seconds, *record.cpu_seconds)):
+        return "the times are zero, or not of the same repeats"
+    if (record.memory or 0) < (record.step_memory or 0):
+        return "a step needs more memory than the whole"
+    if record.flops and record.flops.attention + (record.flops.feedforward or 0) > record.flops.total:
+        return "parts of the FLOPs exceed the total"
+    return ""
