@@ -1,8 +1,8 @@
 """Word problems of finite groups: the product of a sequence of elements, which tests state tracking.
 
+    213 132 213  ->  213 312 321      (s3)
     213 132 213  ->  321              (s3, `data.output=final`)
-    213 132 213  ->  213 312 321      (s3, `data.output=all`)
-    17 50 3      ->  10               (cyclic of order 60, `data.output=final`)
+    17 50 3      ->  17 7 10          (cyclic of order 60)
 
 A permutation is written as the images of 1, 2, ..., n: 312 maps 1 to 3, 2 to 1 and 3 to 2. Products are read from left
 to right: the first element acts first. Every element is equally likely, so every answer is too.
@@ -13,9 +13,9 @@ S5) is complete for NC1 (Barrington 1989), so a Transformer or a linear recurren
 every length unless TC0 = NC1; a recurrence whose state depends on it non-linearly can. The cyclic group of order 60 has
 as many elements as A5, so that the two differ in the group only.
 
-With `final`, the target is the product of the whole sequence. With `all`, it is the product of every prefix, as in
-Merrill et al.; a decoder that generates them one after the other has to do only one multiplication a step, as with
-`data.scratchpad`, which writes them before the final product. `length` is the number of elements.
+The target contains the product of every prefix, as in both papers. A decoder that generates them one after the other
+has to do only one multiplication a step. With `data.output=final`, the target is only the product of the whole
+sequence, and `data.scratchpad` writes the others before it. `length` is the number of elements.
 """
 
 from collections.abc import Mapping, Sequence
