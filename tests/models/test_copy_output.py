@@ -76,4 +76,4 @@ def test_weights_of_heads_are_averaged_and_still_heard_by_others():
 
 
 def test_every_architecture_with_attention_can_copy():
-    assert {VARIANTS[name][0] for name in COPYING} >= {"lstm", "cnn", "mingru"}
+    assert {VARIANTS[name][0] for name in COPYING} >= {"lstm", "cnn", "mingru", "transformer"}

@@ -20,6 +20,7 @@ from tfstudy.models.transformer_config import TransformerConfig
         ({"layout": "decoder_only", "cross_positions": "t5"}, ["cross_positions", "decoder_only"]),
         ({"layout": "decoder_only", "decoder_positions": "t5"}, ["decoder_positions", "decoder_only"]),
         ({"layout": "decoder_only", "positions": "contextual"}, ["contextual"]),
+        ({"layout": "decoder_only", "copy_output": True}, ["copy_output", "decoder_only"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )

@@ -13,7 +13,7 @@ from tfstudy.models import positions
 from tfstudy.models.cache import Cache, KeyValue
 from tfstudy.models.chunks import in_chunks
 from tfstudy.models.layers import Dropout
-from tfstudy.models.listening import Site, is_recorded, record
+from tfstudy.models.listening import Site, is_recorded, record, recorded_attention
 from tfstudy.models.positions.base import Places, consecutive
 from tfstudy.models.ragged import Shapes, flatten_groups, split_groups
 from tfstudy.models.residual import norm_layer
@@ -140,6 +140,19 @@ class MultiHeadAttention(nn.Module):
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
         seen = [cache.seen for cache in past]
         return self(x, shapes, seen, masks, causal=masks is None, site=site, places=places), past
+
+    def weights(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        seen: Sequence[KeyValue],
+        masks: Sequence[Tensor],
+        places: Sequence[Places | None] | None = None,
+    ) -> list[Float[Tensor, "batch queries keys"]]:
+        """Return the weights of each group as in `forward`, before dropout and averaged over the heads."""
+        with recorded_attention() as recorded:
+            self(x, shapes, seen, masks, site=Site("cross", 0), places=places)
+        return [call.weights.mean(1) for call in recorded]
 
     def past(self, seen: KeyValue, mask: Bool[Tensor, "batch keys"]) -> Cache:
         """Return what `attend_causally` takes after these keys and values."""

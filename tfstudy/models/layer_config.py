@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tfstudy.models.config import TiedConfig
+from tfstudy.models.config import CopyConfig
 
 
-class LayerConfig(TiedConfig):
+class LayerConfig(CopyConfig):
     """The settings of the Transformer's layers (section `model`)."""
 
     heads: int = Field(4, ge=1, description="attention heads; must divide dim")

@@ -10,6 +10,7 @@ from tfstudy.models.attention import windowed
 from tfstudy.models.base import RaggedModel, State
 from tfstudy.models.cache import KeyValue
 from tfstudy.models.checkpointing import run_layer
+from tfstudy.models.copy_output import CopyOutput, copied_ids
 from tfstudy.models.decoder_only import PrefixState, read_source, read_target, target_positions
 from tfstudy.models.embedding import Embedding, embedding_init
 from tfstudy.models.hidden_states import observed
@@ -24,11 +25,12 @@ from tfstudy.models.transformer_layers import Past, Stack
 
 
 class TransformerSource(NamedTuple):
-    """Keys and values of the source for each decoder layer, and its positions if cross-attention depends on them."""
+    """Keys and values of the source for each decoder layer, and what else attention and copying read of it."""
 
     memory: tuple[KeyValue, ...]
     mask: Bool[Tensor, "sources source"]
     positions: tuple[Int[Tensor, "sources source"], ...] = ()  # one tensor or none
+    copied: tuple[Int[Tensor, "sources source"], ...] = ()  # target ids of the source tokens, if the model copies
 
 
 class TransformerState(NamedTuple):
@@ -69,7 +71,7 @@ class Transformer(RaggedModel):
         "no_scaling": {"embedding_init": "no_scaling"},
         "position_downscaling": {"embedding_init": "position_downscaling", "layer_init": "depth_scaled"},
         "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
-        "share_embeddings": {"share_embeddings": True, "tie_output": True},
+        "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("none",)
 
@@ -102,6 +104,7 @@ class Transformer(RaggedModel):
         else:
             nn.init.xavier_uniform_(self.output.weight)
             nn.init.zeros_(self.output.bias)
+        self.copy = CopyOutput(config.dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
     @property
@@ -130,10 +133,12 @@ class Transformer(RaggedModel):
         memories = zip(*(layer.cross.project(x, shapes, far) for layer in self.decoder), strict=True)
         return [
             TransformerState(
-                TransformerSource(memory, mask, (number.all.expand(mask.shape),) if far else ()),
+                TransformerSource(memory, mask, (number.all.expand(mask.shape),) if far else (), copied),
                 tuple(layer.attention.empty(x, len(mask)) for layer in self.decoder),
             )
-            for memory, mask, number in zip(memories, masks, numbers, strict=True)
+            for memory, mask, number, copied in zip(
+                memories, masks, numbers, copied_ids(self.copy, sources), strict=True
+            )
         ]
 
     def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
@@ -150,11 +155,18 @@ class Transformer(RaggedModel):
             before, memory = [state.past[depth] for state in states], [source.memory[depth] for source in sources]
             x = self.decoder.enter(x, embedded, depth + 1)
             x, past = run_layer(layer.decode_self, x, shapes, before, depth + 1, near)
+            weights = []
+            if self.copy is not None and depth + 1 == len(states[0].past):
+                weights = run_layer(layer.cross_weights, x, by_source, memory, seen, far)
             x = run_layer(layer.decode_cross, x, by_source, memory, seen, depth + 1, far)
             x = observed(Site("decoder", depth + 1), x)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
-        return self.output(self.decoder.norm(x)), after
+        features = self.decoder.norm(x)
+        logits = self.output(features)
+        if self.copy is not None:
+            logits = self.copy(features, logits, self.copy.copied(weights, [source.copied for source in sources]))
+        return logits, after
 
     def _decode_after_prefix(
         self, tokens: Sequence[Tensor], states: Sequence[PrefixState]

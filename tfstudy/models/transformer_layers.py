@@ -139,6 +139,17 @@ class Layer(nn.Module):
         update = self.cross(normed, shapes, memory, masks, site=Site("cross", number), places=places)
         return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number))
 
+    def cross_weights(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        memory: Sequence[KeyValue],
+        masks: Sequence[Tensor],
+        places: Sequence[Places] | None = None,
+    ) -> list[Tensor]:
+        """Return the weights with which `decode_cross` attends to the source (sources, queries, source)."""
+        return self.cross.weights(self.residual.before(self.cross_norm, x), shapes, memory, masks, places)
+
     def _feed(self, x: Tensor, site: Site) -> Tensor:
         normed, network = self.residual.before(self.feedforward_norm, x), self.feedforward
         update = network(normed, site) if isinstance(network, MixtureOfExperts) else network(normed)
