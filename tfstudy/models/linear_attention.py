@@ -62,7 +62,9 @@ class LinearAttention(MultiHeadAttention):
     def _continue(self, query: Tensor, new: KeyValue, past: LinearState) -> tuple[Tensor, LinearState]:
         """Return one group's attended values (batch, heads, query, head_dim) and the state after them."""
         sums, attended = past.sums, []
-        chunks = zip(*(x.split(CHUNK, 2) for x in (features(query), features(new.keys), new.values)), strict=True)
+        chunks = zip(
+            *(torch.split(x, CHUNK, 2) for x in (features(query), features(new.keys), new.values)), strict=True
+        )
         for q, k, v in chunks:
             v = with_one(v)
             attended.append(normalised(q @ sums + (q @ k.transpose(-1, -2)).tril() @ v))

@@ -22,6 +22,11 @@ from tfstudy.models.transformer_config import TransformerConfig
 Past = Cache | LinearState  # what causal self-attention keeps of the tokens so far
 
 
+def residual(config: TransformerConfig, layers: int) -> Residual:
+    """Return the residual connection of the sublayers of a stack of this many layers."""
+    return Residual(config.norm, config.norm_type, config.residual, (2 * layers) ** -0.5)
+
+
 class Stack(nn.Module):
     """A stack of `layers` layers, or one layer applied `layers` times. A final norm may follow."""
 
@@ -32,7 +37,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(Layer(config, decoder, layers) for _ in range(1 if config.share_layers else layers))
         for number, layer in enumerate(self.layers, 1):
             initialise(layer, config.layer_init, config.dim, number)
-        self.norm = self.layers[0].residual.final_norm(config.dim)
+        self.norm = residual(config, layers).final_norm(config.dim)
 
     def __iter__(self) -> Iterator["Layer"]:
         for depth in range(self.depth if self.training else self.test_depth):
@@ -57,7 +62,7 @@ class Layer(nn.Module):
 
     def __init__(self, config: TransformerConfig, decoder: bool, depth: int = 1) -> None:
         super().__init__()
-        self.residual = residual = Residual(config.norm, config.norm_type, config.residual, (2 * depth) ** -0.5)
+        self.residual = residual(config, depth)
         scores = Scores(
             config.score_scale == "sqrt_dim", config.temperature, config.norm_type if config.qk_norm else "none"
         )
@@ -65,12 +70,12 @@ class Layer(nn.Module):
         shape = (config.dim, config.heads, config.attention_dropout)
         attention = LinearAttention if config.attention == "linear" else MultiHeadAttention
         self.attention = attention(*shape, scheme, decoder, scores, config.attention_window)
-        self.attention_norm = residual.norm(config.dim)
+        self.attention_norm = self.residual.norm(config.dim)
         if decoder:
             self.cross = MultiHeadAttention(*shape, config.cross_positions, scores=scores)
-            self.cross_norm = residual.norm(config.dim)
+            self.cross_norm = self.residual.norm(config.dim)
         self.feedforward = MixtureOfExperts(config) if config.experts else feedforward(config)
-        self.feedforward_norm = residual.norm(config.dim)
+        self.feedforward_norm = self.residual.norm(config.dim)
         self.dropout = Dropout(config.dropout)
 
     def encode(
@@ -109,8 +114,8 @@ class Layer(nn.Module):
         """Attend to the target so far."""
         normed = self.residual.before(self.attention_norm, x)
         site = Site("decoder" if masks is None else "prefix", number)
-        update, after = self.attention.attend_causally(normed, shapes, past, site, places, masks)
-        return self._add(self.attention_norm, x, update), after
+        update, after = self.attention.attend_causally(normed, shapes, past, site, places, masks)  # type: ignore[arg-type]
+        return self._add(self.attention_norm, x, update), list(after)
 
     def decode_after_prefix(
         self,
