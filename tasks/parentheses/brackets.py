@@ -64,7 +64,8 @@ def follows(string: Tokens) -> Tokens:
 
     An opening bracket may follow at any depth: the depth bounds describe the sample, not the language.
     """
-    expected, out = [NONE], []
+    expected = [NONE]
+    out: list[str] = []
     for symbol in string:
         if symbol in PARTNER:
             expected.append(PARTNER[symbol])
