@@ -11,8 +11,9 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import at_row, command, folder, killed
 from tests.training.small_training import same, trained
 from tfstudy import instruments
+from tfstudy.experiment.measure import recorded
 from tfstudy.instruments.layer_gradients import LayerListener, layer_name
-from tfstudy.runs.measurement_record import read_measurement
+from tfstudy.tasks.errors import UserError
 
 MEASURED = ("--measure", "layer_gradients")
 
@@ -76,7 +77,7 @@ def test_a_killed_run_has_the_rows_of_an_undisturbed_one(undisturbed, tmp_path, 
     assert rows == undisturbed_rows
     assert max(rows["step"]) == 40
     assert all(math.isfinite(value) for value in rows["value"])
-    assert read_measurement(folder(), "layer_gradients").chart.facet == "quantity"
+    assert recorded(folder(), "layer_gradients").chart.facet == "quantity"
     assert tfstudy(*command(), *MEASURED) == 0
     assert "already finished" in capsys.readouterr().err
 
@@ -90,6 +91,8 @@ def test_steps_that_were_not_measured_are_reported(tmp_path, monkeypatch, capsys
     assert tfstudy(*command()) == 0
     assert tfstudy(*command(), *MEASURED) == 2
     assert "already has 40 steps" in capsys.readouterr().err
+    with pytest.raises(UserError, match="without layer_gradients"):
+        recorded(folder(), "layer_gradients")
 
 
 def test_only_instruments_that_listen_to_training_can_be_asked_for(capsys):

@@ -9,17 +9,21 @@ from tfstudy.config.resolve import resolve_section
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, split_of
-from tfstudy.runs.measurement_record import Measurement
+from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
 from tfstudy.runs.writer import open_run
+from tfstudy.tasks.errors import UserError
 
 
 def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
     """Return what an instrument measures on the run in this folder.
 
     If it reads a test set, this is counted in `test_reads.csv`. `UserError` for an unknown instrument, unknown settings
-    or a split that the task does not have, and if the instrument does not apply to this model.
+    or a split that the task does not have, and if the instrument does not apply to this model. What is measured during
+    training is read from the run folder.
     """
     cls = instruments.find(name)
+    if cls.during_training:
+        return recorded(path, name)
     config = resolve_section(cls.Config, dict(settings))
     subject = Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
     if isinstance(config, ExampleSettings):
@@ -29,3 +33,10 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
         with open_run(path, prepared.config, prepared.identity) as folder:
             folder.count_read(config.split, f"measure {name}")
     return Measurement.of(prepared.identity.hash, name, cls.version, config.model_dump(), cls.chart, rows)
+
+
+def recorded(path: Path, name: str) -> Measurement:
+    """Return what an instrument measured while the run was trained; `UserError` if the run was trained without it."""
+    if name not in saved_instruments(path):
+        raise UserError(f"{path} was trained without {name}: tfstudy run ... --measure {name} --restart runs it again")
+    return read_measurement(path, name)

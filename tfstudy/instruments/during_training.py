@@ -36,8 +36,7 @@ class TrainingInstrument(Instrument):
     """An instrument that listens to training. Its file says `during_training = True`, so that it is listed as one."""
 
     def measure(self, subject: Subject) -> list[Row]:
-        name = type(self).__module__.rpartition(".")[2]
-        raise UserError(f"{name} is measured during training: tfstudy run ... --measure {name}")
+        raise UserError(f"{type(self).__name__} measures during training, not a finished run")
 
     @abstractmethod
     def listener(self, name: str, config: RunConfig) -> Listener:

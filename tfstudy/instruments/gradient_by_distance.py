@@ -45,11 +45,10 @@ class GradientByDistance(Instrument):
                 reached = by_distance[by_distance[:, 0] > 0]
                 for distance, ratios in enumerate((reached / reached[:, :1]).unbind(1)):
                     found[sequence, distance].append(ratios)
-        ratios = {key: torch.cat(parts) for key, parts in found.items()}
         return [
-            {"sequence": sequence, "distance": distance, "gradient": float(of_all.median())}
-            for (sequence, distance), of_all in sorted(ratios.items())
-            if len(of_all)
+            {"sequence": sequence, "distance": distance, "gradient": float(torch.cat(parts).median())}
+            for (sequence, distance), parts in sorted(found.items())
+            if any(map(len, parts))
         ]
 
 

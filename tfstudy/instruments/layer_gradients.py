@@ -26,7 +26,7 @@ class LayerGradients(TrainingInstrument):
 
     summary = "gradient norm and size of the updates of each layer, during training"
     during_training = True
-    chart = Chart("line", x="step", y="value", hue="layer", facet="quantity", log_y=True)
+    chart = Chart("line", x="step", y="value", hue="layer", facet="quantity", log_y=True, y_label="norm")
 
     def listener(self, name: str, config: RunConfig) -> Listener:
         return LayerListener(name, config.train.steps)
@@ -56,12 +56,12 @@ class LayerListener(Listener):
     def on_train_batch_end(self, trainer: Trainer, pl_module: LightningModule, *_: Any) -> None:
         for layer, before in self._before.items():
             changes = (p.detach() - old for p, old in zip(self.layers[layer], before, strict=True))
-            self._add("update / weights", layer, trainer.global_step, norm(changes) / norm(before))
+            self._add("update / weights", layer, trainer.global_step, norm(changes) / (norm(before) or math.nan))
         self._before = {}
 
-    def _add(self, quantity: str, layer: str, step: int, value: Tensor) -> None:
-        if value.isfinite():  # a step that overflows in float16 is skipped
-            self.rows.append({"quantity": quantity, "layer": layer, "step": step, "value": float(value)})
+    def _add(self, quantity: str, layer: str, step: int, value: float) -> None:
+        if math.isfinite(value):  # a step that overflows in float16 is skipped
+            self.rows.append({"quantity": quantity, "layer": layer, "step": step, "value": value})
 
 
 def layers_of(model: nn.Module) -> dict[str, list[nn.Parameter]]:
@@ -82,6 +82,6 @@ def layer_name(parameter: str) -> str:
     return " ".join([*(part for part in parts[:number] if part != "layers"), str(int(parts[number]) + 1)])
 
 
-def norm(tensors: Iterable[Tensor]) -> Tensor:
+def norm(tensors: Iterable[Tensor]) -> float:
     """Return the Euclidean norm of all numbers in some tensors."""
-    return torch.stack([torch.zeros(()), *(tensor.detach().float().norm().cpu() for tensor in tensors)]).norm()
+    return math.hypot(*(float(torch.linalg.vector_norm(tensor.detach().float())) for tensor in tensors))

@@ -101,9 +101,10 @@ def _parts(subject: Subject, model: Model, settings: ExampleSettings) -> Iterato
 def probe_accuracy(data: Labelled) -> float:
     """Return the accuracy on the test tokens of a probe that is trained on the others."""
     train, test = data.states[~data.test].double(), data.states[data.test].double()
-    classes, labels = data.labels[~data.test].unique(return_inverse=True)
+    given = data.labels[~data.test]
+    classes = torch.tensor(sorted(set(given.tolist())))
     mean, std = train.mean(0), train.std(0).clamp(min=1e-6)
-    classify = trained_probe((train - mean) / std, labels, len(classes))
+    classify = trained_probe((train - mean) / std, torch.searchsorted(classes, given), len(classes))
     with torch.no_grad():
         predicted = classes[classify((test - mean) / std).argmax(-1)]
     return float((predicted == data.labels[data.test]).double().mean())
@@ -117,13 +118,12 @@ def trained_probe(states: Tensor, labels: Tensor, classes: int) -> nn.Linear:
     optimizer = torch.optim.LBFGS(probe.parameters(), max_iter=ITERATIONS, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
-        optimizer.zero_grad()
         value = nn.functional.cross_entropy(probe(states), labels) + PENALTY * probe.weight.square().sum()
-        value.backward()
+        probe.weight.grad, probe.bias.grad = torch.autograd.grad(value, (probe.weight, probe.bias))
         return value
 
     with torch.enable_grad():
-        optimizer.step(loss)
+        optimizer.step(loss)  # type: ignore[no-untyped-call]
     return probe
 
 

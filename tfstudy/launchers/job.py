@@ -54,7 +54,8 @@ class Job(NamedTuple):
         """Return the job that `to_json` wrote."""
         fields = json.loads(text)
         options = fields["options"]
-        options = RunOptions(**{key: tuple(v) if isinstance(v, list) else v for key, v in options.items()})
+        lists = {key: tuple(value) for key, value in options.items() if isinstance(value, list)}
+        options = RunOptions(**{**options, **lists})
         return cls(**{**fields, "options": options, "plugins": tuple(fields["plugins"])})
 
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
@@ -31,6 +30,7 @@ class Panel(NamedTuple):
     """What one panel shows."""
 
     title: str
+    facet: Cell
     series: Series
 
 
@@ -56,9 +56,9 @@ def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.S
         else:
             for one, panel in zip(axes, panels, strict=True):
                 _draw_series(one, panel.series, styles, chart)
-            ends = [one.get_ylim() for one in axes]
-            for one in axes:  # all panels show the same quantity
-                one.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+            _share_limits(axes, panels)
+            for one in axes:
+                _set_log_ticks(one)
     return layout.Plot(f"measure-{name}", figure, _describe(name, chart, panels))
 
 
@@ -68,11 +68,13 @@ def panels_of(chart: Chart, measured: Sequence[Measured]) -> list[Panel]:
     facets = in_order(key[0] for cells in means.values() for key in cells)
     if chart.hue:
         both = [(label, facet) for label in means for facet in facets]
-        found = [Panel(_panel_title(label, facet, chart), _series(means[label], facet)) for label, facet in both]
+        found = [Panel(_panel_title(label, facet, chart), facet, _series(means[label], facet)) for label, facet in both]
         return [panel for panel in found if panel.series]
     return [
         Panel(
-            _panel_title("", facet, chart), {label: _series(cells, facet).get("", {}) for label, cells in means.items()}
+            _panel_title("", facet, chart),
+            facet,
+            {label: _series(cells, facet).get("", {}) for label, cells in means.items()},
         )
         for facet in facets
     ]
@@ -88,7 +90,7 @@ def _series(cells: Mapping[Key, Interval], facet: Cell) -> Series:
 
 
 def _panel_title(label: str, facet: Cell, chart: Chart) -> str:
-    text = f"{_words(chart.facet)} {facet}" if not isinstance(facet, str) else facet
+    text = f"{_words(chart.facet)} {facet}" if not isinstance(facet, str) else _words(facet)
     return ", ".join(filter(None, [captions.shorten(label), text]))
 
 
@@ -143,18 +145,28 @@ def _draw_series(axes: Axes, series: Series, styles: Mapping[Cell, SeriesStyle],
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if chart.log_x and numeric:
         axes.set_xscale("log")
-        _log_ticks(axes.xaxis)
     if chart.log_y:
         axes.set_yscale("log")
-        _log_ticks(axes.yaxis)
     if not numeric:
         _category_ticks(axes, order)
 
 
-def _log_ticks(axis: Axis) -> None:
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=7))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
-    axis.set_minor_formatter(NullFormatter())
+def _set_log_ticks(axes: Axes) -> None:
+    for axis in (axes.xaxis, axes.yaxis):
+        if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=7))
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
+            axis.set_minor_formatter(NullFormatter())
+
+
+def _share_limits(axes: Sequence[Axes], panels: Sequence[Panel]) -> None:
+    """Give the panels of the same facet, which show different conditions, the same limits."""
+    for facet in {panel.facet for panel in panels}:
+        same = [one for one, panel in zip(axes, panels, strict=True) if panel.facet == facet]
+        lows, highs = zip(*(one.get_ylim() for one in same), strict=True)
+        for one in same:
+            one.set_ylim(min(lows), max(highs))
 
 
 def _draw_line(axes: Axes, xs: Sequence[float], points: Sequence[Interval], style: SeriesStyle) -> None:
