@@ -16,6 +16,7 @@ from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measu
 from tfstudy.tasks.errors import UserError
 
 MAX_SHOWN = 6  # values of x in a text table
+SPARE = 2 * MAX_SHOWN  # characters of a line for the gaps between columns
 LABEL = 20  # characters of a condition in a text table, if it is as long
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
 
@@ -108,14 +109,16 @@ def show(all_measured: Sequence[Measured]) -> None:
     settings = [f"{key}={value}" for key, value in first.settings.items() if value != ""]
     title = ", ".join([f"{first.instrument}: {label or first.chart.value}", *settings])
     console.print(title, markup=False, highlight=False)
-    console.print(text_table(all_measured))
+    tables = (text_table(all_measured, count) for count in range(MAX_SHOWN, 1, -1))
+    fits = (one for one in tables if console.measure(one).maximum < console.width - SPARE)
+    console.print(next(fits, text_table(all_measured, 2)))
 
 
-def text_table(all_measured: Sequence[Measured]) -> Table:
+def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Table:
     """Return a table of means: a line for each condition, facet and series, a column for some values of x."""
     chart = all_measured[0].chart
     means = [(one.label, intervals(one)) for one in all_measured]
-    columns = _thinned(in_order(x for _, cells in means for *_, x in cells))
+    columns = _thinned(in_order(x for _, cells in means for *_, x in cells), shown)
     series_name = chart.y if chart.kind == "heatmap" else chart.hue
     table = plain_table()
     heads = ("condition", *filter(None, (chart.facet, series_name)))
@@ -136,9 +139,9 @@ def _lines(means: Sequence[tuple[str, dict[Key, Interval]]], columns: Sequence[C
                 yield [label, _text(facet), _text(series), *(f"{one.mean:.3g}" if one else "" for one in numbers)]
 
 
-def _thinned(values: Sequence[Cell]) -> list[Cell]:
-    """Return at most `MAX_SHOWN` values, spread evenly, with the first and the last."""
-    count = min(MAX_SHOWN, len(values))
+def _thinned(values: Sequence[Cell], most: int) -> list[Cell]:
+    """Return at most so many values, spread evenly, with the first and the last."""
+    count = min(most, len(values))
     return [values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)]
 
 

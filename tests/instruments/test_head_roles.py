@@ -1,0 +1,73 @@
+"""What heads attend to: hand-made heads have the score 1 in their role, and uniform heads that of chance."""
+
+import pytest
+import torch
+
+from tfstudy.data.vocabulary import BOS, EOS
+from tfstudy.instruments.examples import ExampleSettings
+from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
+from tfstudy.instruments.recorded import recorded_weights
+from tfstudy.tasks.errors import UserError
+
+IDS = torch.tensor([[7, 8, 7, 9, EOS]])
+HEADS = {  # the keys that a hand-made head attends to
+    "previous": [0, 0, 1, 2, 3],
+    "next": [1, 2, 3, 4, 4],
+    "same": [0, 1, 2, 3, 4],
+    "delimiter": [4, 4, 4, 4, 4],
+    "content": [2, 1, 0, 3, 4],
+}
+
+
+def scores(weights, ids=IDS):
+    sums = {role: role_sums(weights, keys) for role, keys in roles(Keys(ids, ids), {BOS, EOS}).items()}
+    return {role: (total / count).tolist() for role, (total, _, count) in sums.items()}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_hand_made_head_has_the_score_1_in_its_role(role):
+    weights = torch.eye(5)[HEADS[role]][None, None].clamp(min=1e-9)
+    found = scores(weights)
+    assert found[role] == pytest.approx([1.0], abs=1e-6)
+
+
+def test_roles_are_means_over_the_queries_that_have_such_a_key():
+    found = scores(torch.full((1, 2, 5, 5), 0.2))
+    assert found == {role: pytest.approx([0.2, 0.2]) for role in ROLES}
+    previous = torch.eye(5)[HEADS["previous"]][None, None].clamp(min=1e-9)
+    assert scores(previous)["same"] == pytest.approx([1 / 5], abs=1e-6)  # the first query attends to itself
+
+
+def test_masked_keys_have_no_role():
+    causal = torch.ones(1, 1, 5, 5).tril() / torch.arange(1, 6)[:, None]
+    _, uniform, count = role_sums(causal, roles(Keys(IDS, IDS), {EOS})["next"])
+    assert (float(uniform), count) == (0.0, 0.0)
+    total, uniform, count = role_sums(causal, roles(Keys(IDS, IDS), {EOS})["previous"])
+    assert (float(total), float(uniform), count) == (pytest.approx(77 / 60), pytest.approx(77 / 60), 4.0)
+
+
+def test_queries_of_cross_attention_are_the_tokens_that_are_predicted(subject):
+    one = subject("lstm")
+    for site, weights, batch in recorded_weights(one, ExampleSettings(examples=4)):
+        queries, keys = tokens_of(site, batch, one.data)
+        names = one.data.target_vocab.tokens
+        assert [[names[i] for i in row] for row in queries] == [[*e.target, "<eos>"] for e in batch.examples]
+        assert [[names[i] for i in row] for row in keys] == [[*e.source, "<eos>"] for e in batch.examples]
+        assert weights.shape[-2:] == (queries.shape[1], keys.shape[1])
+
+
+@pytest.mark.parametrize("variant", ["transformer", "lstm", "cnn", "mingru"])
+def test_every_architecture_with_attention_has_scores_and_entropies(subject, measure, variant):
+    one = subject(variant)
+    rows = measure("head_roles", one, examples=6)
+    assert {"delimiter", "content", "same"} <= {row["role"] for row in rows if row["kind"] == "cross"}
+    assert all(0 <= row["score"] <= 1 and 0 < row["uniform"] <= 1 for row in rows)
+    shares = measure("entropy", one, examples=6)
+    assert {row["kind"] for row in shares} == {row["kind"] for row in rows}
+    assert all(0 <= row["entropy"] <= 1 + 1e-9 for row in shares)
+
+
+def test_a_model_without_attention_is_refused(subject, measure):
+    for name in ("entropy", "head_roles"):
+        with pytest.raises(UserError, match="needs attention, which this model"):
+            measure(name, subject("lstm", attention="none"), examples=2)

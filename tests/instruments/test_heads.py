@@ -1,0 +1,125 @@
+"""Masks on heads, their importance, and models without some of them, by independent computations."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tfstudy.instruments.examples import ExampleSettings, in_batches
+from tfstudy.instruments.heads import (
+    attention_modules,
+    heads_of,
+    importances,
+    mask_gradients,
+    mask_without,
+    masked,
+    normalised,
+    without,
+)
+from tfstudy.instruments.recorded import weights_of
+from tfstudy.tasks.errors import UserError
+
+FEW = ExampleSettings(examples=6)
+
+
+@pytest.fixture
+def transformer_(subject):
+    return subject("transformer")
+
+
+def first(subject):
+    return next(in_batches(subject, FEW))
+
+
+def logits(model, batch):
+    with torch.no_grad():
+        return model(batch.source, batch.mask, batch.tokens)
+
+
+@pytest.mark.parametrize("variant", ["transformer", "mingru-hybrid"])
+def test_kinds_and_layers_are_those_of_recorded_attention(subject, variant):
+    one = subject(variant)
+    sites = {
+        (site.kind, site.layer) for site, weights in weights_of(one.model, first(one)).items() if weights.shape[1] > 1
+    }
+    assert {(head.kind, head.layer) for head in heads_of(one.model)} == sites
+
+
+def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projection(transformer_):
+    model, batch = transformer_.model, first(transformer_)
+    names = attention_modules(model)
+    with masked(model, {name: torch.ones(2) for name in names}):
+        assert_close(logits(model, batch), logits(model, batch))
+    before = logits(model, batch)
+    outputs = []
+    handle = model.get_submodule("encoder.layers.0.attention").register_forward_hook(
+        lambda *found: outputs.append(found[2])
+    )
+    with masked(model, {"encoder.layers.0.attention": torch.zeros(2)}):
+        logits(model, batch)
+    handle.remove()
+    bias = model.get_submodule("encoder.layers.0.attention").out.bias
+    assert_close(outputs[0], bias.expand_as(outputs[0]))
+    assert_close(logits(model, batch), before)
+
+
+def test_the_importance_is_the_derivative_of_each_examples_loss_to_its_mask(transformer_):
+    model, batch = transformer_.model.double(), first(transformer_)
+    found = mask_gradients(model, batch)
+    name, head, step = "decoder.layers.1.cross", 1, 1e-5
+
+    def losses(value):
+        mask = torch.tensor([1.0, value], dtype=torch.double)
+        with masked(model, {name: mask}):
+            log_probabilities = logits(model, batch).log_softmax(-1)
+        return -log_probabilities.gather(2, batch.gold[..., None])[..., 0].mean(1)
+
+    assert_close(
+        found[name][:, head].double(), (losses(1 + step) - losses(1 - step)) / (2 * step), atol=1e-6, rtol=1e-4
+    )
+    several = importances(transformer_, FEW)
+    assert len(several) == 2 * (2 + 2 + 2)
+    norms = [
+        sum(v * v for h, v in normalised(several).items() if h.module == name) for name in attention_modules(model)
+    ]
+    assert norms == pytest.approx([1.0] * len(norms))
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize("variant", ["transformer", "transformer-share_layers"])
+def test_a_model_without_heads_computes_what_the_masked_model_does(subject, variant):
+    one = subject(variant)
+    model, batch = one.model, first(one)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    heads = heads_of(model)
+    for removed in (heads[:1], [*heads[1:4], heads[-1]], heads):
+        with masked(model, mask_without(model, removed)):
+            expected = logits(model, batch)
+        assert_close(logits(without(model, removed), batch), expected)
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+
+
+def test_pruning_begins_with_the_whole_model_and_its_metrics_are_those_of_decoding(transformer_, measure):
+    rows = measure("pruning", transformer_, examples=6, points=2, repeats=1)
+    assert [row["removed"] for row in rows if row["metric"] == "exact_match"] == [0.0, 0.5, 1.0]
+    assert {row["metric"] for row in rows} == {"exact_match", "token_accuracy", "decoding speed"}
+    assert next(row["value"] for row in rows if row["metric"] == "decoding speed") == 1.0
+    assert all(0 <= row["value"] <= 1 for row in rows if row["metric"] != "decoding speed")
+
+
+def test_heads_with_values_of_a_position_scheme_are_masked_and_not_timed(subject, measure):
+    rows = measure("pruning", subject("transformer-relative"), examples=2, points=1)
+    assert {row["metric"] for row in rows} == {"exact_match", "token_accuracy"}
+
+
+@pytest.mark.parametrize("name", ["pruning", "head_importance", "score_variance"])
+def test_a_model_without_multi_head_attention_is_refused(subject, measure, name):
+    with pytest.raises(UserError, match="multi-head attention, which LSTM"):
+        measure(name, subject("lstm"), examples=2)
+
+
+def test_every_head_has_an_importance(transformer_, measure):
+    rows = measure("head_importance", transformer_, examples=6)
+    assert [(row["kind"], row["layer"], row["head"]) for row in rows][:4] == [
+        ("cross", 1, 1), ("cross", 1, 2), ("cross", 2, 1), ("cross", 2, 2),
+    ]  # fmt: skip
+    assert all(row["importance"] > 0 for row in rows)

@@ -1,0 +1,115 @@
+"""What heads attend to: the mean weight on the previous, the next and the same token, delimiters, and equal tokens.
+
+The roles by position are those of Clark et al. 2019 (arXiv 1906.04341, section 3.1) and Voita et al. 2019 (arXiv
+1905.09418, section 4), where the score is a mean weight as in Clark et al. A query i of self-attention is the token at
+position i; a query of cross-attention is the output token that is predicted from it.
+
+    previous, next, same  the key at position i - 1, i + 1 or i
+    delimiter             keys that are `<bos>`, `<eos>` or one of . , ; : ! ?
+    content               keys with the same string as the query, at other positions, without delimiters
+
+A mean is over the queries that see a key of the role. `uniform` is the score of uniform attention.
+"""
+
+from collections import defaultdict
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tfstudy.data.encoding import TaskEncoder
+from tfstudy.data.vocabulary import BOS, EOS
+from tfstudy.instruments.base import Chart, Instrument, Row, Subject
+from tfstudy.instruments.examples import ExampleSettings, TeacherForced
+from tfstudy.instruments.recorded import recorded_weights
+from tfstudy.models.listening import Site
+from tfstudy.tasks.errors import UserError
+
+OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query
+ROLES = (*OFFSETS, "delimiter", "content")
+PUNCTUATION = (".", ",", ";", ":", "!", "?")
+
+
+class Keys(NamedTuple):
+    """Ids of the queries and keys of a site, in one vocabulary: (batch, queries) and (batch, keys)."""
+
+    queries: Tensor
+    keys: Tensor
+
+
+class HeadRoles(Instrument):
+    """The mean weight of each head on the keys of each role."""
+
+    summary = "what heads attend to: previous, next, same token, delimiters, equal tokens"
+    chart = Chart(
+        "heatmap", x="role", y="layer_head", hue="score", facet="kind", y_label="layer.head", hue_label="mean weight"
+    )
+    Config = ExampleSettings
+    config: ExampleSettings
+
+    def measure(self, subject: Subject) -> list[Row]:
+        sums: dict[tuple[Site, str], Tensor] = defaultdict(lambda: torch.zeros(1))
+        counts: dict[tuple[Site, str], float] = defaultdict(float)
+        for site, weights, batch in recorded_weights(subject, self.config):
+            for role, keys in roles(tokens_of(site, batch, subject.data), delimiters(subject.data)).items():
+                scores, uniform, count = role_sums(weights, keys)
+                sums[site, role] = sums[site, role] + torch.cat([scores, uniform[None]])
+                counts[site, role] += count
+        rows: list[Row] = []
+        for (site, role), total in sorted(sums.items(), key=lambda item: (item[0][0], ROLES.index(item[0][1]))):
+            means: list[float] = (total / max(1.0, counts[site, role])).tolist()
+            rows += [
+                {
+                    "kind": site.kind, "layer": site.layer, "head": head, "layer_head": f"{site.layer}.{head}",
+                    "role": role, "score": score, "uniform": means[-1],
+                }
+                for head, score in enumerate(means[:-1], 1) if counts[site, role]
+            ]  # fmt: skip
+        return rows
+
+
+def tokens_of(site: Site, batch: TeacherForced, data: TaskEncoder) -> Keys:
+    """Return the queries and keys of a site as ids of the target vocabulary; other source tokens follow it."""
+    known = {token: number for number, token in enumerate(data.target_vocab.tokens)}
+    more = len(known)
+    ids = [known.get(token, more + number) for number, token in enumerate(data.source_vocab.tokens)]
+    source = torch.tensor(ids, device=batch.source.device)[batch.source]
+    queries = {"encoder": source, "decoder": batch.tokens, "cross": batch.gold}
+    return Keys(queries[site.kind], batch.tokens if site.kind == "decoder" else source)
+
+
+def delimiters(data: TaskEncoder) -> set[int]:
+    """Return the ids of the delimiters, as `tokens_of` has them."""
+    more = len(data.target_vocab)
+    target = {number for number, token in enumerate(data.target_vocab.tokens) if token in PUNCTUATION}
+    source = {more + number for number, token in enumerate(data.source_vocab.tokens) if token in PUNCTUATION}
+    return {BOS, EOS} | target | source
+
+
+def roles(tokens: Keys, delimiters: set[int]) -> dict[str, Tensor]:
+    """Return which keys have each role for each query: (batch, queries, keys)."""
+    queries, keys = tokens
+    at, among = (torch.arange(x.shape[1], device=x.device) for x in (queries, keys))
+    position = among - at[:, None]
+    delimiter = torch.isin(keys, torch.tensor(sorted(delimiters), device=keys.device))[:, None]
+    shape = (len(keys), *position.shape)
+    found = {role: (position == offset).expand(shape) for role, offset in OFFSETS.items()}
+    found["delimiter"] = delimiter.expand(shape)
+    found["content"] = (queries[:, :, None] == keys[:, None]) & (position != 0) & ~delimiter
+    return found
+
+
+def role_sums(weights: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, float]:
+    """Return the weight of each head on these keys (heads,) and that of uniform attention, both summed over queries.
+
+    The queries are those that see such a key, and the last value is their number. The weights are (batch, heads,
+    queries, keys), and a key of weight 0 in all heads is not seen.
+    """
+    if weights.shape[-2:] != keys.shape[-2:]:
+        raise UserError("head_roles needs attention between source and output tokens, which this layout does not have")
+    seen = (weights > 0).any(1)
+    keys = keys & seen
+    queries = keys.any(-1)
+    scores = (weights * keys[:, None]).sum((0, 2, 3)).double()
+    uniform = (keys.sum(-1) / seen.sum(-1).clamp(min=1)).sum().double()
+    return scores.cpu(), uniform.cpu(), float(queries.sum())

@@ -1,0 +1,117 @@
+"""Heads removed from the least to the most important one: what remains of the accuracy, and how fast decoding gets.
+
+The order is that of Michel et al. 2019 (arXiv 1905.10650, section 4): the importance of eq. 2 in the whole model,
+divided by the L2 norm of its layer. Nothing is trained again.
+"""
+
+import time
+from collections.abc import Collection
+from typing import NamedTuple
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from tfstudy.data.vocabulary import PAD
+from tfstudy.evaluation.decoding import greedy_of_lengths
+from tfstudy.evaluation.evaluate import generate
+from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.instruments.base import Chart, Instrument, Row, Subject
+from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
+from tfstudy.instruments.heads import Head, can_be_removed, importances, mask_without, masked, normalised, without
+from tfstudy.models.base import Model
+from tfstudy.tasks.base import Example
+
+SPEED = "decoding speed"
+
+
+class PruningConfig(ExampleSettings):
+    """The settings of `pruning`."""
+
+    points: int = Field(10, ge=1, le=1000, description="points of the curve, after that of the whole model")
+    repeats: int = Field(3, ge=1, le=100, description="times that decoding is timed; the fastest counts")
+
+
+class Pruning(Instrument):
+    """The metrics of the task with free-running decoding, by the share of heads that is removed.
+
+    The speed is relative to the whole model. It is missing where a position scheme has values for each head: there,
+    heads are masked and still computed.
+    """
+
+    summary = "pruning curve: metrics and decoding speed without the least important heads"
+    chart = Chart("line", x="removed", y="value", facet="metric", x_label="share of heads removed")
+    Config = PruningConfig
+    config: PruningConfig
+
+    def measure(self, subject: Subject) -> list[Row]:
+        scores = normalised(importances(subject, self.config))
+        order = sorted(scores, key=lambda head: scores[head])
+        decoding = Decoding.of(subject, self.config)
+        counts = sorted({round(len(order) * point / self.config.points) for point in range(self.config.points + 1)})
+        rows: list[Row] = []
+        whole = 0.0
+        for count in counts:
+            metrics, seconds = self._without(subject, order[:count], decoding)
+            whole = whole or seconds
+            speed = {SPEED: whole / seconds} if seconds else {}
+            rows += [
+                {"removed": count / len(order), "heads": count, "metric": name, "value": value}
+                for name, value in (metrics | speed).items()
+            ]
+        return rows
+
+    def _without(
+        self, subject: Subject, removed: Collection[Head], decoding: "Decoding"
+    ) -> tuple[dict[str, float], float]:
+        """Return the metrics without these heads, and the seconds of decoding; 0 if heads are only masked."""
+        model = subject.model
+        if can_be_removed(model):
+            smaller = without(model, removed)
+            return decoding.metrics(subject, smaller), min(
+                decoding.seconds(smaller) for _ in range(self.config.repeats)
+            )
+        with masked(model, mask_without(model, removed)):
+            return decoding.metrics(subject, model), 0.0
+
+
+class Decoding(NamedTuple):
+    """Sources to decode, in padded batches, each with the limits and the lengths of its targets."""
+
+    examples: list[Example]
+    batches: list[tuple[Tensor, Tensor, Tensor]]
+
+    @classmethod
+    def of(cls, subject: Subject, settings: ExampleSettings) -> "Decoding":
+        """Return the chosen examples, from short to long targets."""
+        model, device = subject.model, next(subject.model.parameters()).device
+        examples = sorted(chosen_examples(subject, settings), key=lambda e: (len(e.target), len(e.source)))
+        encoded = subject.data.encode(examples)
+        limits = limits_of(generation_limit(subject.task, subject.config.decode), encoded.source_lengths - 1)
+        if model.max_positions is not None:
+            limits = limits.clamp(max=model.max_positions - 1)
+        parts = [torch.arange(len(examples))[start : start + BATCH] for start in range(0, len(examples), BATCH)]
+        rows = [(encoded.rows(part).source, limits[part], encoded.target_lengths[part] - 2) for part in parts]
+        return cls(examples, [(a.to(device), b.to(device), c.to(device)) for a, b, c in rows])
+
+    @torch.no_grad()
+    def metrics(self, subject: Subject, model: Model) -> dict[str, float]:
+        """Return the metrics of the task with the decoding of the run."""
+        outputs = [
+            subject.data.target_vocab.decode(tokens)
+            for source, limits, _ in self.batches
+            for tokens in generate(model, source, source != PAD, limits, subject.config.decode)
+        ]
+        return subject.task.score(outputs, self.examples)
+
+    @torch.no_grad()
+    def seconds(self, model: Model) -> float:
+        """Return the time of greedy decoding with the lengths of the targets, so that all models do the same work.
+
+        On a CPU it is that of the processor, which other processes on the machine hardly change.
+        """
+        clock = time.process_time if self.batches[0][0].device.type == "cpu" else time.perf_counter
+        start = clock()
+        for source, _, lengths in self.batches:
+            greedy_of_lengths(model, source, source != PAD, lengths)
+        return clock() - start

@@ -1,0 +1,130 @@
+"""The variance of attention scores by the width of a head d_k, before and after scaling, and what the softmax does.
+
+Vaswani et al. 2017 (arXiv 1706.03762, section 3.2.1 and footnote 4): if queries and keys have components with mean 0
+and variance 1, then q k has the variance d_k; large scores saturate the softmax, so that its gradient vanishes.
+Dividing by sqrt(d_k) makes the variance 1; dividing by d_k makes it 1 / d_k, and attention almost uniform.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from tfstudy.instruments.base import Chart, Instrument, Row, Subject
+from tfstudy.instruments.entropy import entropy_share
+from tfstudy.instruments.examples import ExampleSettings, in_batches
+from tfstudy.instruments.heads import attention_modules, kind_and_layer
+from tfstudy.models.attention import MultiHeadAttention
+
+WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys
+CHUNK = 100  # random queries that are computed at once
+SCALES = {"none": 0.0, "sqrt(d_k)": 0.5, "d_k": 1.0}  # what products are divided by, as a power of d_k
+
+
+class ScoreVarianceConfig(ExampleSettings):
+    """The settings of `score_variance`."""
+
+    keys: int = Field(64, ge=2, le=4096, description="random keys of each random query")
+    queries: int = Field(2000, ge=1, le=100_000, description="random queries for each width")
+
+
+class ScoreVariance(Instrument):
+    """Variance over all keys of a query, entropy as a share of log T, and gradient norm, for each scale.
+
+    `random` has queries and keys with independent normal components of variance 1, for several d_k. `model` has those
+    of the trained model, as a mean over layers: after a norm of queries and keys, but before a position scheme acts on
+    them. Causal queries see all keys here. The gradient norm is the Frobenius norm of diag(w) - w w^T, the Jacobian of
+    the softmax.
+    """
+
+    summary = "variance of scores, entropy and gradient of the softmax, by d_k and scaling"
+    chart = Chart("line", x="d_k", y="value", hue="scale", facet="quantity", log_x=True, log_y=True)
+    Config = ScoreVarianceConfig
+    config: ScoreVarianceConfig
+
+    def measure(self, subject: Subject) -> list[Row]:
+        modules = attention_modules(subject.model)  # fails before the random part if there are none
+        rows = [row for width in WIDTHS for row in _rows("random", "", 0, width, self._random(width))]
+        sums: dict[str, Quantities] = {name: {} for name in modules}
+        count = 0
+        for batch in in_batches(subject, self.config):
+            count += len(batch.examples)
+            with torch.no_grad(), queries_and_keys(modules) as pairs:
+                subject.model(batch.source, batch.mask, batch.tokens)
+            for name, queries, keys in pairs:
+                if keys.shape[2] > 1:
+                    _add(sums[name], quantities(queries, keys), len(batch.examples))
+        for name, module in modules.items():
+            means = {key: total / count for key, total in sums[name].items()}
+            rows += _rows("model", *kind_and_layer(name), module.head_dim, means)
+        return rows
+
+    def _random(self, width: int) -> "Quantities":
+        generator = torch.Generator().manual_seed(0)
+        queries = torch.randn(self.config.queries, 1, 1, width, generator=generator)
+        sums: Quantities = {}
+        for part in torch.split(queries, CHUNK):
+            keys = torch.randn(len(part), 1, self.config.keys, width, generator=generator)
+            _add(sums, quantities(part, keys), len(part))
+        return {key: total / len(queries) for key, total in sums.items()}
+
+
+Quantities = dict[tuple[str, str], float]  # by scale and quantity
+
+
+def quantities(queries: Tensor, keys: Tensor) -> Quantities:
+    """Return each quantity for each scale, as a mean over examples, heads and queries.
+
+    The queries are (batch, heads, queries, d_k) and the keys (batch, heads, keys, d_k), at least two of them.
+    """
+    found: Quantities = {}
+    products = queries.double() @ keys.double().transpose(-1, -2)
+    for scale, power in SCALES.items():
+        scores = products / queries.shape[-1] ** power
+        weights = scores.softmax(-1)
+        found[scale, "variance"] = float(scores.var(-1).mean())
+        found[scale, "entropy share"] = float(entropy_share(weights).mean())
+        found[scale, "gradient norm"] = float(jacobian_norm(weights).mean())
+    return found
+
+
+def jacobian_norm(weights: Tensor) -> Tensor:
+    """Return the Frobenius norm of diag(w) - w w^T for weights w (..., keys)."""
+    squares = weights.square().sum(-1)
+    return (squares - 2 * weights.pow(3).sum(-1) + squares.square()).clamp(min=0).sqrt()
+
+
+@contextmanager
+def queries_and_keys(modules: Mapping[str, MultiHeadAttention]) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
+    """Within this context, record the queries and keys of each head: yields the list of both by module."""
+    pairs: list[tuple[str, Tensor, Tensor]] = []
+    latest: dict[str, Tensor] = {}
+    with ExitStack() as stack:
+        for name, module in modules.items():
+
+            def keep(_: nn.Module, __: tuple[Tensor], keys: Tensor, name: str = name) -> None:
+                latest[name] = keys
+
+            def pair(_: nn.Module, __: tuple[Tensor], queries: Tensor, name: str = name) -> None:
+                pairs.append((name, queries, latest[name]))
+
+            stack.callback(module.key_norm.register_forward_hook(keep).remove)
+            stack.callback(module.query_norm.register_forward_hook(pair).remove)
+        yield pairs
+
+
+def _add(sums: Quantities, found: Quantities, count: int) -> None:
+    for key, value in found.items():
+        sums[key] = sums.get(key, 0.0) + count * value
+
+
+def _rows(source: str, kind: str, layer: int, width: int, found: Quantities) -> list[Row]:
+    return [
+        {
+            "source": source, "kind": kind, "layer": layer, "d_k": width, "scale": scale,
+            "quantity": f"{source}: {quantity}", "value": value,
+        }
+        for (scale, quantity), value in found.items()
+    ]  # fmt: skip
