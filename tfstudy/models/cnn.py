@@ -53,7 +53,7 @@ class CNN(RaggedModel):
         "plain-weights": {"weight_norm": False},
         "sinusoidal": {"positions": "sinusoidal"},
         "dilated": {"layers": 3, "kernel": 4, "dilation_cycle": 2, "copy_output": True},
-        "no-attention": {"attention": False, "dilation_cycle": 2},
+        "attention-none": {"attention": False, "dilation_cycle": 2},
         "share_embeddings": {"share_embeddings": True, "tie_output": True},
     }
     bags = ("bag",)

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from tfstudy.models.attention import MultiHeadAttention
+from tfstudy.models.attention import MultiHeadAttention, visible
 from tfstudy.models.base import Model, State
 from tfstudy.models.cache import Cache
 from tfstudy.models.checkpointing import run_layer
@@ -181,13 +181,12 @@ class Layer(nn.Module):
             last = [state[:, 0 if i else -1] for i, state in enumerate(states)]
             return self.out(torch.cat(states, -1)), torch.cat(last, -1)
         flat, shapes = x.flatten(0, 1), [(x.shape[0], x.shape[1])]
-        if self.causal:
-            past = self.attention.empty(x, len(x)) if start is None else start
-            update, [after] = self.attention.attend_causally(flat, shapes, [past], self.site)
+        if mask is None:
+            update, [after] = self.attention.attend_causally(flat, shapes, [start], self.site)
         else:
-            seen, masks = self.attention.project(flat, shapes), [None if mask is None else mask[:, None, None]]
-            after = Cache(seen[0])
-            update = self.attention(flat, shapes, seen, masks, site=self.site)
+            [seen], mask = self.attention.project(flat, shapes), mask[:, None, None]
+            mask = mask & visible(range(x.shape[1]), x.shape[1], x.device) if self.causal else mask
+            update, after = self.attention(flat, shapes, [seen], [mask], site=self.site), Cache(seen)
         return update.view(x.shape), after
 
 
