@@ -57,7 +57,7 @@ def replayed_dropout(function: Callable[..., Out]) -> Callable[..., Out]:
     The first call draws as the function itself would. Dropout from torch's global generator is not repeated.
     """
     generator = _DROPOUT.generator
-    start = generator and generator.get_state()
+    start = None if generator is None else generator.get_state()
     calls = 0
 
     def call(*arguments: object) -> Out:

@@ -16,7 +16,7 @@ def learning_rate_factor(config: TrainConfig, step: int, dim: int) -> float:
     """
     warmup, step = config.warmup_steps, step + 1
     if config.schedule == "noam":
-        return dim**-0.5 * min(step**-0.5, step * max(1, warmup) ** -1.5)
+        return min(1 / math.sqrt(step), step / math.sqrt(max(1, warmup) ** 3)) / math.sqrt(dim)
     if step < warmup:
         return step / warmup
     if config.schedule == "cosine":
