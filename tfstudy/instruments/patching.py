@@ -41,6 +41,8 @@ class Patching(Instrument):
     The number measured is the logit of the first token in which the other source's output differs, minus that of the
     token in its place. The effect is 0 where the state makes no difference, and 1 where it makes as much as the source.
     Without `source` and `other`, they are the two examples of equal length that differ in the fewest tokens.
+    The decoder of an LSTM also starts from the last state of each layer of the encoder, which only patched embeddings
+    change.
     """
 
     summary = "activation patching: effect of each hidden state on where two outputs differ"
