@@ -227,6 +227,9 @@ class Arithmetic(Scratchpad):
             return sides | {"operator": symbol}
         return sides | {"carries": sum(carries(left, symbol, right))} if symbol in "+-" else sides
 
+    def digits(self) -> frozenset[str]:
+        return frozenset("0123456789")
+
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a source typed by a user; blanks are optional, as in `12+3=`."""
         return tuple(re.findall(r"mod|\S", text))

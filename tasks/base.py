@@ -107,6 +107,10 @@ class Task(ABC):
         """Return files to save with a run so that its tokens can be read later: name to content."""
         return {}
 
+    def digits(self) -> frozenset[str]:
+        """Return the tokens that are digits of numbers; models may have positions within numbers for them."""
+        return frozenset()
+
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
         """Return what a model may need to know at each source token, by name: a label, or None where there is none."""
         return {}

@@ -38,6 +38,7 @@ def refusal(task: str, *assignments: str) -> str:
             [*SMALL, "model.randomised_positions=20", "model.max_positions=20"],
             ["model.randomised_positions", "37", "20"],
         ),
+        ("copying", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "copying"]),
         ("copying", [*SMALL, "eval.checkpoint=best"], ["eval.checkpoint", "validation_interval"]),
     ],
 )

@@ -34,3 +34,13 @@ def test_a_run_that_copies_can_be_loaded_from_a_checkpoint_and_from_safetensors(
         for loaded in (run, shared):
             found = {one.source: one.prediction for one in loaded.predictions()}
             assert {source: loaded.predict(source) for source in found} == found
+
+
+def test_a_model_with_positions_of_digits_knows_the_digits_of_its_task():
+    prepared = prepare(compose_config("arithmetic", "transformer", "default", {"model": {"digit_positions": 20}}))
+    for vocab, table in (
+        (prepared.data.source_vocab, prepared.model.digits.source_digits),
+        (prepared.data.target_vocab, prepared.model.digits.target_digits),
+    ):
+        marked = {token for token, digit in zip(vocab.tokens, table.tolist(), strict=True) if digit}
+        assert marked == set("0123456789")

@@ -26,13 +26,15 @@ class DataShape(NamedTuple):
     longest_target: int
     positions: int  # that any source and any output can have
     validation: str | None  # the name of the validation split
+    has_digits: bool = False
 
     @classmethod
     def of(cls, task: Task) -> "DataShape":
         """Return the facts of a task's data."""
         source, target = task.vocabulary()
         sizes = len(Vocab(source)), len(Vocab(target))
-        return cls(source == target, sizes, longest_target(task), needed_positions(task), task.splits().validation)
+        longest, positions = longest_target(task), needed_positions(task)
+        return cls(source == target, sizes, longest, positions, task.splits().validation, bool(task.digits()))
 
 
 def check(config: RunConfig, data: DataShape) -> None:
@@ -43,6 +45,10 @@ def check(config: RunConfig, data: DataShape) -> None:
         raise UserError(
             f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "
             f"but is {config.decode.max_length}"
+        )
+    if config.model.model_dump().get("digit_positions") and not data.has_digits:
+        raise UserError(
+            f"model.digit_positions needs a task with digits, such as arithmetic, but {config.task} has none"
         )
     available = checked_table(config.arch, _shape(with_positions(config.model, data.positions)), data.vocabularies)
     needed = 1 + config.decode.max_length

@@ -17,6 +17,7 @@ from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
 from tfstudy.models.copy_output import match_tokens
+from tfstudy.models.positions.digits import mark_digits
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
 
@@ -45,6 +46,7 @@ def prepare(config: RunConfig) -> Prepared:
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
     match_tokens(model, data.target_vocab.encode(data.source_vocab.tokens))
+    mark_digits(model, task.digits(), data.source_vocab.tokens, data.target_vocab.tokens)
     return Prepared(config, task, data, model, identity)
 
 

@@ -34,6 +34,10 @@ class PositionConfig(LayerConfig):
         512, ge=1, description="longest sequence with learned or randomised positions; sequences of the data always fit"
     )
 
+    digit_positions: int = Field(
+        0, ge=0, le=2**16, description="positions of digits in their numbers: size of the table (McLeish et al. 2024)"
+    )
+
     @property
     def target_positions(self) -> str:
         """The position scheme of the decoder."""

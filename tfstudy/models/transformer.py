@@ -16,8 +16,9 @@ from tfstudy.models.embedding import Embedding, embedding_init
 from tfstudy.models.hidden_states import observed
 from tfstudy.models.layers import Dropout
 from tfstudy.models.listening import Site
-from tfstudy.models.positions import acts_on_attention
+from tfstudy.models.positions import Setup, acts_on_attention
 from tfstudy.models.positions.base import Places, PositionScheme
+from tfstudy.models.positions.digits import DigitPositions, digits_of_sources, digits_of_targets
 from tfstudy.models.positions.numbering import Numbering, Numbers, places
 from tfstudy.models.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of
 from tfstudy.models.transformer_config import TransformerConfig
@@ -38,6 +39,7 @@ class TransformerState(NamedTuple):
 
     source: TransformerSource
     past: tuple[Past, ...]
+    digits: tuple[Tensor, ...] = ()  # a `DigitState`, if there are positions of digits
 
 
 class Transformer(RaggedModel):
@@ -56,6 +58,7 @@ class Transformer(RaggedModel):
         "fire": {"positions": "t5", "decoder_positions": "fire", "cross_positions": "kerple"},
         "contextual": {"positions": "contextual", "cross_positions": "kerple_power"},
         "randomised": {"positions": "rotary", "cross_positions": "rotary", "randomised_positions": 128},
+        "digits": {"digit_positions": 20, "positions": "none"},
         "sandwich": {"norm": "sandwich", "norm_type": "rms", "qk_norm": True, "score_scale": "none"},
         "no_norm": {"norm": "none", "residual": "scaled", "attention_window": 1, "temperature": 2},
         "no_residual": {"residual": "none", "norm": "sandwich", "encoder_layers": 1, "decoder_layers": 1},
@@ -93,6 +96,7 @@ class Transformer(RaggedModel):
             self.target_embedding if config.share_embeddings else embedding(source_vocab, config.positions)
         )
         self.numbering = Numbering(config.randomised_positions, config.max_positions)
+        self.digits = self._digit_positions(source_vocab, target_vocab) if config.digit_positions else None
         if config.layout == "decoder_only":
             self.decoder = Stack(config, config.encoder_layers + config.decoder_layers, decoder=False)
         else:
@@ -121,7 +125,8 @@ class Transformer(RaggedModel):
         shapes, window = shapes_of(sources), self.config.attention_window
         numbers = self._numbers(sources, [0] * len(sources))
         near = self._places(self.config.positions, numbers, numbers)
-        x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers))
+        digits, starts = digits_of_sources(self.digits, sources)
+        x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers, digits))
         if self.config.layout == "decoder_only":
             return read_source(self.decoder, embedded, shapes, masks, window, near)
         seen = [windowed(mask, window) for mask in masks]
@@ -135,9 +140,10 @@ class Transformer(RaggedModel):
             TransformerState(
                 TransformerSource(memory, mask, (number.all.expand(mask.shape),) if far else (), copied),
                 tuple(layer.attention.empty(x, len(mask)) for layer in self.decoder),
+                start,
             )
-            for memory, mask, number, copied in zip(
-                memories, masks, numbers, copied_ids(self.copy, sources), strict=True
+            for memory, mask, number, copied, start in zip(
+                memories, masks, numbers, copied_ids(self.copy, sources), starts, strict=True
             )
         ]
 
@@ -149,7 +155,8 @@ class Transformer(RaggedModel):
         by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]
         numbers = self._numbers(tokens, [state.past[0].length for state in states])
         near, far = self._places(self.config.target_positions, numbers, numbers), self._far(shapes, numbers, sources)
-        x = embedded = observed(Site("decoder", 0), self._embed(self.target_embedding, tokens, numbers))
+        digits, states = digits_of_targets(self.digits, tokens, states)
+        x = embedded = observed(Site("decoder", 0), self._embed(self.target_embedding, tokens, numbers, digits))
         pasts = []
         for depth, layer in enumerate(self.decoder):
             before, memory = [state.past[depth] for state in states], [source.memory[depth] for source in sources]
@@ -177,12 +184,26 @@ class Transformer(RaggedModel):
         x, after = read_target(self.decoder, embedded, shapes_of(tokens), states, window, places)
         return self.output(self.decoder.norm(x)), after
 
-    def _embed(self, embedding: Embedding, tokens: Sequence[Tensor], numbers: Sequence[Numbers]) -> Tensor:
-        """Embed the tokens of all groups at their positions."""
+    def _embed(
+        self,
+        embedding: Embedding,
+        tokens: Sequence[Tensor],
+        numbers: Sequence[Numbers],
+        digits: Sequence[Tensor] = (),
+    ) -> Tensor:
+        """Embed the tokens of all groups at their positions, and at those of digits."""
         new = flatten_groups([number.new.expand(group.shape) for number, group in zip(numbers, tokens, strict=True)])
         end = max(number.end for number in numbers)
-        embedded: Tensor = self.dropout(embedding(flatten_groups(tokens), new, end))
-        return embedded
+        embedded: Tensor = embedding(flatten_groups(tokens), new, end)
+        if self.digits is not None:
+            embedded = self.digits.embed(embedded, digits)
+        dropped: Tensor = self.dropout(embedded)
+        return dropped
+
+    def _digit_positions(self, source_vocab: int, target_vocab: int) -> DigitPositions:
+        init = embedding_init(self.config.embedding_init, target_vocab, self.dim)
+        setup = Setup(self.dim, positions=self.config.digit_positions, std=init.std * init.scale)
+        return DigitPositions(setup, source_vocab, target_vocab)
 
     def _numbers(self, tokens: Sequence[Tensor], starts: Sequence[int]) -> list[Numbers]:
         """Return the positions of each group's tokens, which follow `start` others."""

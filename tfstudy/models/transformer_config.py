@@ -61,6 +61,7 @@ class TransformerConfig(PositionConfig):
         if self.layout == "decoder_only":
             if "contextual" in self.position_schemes:
                 raise ValueError("positions contextual would count the padding between source and target of a batch")
-            for key in ("decoder_positions", "cross_positions", "randomised_positions", "copy_output"):
+            keys = ("decoder_positions", "cross_positions", "randomised_positions", "digit_positions", "copy_output")
+            for key in keys:
                 if getattr(self, key) != type(self).model_fields[key].default:
                     raise ValueError(f"{key} needs layout encoder_decoder, but layout is decoder_only")
