@@ -5,11 +5,10 @@ import torch
 from torch.testing import assert_close
 
 from tests.conftest import VARIANTS, perturbed
-from tests.models.reference import CLOSE, randomised
+from tests.models.reference import CLOSE
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.attention import MultiHeadAttention
-from tfstudy.models.copy_output import CopyOutput, copied_ids, match_tokens, with_cross_weights
-from tfstudy.models.listening import Site, joined, recorded_attention
+from tfstudy.models.copy_output import CopyOutput, copied_ids, match_tokens
+from tfstudy.models.listening import joined, recorded_attention
 
 COPYING = [name for name, (_, config) in VARIANTS.items() if config.get("copy_output")]
 
@@ -61,18 +60,6 @@ def test_a_model_mixes_its_output_with_the_attention_of_its_last_layer(build, na
     mixed = generate * logits.softmax(-1) + (1 - generate) * (weights @ onehot).view(logits.shape)
     assert_close(found, mixed.view(found.shape), **CLOSE)
     assert_close(found.sum(-1), torch.ones(found.shape[:2]), **CLOSE)
-
-
-def test_weights_of_heads_are_averaged_and_still_heard_by_others():
-    attention, x, site = randomised(MultiHeadAttention(4, 2)), torch.randn(6, 4), Site("cross", 1)
-    seen = attention.project(x, [(2, 3)])
-    with recorded_attention() as recorded:
-        out, [weights] = with_cross_weights(attention, x, [(2, 3)], seen, None, False, site)
-    [heard] = recorded
-    assert_close(weights, heard.weights.mean(1))
-    assert_close(out, attention(x, [(2, 3)], seen), **CLOSE)
-    assert weights.requires_grad
-    assert heard.site == site
 
 
 def test_every_architecture_with_attention_can_copy():

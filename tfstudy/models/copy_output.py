@@ -1,17 +1,13 @@
 """Copying from the source: the pointer-generator of See et al. 2017 (arXiv 1704.04368, section 2.2)."""
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax, logsigmoid
 
-from tfstudy.models.listening import record, recorded_attention
 from tfstudy.models.ragged import flatten_groups
-
-Out = TypeVar("Out")
 
 
 class CopyOutput(nn.Module):
@@ -66,18 +62,6 @@ class CopyOutput(nn.Module):
 def copied_ids(copy: CopyOutput | None, sources: Sequence[Int[Tensor, "_ _"]]) -> list[tuple[Int[Tensor, "_ _"], ...]]:
     """Return the target ids of each group's source tokens, as a model's state keeps them; nothing without copying."""
     return [() if copy is None else (copy.target_ids[source],) for source in sources]
-
-
-def with_cross_weights(layer: Callable[..., Out], *arguments: object) -> tuple[Out, list[Tensor]]:
-    """Return `layer(*arguments)` and, for `CopyOutput.copied`, the weights of its multi-head attention to the source.
-
-    There is a tensor (sources, queries, source) for each group, the mean over the heads. Gradients flow through it.
-    """
-    with recorded_attention() as recorded:
-        out = layer(*arguments)
-    for item in recorded:  # for whoever listens outside
-        record(*item)
-    return out, [item.weights.mean(1) for item in recorded if item.site.kind == "cross"]
 
 
 def match_tokens(model: nn.Module, target_ids: Sequence[int]) -> None:
