@@ -10,10 +10,10 @@ def test_random_scores_have_variance_d_k_and_1_when_scaled(subject, measure):
     rows = measure("score_variance", subject("transformer"), examples=4, queries=1000, keys=32)
     found = {(r["d_k"], r["scale"]): r["value"] for r in rows if r["quantity"] == "random: variance"}
     for width in (16, 64, 256, 1024):
-        assert found[width, "none"] == pytest.approx(width, rel=0.05)
-        assert found[width, "sqrt(d_k)"] == pytest.approx(1, rel=0.05)
-        assert found[width, "d_k"] == pytest.approx(1 / width, rel=0.05)
-    falling = [r["value"] for r in rows if r["quantity"] == "random: entropy share" and r["scale"] == "none"]
+        assert found[width, "no scaling"] == pytest.approx(width, rel=0.05)
+        assert found[width, "/ sqrt(d_k)"] == pytest.approx(1, rel=0.05)
+        assert found[width, "/ d_k"] == pytest.approx(1 / width, rel=0.05)
+    falling = [r["value"] for r in rows if r["quantity"] == "random: entropy share" and r["scale"] == "no scaling"]
     assert falling == sorted(falling, reverse=True)
 
 
@@ -27,16 +27,16 @@ def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure)
     variance = {
         row["scale"]: row["value"] for row in rows if row["quantity"] == "model: variance" and row["kind"] == "cross"
     }
-    assert variance["none"] == pytest.approx(8 * variance["sqrt(d_k)"]) == pytest.approx(64 * variance["d_k"])
+    assert variance["no scaling"] == pytest.approx(8 * variance["/ sqrt(d_k)"]) == pytest.approx(64 * variance["/ d_k"])
 
 
 def test_quantities_are_means_over_queries_of_what_torch_computes():
     queries, keys = torch.randn(2, 3, 4, 5), torch.randn(2, 3, 6, 5)
     found = quantities(queries, keys)
     scores = (queries @ keys.transpose(-1, -2) / 5**0.5).double().flatten(0, 2)
-    assert found["sqrt(d_k)", "variance"] == pytest.approx(
+    assert found["/ sqrt(d_k)", "variance"] == pytest.approx(
         float(torch.stack([s.var() for s in scores]).mean()), rel=1e-4
     )
     norms = [torch.autograd.functional.jacobian(lambda s: s.softmax(0), s).norm() for s in scores]
-    assert found["sqrt(d_k)", "gradient norm"] == pytest.approx(float(torch.stack(norms).mean()), rel=1e-4)
+    assert found["/ sqrt(d_k)", "gradient norm"] == pytest.approx(float(torch.stack(norms).mean()), rel=1e-4)
     assert jacobian_norm(torch.tensor([0.0, 1.0, 0.0])).item() == 0.0

@@ -6,7 +6,7 @@ from rich.console import Console
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.html_page import publish
-from tfstudy.report.measured import by_condition, intervals, saved_measurements, text_table
+from tfstudy.report.measured import by_condition, intervals, saved_measurements, show, text_table
 from tfstudy.report.plots.measurement import plot
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
@@ -31,10 +31,14 @@ def study(tmp_path):
     return write(tmp_path / "study", *runs)
 
 
-def measured(study, chart=LINE, **settings):
+def numbered(base):
+    return [row | {"number": 1000 * n} for n in range(9) for row in rows(base)]
+
+
+def measured(study, chart=LINE, make=rows, **settings):
     runs = read_finished_runs(study).runs
     pairs = [
-        (run, Measurement.of(run.result.run, "entropy", 1, settings, chart, rows(run.result.seed))) for run in runs
+        (run, Measurement.of(run.result.run, "entropy", 1, settings, chart, make(run.result.seed))) for run in runs
     ]
     for run, record in pairs:
         save_measurement(run.path, record)
@@ -56,6 +60,16 @@ def test_the_table_has_a_line_for_each_condition_facet_and_series(study):
     assert head == ["condition", "kind", "layer", "length", "4", "8"]
     assert lines[0] == ["cnn", "cross", "1", "1.8", "1.8"]
     assert len(lines) == 2 * 2 * 2
+
+
+def test_a_long_table_has_as_many_columns_as_fit_and_all_of_their_numbers(study, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    show(measured(study, Chart("line", x="number", y="entropy", hue="layer", facet="kind"), make=numbered)[:1])
+    title, head, *lines = capsys.readouterr().out.splitlines()
+    assert title == "cnn, entropy: entropy"
+    assert head.split()[:3] == ["kind", "layer", "number"]
+    assert max(map(len, lines)) <= 60
+    assert len({len(line.split()) for line in lines}) == 1
 
 
 @pytest.mark.parametrize(

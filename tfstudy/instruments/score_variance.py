@@ -20,7 +20,7 @@ from tfstudy.models.attention import MultiHeadAttention
 
 WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys
 CHUNK = 100  # random queries that are computed at once
-SCALES = {"none": 0.0, "sqrt(d_k)": 0.5, "d_k": 1.0}  # what products are divided by, as a power of d_k
+SCALES = {"no scaling": 0.0, "/ sqrt(d_k)": 0.5, "/ d_k": 1.0}  # what products are divided by, as a power of d_k
 
 
 class ScoreVarianceConfig(ExampleSettings):
@@ -40,7 +40,7 @@ class ScoreVariance(Instrument):
     """
 
     summary = "variance of scores, entropy and gradient of the softmax, by d_k and scaling"
-    chart = Chart("line", x="d_k", y="value", hue="scale", facet="quantity", log_x=True, log_y=True)
+    chart = Chart("line", x="d_k", y="value", hue="scale", facet="quantity", log_x=True, log_y=True, x_label="d_k")
     Config = ScoreVarianceConfig
     config: ScoreVarianceConfig
 

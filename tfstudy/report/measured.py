@@ -16,8 +16,7 @@ from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measu
 from tfstudy.tasks.errors import UserError
 
 MAX_SHOWN = 6  # values of x in a text table
-SPARE = 2 * MAX_SHOWN  # characters of a line for the gaps between columns
-LABEL = 20  # characters of a condition in a text table, if it is as long
+WIDEST = 1000  # characters
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
 
 
@@ -107,11 +106,22 @@ def show(all_measured: Sequence[Measured]) -> None:
     console, first = Terminal(soft_wrap=True), all_measured[0].records[0]
     label = first.chart.hue_label if first.chart.kind == "heatmap" else first.chart.y_label
     settings = [f"{key}={value}" for key, value in first.settings.items() if value != ""]
-    title = ", ".join([f"{first.instrument}: {label or first.chart.value}", *settings])
+    name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
+    title = ", ".join([f"{name}{first.instrument}: {label or first.chart.value}", *settings])
     console.print(title, markup=False, highlight=False)
-    tables = (text_table(all_measured, count) for count in range(MAX_SHOWN, 1, -1))
-    fits = (one for one in tables if console.measure(one).maximum < console.width - SPARE)
-    console.print(next(fits, text_table(all_measured, 2)))
+    for count in range(MAX_SHOWN, 1, -1):  # values of x, as many as fit
+        lines = _lines_of(text_table(all_measured, count))
+        if max(map(len, lines)) <= console.width or count == 2:
+            console.print("\n".join(lines), markup=False, highlight=False)
+            return
+
+
+def _lines_of(table: Table) -> list[str]:
+    """Return the lines of a table, however long."""
+    console = Terminal(width=WIDEST, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
 
 
 def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Table:
@@ -121,13 +131,13 @@ def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Tabl
     columns = _thinned(in_order(x for _, cells in means for *_, x in cells), shown)
     series_name = chart.y if chart.kind == "heatmap" else chart.hue
     table = plain_table()
-    heads = ("condition", *filter(None, (chart.facet, series_name)))
+    alone = len(all_measured) == 1
+    heads = (*(["condition"] if not alone else []), *filter(None, (chart.facet, series_name)))
     for number, head in enumerate([*heads, *(f"{chart.x} {columns[0]}", *map(_text, columns[1:]))]):
-        table.add_column(Text(head), justify="left" if number < len(heads) else "right", no_wrap=number > 0)
-    table.columns[0].min_width = min(LABEL, max(len(one.label) for one in all_measured))
+        table.add_column(Text(head), justify="left" if number < len(heads) else "right", no_wrap=True)
     for label, facet, series, *numbers in _lines(means, columns):
         named = [cell for cell, name in ((facet, chart.facet), (series, series_name)) if name]
-        table.add_row(*map(Text, [label, *named, *numbers]))
+        table.add_row(*map(Text, [*([] if alone else [label]), *named, *numbers]))
     return table
 
 
@@ -136,7 +146,7 @@ def _lines(means: Sequence[tuple[str, dict[Key, Interval]]], columns: Sequence[C
         for facet in in_order(key[0] for key in cells):
             for series in in_order(key[1] for key in cells if key[0] == facet):
                 numbers = [cells.get((facet, series, x)) for x in columns]
-                yield [label, _text(facet), _text(series), *(f"{one.mean:.3g}" if one else "" for one in numbers)]
+                yield [label, _text(facet), _text(series), *(_text(one.mean) if one else "" for one in numbers)]
 
 
 def _thinned(values: Sequence[Cell], most: int) -> list[Cell]:
@@ -146,4 +156,6 @@ def _thinned(values: Sequence[Cell], most: int) -> list[Cell]:
 
 
 def _text(cell: Cell) -> str:
-    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"
