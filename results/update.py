@@ -23,6 +23,7 @@ TABLES = {  # by study: the options of its table
     "dessi-2019": [],
 }
 STUDIES = (*TABLES, "tasks-first")
+PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS = (  # those with figures on a test set that runs were evaluated on
     "akyurek-2022", "bastings-2018", "conklin-2021", "dessi-2019", "furrer-2020", "lake-2018", "li-2023", "loula-2018",
     "newman-2020",
@@ -45,7 +46,7 @@ TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdo
 def only_committed_studies() -> Iterator[None]:
     """Change into a copy of the committed studies, so that other runs in this folder change no document."""
     with tempfile.TemporaryDirectory() as folder:
-        for study in STUDIES:
+        for study in (*STUDIES, PERFORMANCE):
             shutil.copytree(RESULTS / study, Path(folder) / study)
         with contextlib.chdir(folder):
             yield

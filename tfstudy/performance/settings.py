@@ -97,9 +97,11 @@ def _size(text: str, axis: str) -> int:
 
 def check_overrides(overrides: Tree) -> Tree:
     """Return settings of models and training; `UserError` for others, and for the width, which `--vary` sets."""
-    for section in overrides:
+    for section, values in overrides.items():
         one_of("section", section, ("model", "train"), "--set")
-    if "dim" in (overrides.get("model") or {}):
+        if not isinstance(values, dict):
+            raise UserError(f"--set {section}: '{section}' must be a section of keys, but is {quoted(values)}")
+    if "dim" in overrides.get("model", {}):
         raise UserError("--set model.dim: set the width of all architectures with --vary width=...")
     return overrides
 
@@ -110,17 +112,15 @@ def config_of(setting: Setting, request: Request) -> RunConfig:
     A setting of the model applies to those of the architectures that have it.
     """
     cls = models.find(setting.arch)
-    fields, wanted = cls.Config.model_fields, request.overrides.get("model", {})
+    fields = cls.Config.model_fields
     others = {key for arch in request.archs for key in models.find(arch).Config.model_fields} - fields.keys()
-    if isinstance(wanted, dict):
-        wanted = {key: value for key, value in wanted.items() if key not in others}
-        sizes = {key: fields[key].default for key in cls.widths}
-        table = {"max_positions": max(512, max(request.axes["length"]) + 1)} if "max_positions" in fields else {}
-        own = preset(TASK, setting.arch).get("model", {})
-        model = merge(sizes, own, {"dropout": 0.0}, table, wanted)
-        wanted = model | _widths(cls.widths, model, setting.width)
-    tree: Tree = {"task": TASK, "arch": setting.arch, "model": wanted}
+    wanted = {key: value for key, value in request.overrides.get("model", {}).items() if key not in others}
+    sizes = {key: fields[key].default for key in cls.widths}
+    table = {"max_positions": max(512, max(request.axes["length"]) + 1)} if "max_positions" in fields else {}
+    model = merge(sizes, preset(TASK, setting.arch).get("model", {}), {"dropout": 0.0}, table, wanted)
+    model |= _widths(cls.widths, model, setting.width)
     rest = {key: value for key, value in request.overrides.items() if key != "model"}
+    tree: Tree = {"task": TASK, "arch": setting.arch, "model": model}
     return resolve(merge(tree, rest, OF_VARIANT.get(setting.variant, {})))
 
 

@@ -1,0 +1,152 @@
+"""Medians and their intervals, and claims about ratios of speed, memory and FLOPs."""
+
+import math
+from math import comb
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.example_claims import claim
+from tests.performance.example_measurements import MACHINE, record
+from tfstudy.analysis.claims import Evidence, family_size, judge_claim
+from tfstudy.analysis.medians import fewest_values, median_interval
+from tfstudy.analysis.ratios import timed_ratios
+from tfstudy.tasks.errors import UserError
+
+PLACE = {"work": "training", "arch": "transformer", "length": 8, "width": 16, "batch": 2}
+NOISE = (1.0, 1.1, 0.9, 1.05, 0.95, 1.2, 0.8, 1.02, 0.98, 1.0, 1.1, 0.9)
+
+
+def statement(of=None, over=None, **bounds):
+    return {"of": of or {}, "over": over or {"variant": "explicit"}, **bounds}
+
+
+def judged(records, *statements, **more):
+    one = claim(*statements, where=PLACE, **more)
+    return judge_claim(one, Evidence([], {}, 1, records, timed_ratios([one])))
+
+
+def pair(ratio, machine=MACHINE, n=12):
+    """A default that is `ratio` times as fast as explicit attention, on a machine whose load changes."""
+    explicit = NOISE[:n]
+    default = [second / ratio * jitter for second, jitter in zip(explicit, NOISE[::-1][:n], strict=True)]
+    return [record(*default, machine=machine), record(*explicit, variant="explicit", machine=machine)]
+
+
+@pytest.mark.parametrize(("n", "left_out"), [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)])
+def test_the_ends_of_the_interval_are_the_known_order_statistics(n, left_out):
+    """For 95 %: Conover, Practical Nonparametric Statistics, table A3."""
+    found = median_interval(range(n))
+    assert (found.mean, found.low, found.high) == ((n - 1) / 2, left_out, n - 1 - left_out)
+
+
+def test_too_few_values_have_no_interval():
+    assert math.isnan(median_interval([1, 2, 3, 4, 5]).low)
+    assert fewest_values() == 6
+    assert math.isnan(median_interval([]).mean)
+
+
+@given(st.integers(1, 40), st.sampled_from([0.9, 0.95, 0.995]))
+def test_the_interval_has_at_least_its_level_and_is_the_narrowest_such(n, level):
+    found = median_interval(range(n), level)
+    if n < fewest_values(level):
+        assert math.isnan(found.low)
+        return
+
+    def coverage(k):
+        return 1 - 2 * sum(comb(n, i) for i in range(k)) / 2**n
+
+    assert coverage(int(found.low) + 1) >= level > coverage(int(found.low) + 2)
+
+
+def test_the_interval_covers_the_median_as_often_as_promised():
+    samples = np.random.default_rng(0).exponential(size=(2000, 15))
+    found = [median_interval(sample) for sample in samples]
+    assert np.mean([one.low <= math.log(2) <= one.high for one in found]) == pytest.approx(0.965, abs=0.015)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict"),
+    [
+        ({"above": 1.5}, "supported"),
+        ({"is": 2, "within": 1}, "supported"),
+        ({"above": 3}, "refuted"),
+        ({"is": 4, "within": 0.5}, "refuted"),
+        ({"below": 2}, "undecided"),
+    ],
+)
+def test_a_ratio_of_speeds_is_judged_by_the_interval_of_its_median(bounds, verdict):
+    found = judged(pair(2), statement(**bounds))
+    assert found.verdict == verdict
+    [one] = found.statements
+    assert one.measurement.interval.low < 2 < one.measurement.interval.high
+    assert one.pair.of.variant == "default"
+
+
+def test_ratios_are_of_the_same_round_so_that_load_does_not_matter():
+    slower = (1, 5, 2, 9, 1, 3, 4, 1, 7, 2, 6, 8)
+    records = [record(*slower), record(*(2 * s for s in slower), variant="explicit")]
+    found = judged(records, statement(above=1.99)).statements[0].measurement.interval
+    assert (found.low, found.mean, found.high) == (2, 2, 2)
+
+
+@pytest.mark.parametrize(("quantity", "ratio"), [("memory", 0.25), ("flops", 1), ("attention_flops", 1)])
+def test_memory_and_flops_are_exact(quantity, ratio):
+    records = [record(0.1), record(0.1, variant="explicit", memory=2**23)]
+    sides = {"quantity": quantity}, {"quantity": quantity, "variant": "explicit"}
+    found = judged(records, statement(*sides, **{"is": ratio, "within": 0.01}))
+    assert found.verdict == "supported"
+    assert found.statements[0].measurement.interval[:4] == (ratio, ratio, ratio, 1)
+    assert judged(records, statement(*sides, above=ratio)).verdict == "undecided"
+
+
+def test_too_few_rounds_decide_nothing():
+    found = judged(pair(2, n=5), statement(above=1))
+    assert (found.verdict, found.reason) == ("undecided", "5 of at least 6 repeats")
+
+
+def test_only_measurements_of_one_command_are_compared():
+    later = msgspec.structs.replace(MACHINE, started="2026-02-02")
+    first, second = pair(2), pair(3, later)
+    assert judged([first[0], second[1]], statement(above=1)).verdict == "not run"
+    both = judged([*second, *first], statement(above=1)).statements[0]
+    assert (both.pair.of.machine.started, both.unused) == ("2026-02-02", 1)
+
+
+def test_a_record_is_found_by_all_that_the_statement_names():
+    assert judged(pair(2), statement({"accelerator": "cuda"}, above=1)).verdict == "not run"
+    assert judged(pair(2), statement({"model.heads": 8}, above=1)).verdict == "not run"
+    assert judged(pair(2), statement({"model.heads": 4}, above=1)).verdict == "supported"
+
+
+def test_ratios_are_a_family_of_their_own():
+    several = claim(
+        *[statement(above=1)] * 7, statement({"quantity": "flops"}, {"quantity": "flops"}, above=1), where=PLACE
+    )
+    assert (family_size([several]), timed_ratios([several])) == (1, 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"work": "sleeping"}, "unknown work 'sleeping'"),
+        ({"length": "8"}, "'length' must be a whole number from 1"),
+        ({"variant": "fused"}, "unknown variant"),
+        ({"quantity": "speed"}, "unknown quantity"),
+        ({"lenght": 8}, "did you mean 'length'?"),
+    ],
+)
+def test_an_unknown_measurement_is_refused(change, message):
+    with pytest.raises(UserError) as error:
+        claim(statement(change, above=1), where=PLACE)
+    assert message in str(error.value)
+
+
+def test_a_statement_is_a_difference_or_a_ratio():
+    with pytest.raises(UserError, match="not both"):
+        claim(statement(above=1) | {"minus": {"arch": "lstm"}}, where=PLACE)
+    with pytest.raises(UserError, match="needs its length"):
+        claim(statement(above=1), where={"arch": "lstm"})

@@ -1,0 +1,77 @@
+"""`tfstudy bench`: tables, JSON and files; invalid requests are refused before anything is measured."""
+
+import json
+
+import pytest
+
+from tests.commands import tfstudy
+from tfstudy.performance.record import read_records
+
+SMALL = ("--vary", "length=4,8", "--vary", "width=16", "--vary", "batch=2", "--threads", "1")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_measurement_is_shown_and_written_with_its_table_and_figure(tmp_path, capsys):
+    words = ("--arch", "lstm", "--measure", "training,memory,flops", "--variant", "default,bf16", "--repeats", "6")
+    assert tfstudy("bench", *SMALL, *words, "--out", "speed", "-q") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    title, head, *rows = out.splitlines()
+    assert title.startswith("training: lstm, ")
+    assert head.split() == ["length", "variant", "tokens/s", "±", "ratio", "cores", "MiB", "GFLOP"]
+    assert [row.split()[:2] for row in rows[:4]] == [["4", "default"], ["4", "bf16"], ["8", "default"], ["8", "bf16"]]
+    assert max(map(len, out.splitlines())) <= 80
+    assert sorted(path.name for path in (tmp_path / "speed").iterdir()) == ["bench.jsonl", "bench.md", "bench.svg"]
+    records = read_records(tmp_path)
+    assert [(one.length, one.variant, len(one.seconds)) for one in records[:2]] == [(4, "default", 6), (4, "bf16", 6)]
+    assert "| length | variant |" in (tmp_path / "speed" / "bench.md").read_text()
+    assert tfstudy("bench", *SMALL, "--out", "speed") == 2
+    assert "exists" in capsys.readouterr().err
+
+
+def test_json_has_every_value(capsys):
+    words = ("--arch", "cnn", "--measure", "generation", "--variant", "default,uncached", "--repeats", "6")
+    assert tfstudy("bench", *SMALL, *words, "--format", "json", "-q") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["machine"]["threads"] == 1
+    first, second, *_ = found["records"]
+    assert (second["variant"], second["memory"], second["flops"]) == ("uncached", None, None)
+    assert first["ratio_to_default"]["median"] is None
+    assert second["ratio_to_default"]["low"] <= second["ratio_to_default"]["median"]
+    speeds = [2 * 4 / seconds for seconds in first["cpu_seconds"]]
+    assert min(speeds) == pytest.approx(first["tokens_per_second"]["low"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--arch", "lstn"), "did you mean 'lstm'?"),
+        (("--measure", "speed"), "unknown measure 'speed'"),
+        (("--variant", "fused"), "unknown variant 'fused'"),
+        (("--vary", "lenght=4"), "did you mean 'length'?"),
+        (("--vary", "width=30"), "heads must divide dim"),
+        (("--set", "model.layerz=2"), "unknown key 'model.layerz'"),
+        (("--repeats", "0"), "repeats"),
+        (("--accelerator", "gpu"), "unknown accelerator 'gpu'"),
+        (("--format", "xml"), "unknown format 'xml'"),
+        (("--out", "file"), "--out must be a folder"),
+    ],
+)
+def test_an_invalid_request_is_one_message(tmp_path, capsys, words, message):
+    (tmp_path / "file").write_text("")
+    assert tfstudy("bench", *words) == 2
+    out, error = capsys.readouterr()
+    assert message in error
+    assert out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_measurements_are_not_a_study(tmp_path, capsys):
+    (tmp_path / "results" / "performance").mkdir(parents=True)
+    assert tfstudy("table", "performance") == 2
+    assert tfstudy("run", "copying", "--study", "performance") == 2
+    assert "reserved for `tfstudy bench`" in capsys.readouterr().err

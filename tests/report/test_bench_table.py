@@ -1,0 +1,70 @@
+"""The table and the figure of `tfstudy bench`, and the evidence of claims about its measurements."""
+
+import msgspec
+import pytest
+
+from tests.performance.example_measurements import MACHINE, record
+from tfstudy.performance.record import write_records
+from tfstudy.report.bench_table import explanations, markdown, rows
+from tfstudy.report.claims import claims_text, claims_tree
+from tfstudy.report.plots.bench import plot
+from tfstudy.report.verdict_lines import claim_lines
+from tfstudy.tasks.errors import UserError
+
+SECONDS = (0.1, 0.11, 0.12, 0.1, 0.09, 0.1, 0.1)
+RECORDS = [
+    record(*SECONDS),
+    record(*(4 * s for s in SECONDS), variant="explicit", memory=2**23),
+    record(*SECONDS, arch="lstm", parameters=200_000, flops=None),
+]
+
+
+def test_a_ratio_is_to_the_default_of_the_same_setting():
+    default, explicit, other = rows(RECORDS)
+    assert default.speed.mean == pytest.approx(160)
+    assert explicit.ratio.mean == explicit.ratio.high == pytest.approx(0.25)
+    assert [str(one.ratio.mean) for one in (default, other)] == ["nan", "nan"]
+    assert default.cores == 0.5
+
+
+def test_the_table_has_a_part_for_each_architecture():
+    text = markdown(RECORDS, ["not enough memory: x"])
+    assert "| explicit | 40.0 | 14 % | 0.250 | 0.500 | 8.00 | 4.00 |" in text
+    assert "**training: lstm, 0.20M parameters, length 8, width 16, batch 2**" in text
+    assert text.endswith("- not enough memory: x\n")
+
+
+@pytest.mark.parametrize(("threads", "busy"), [(1, False), (2, True)])
+def test_a_busy_machine_is_noted_where_it_matters(threads, busy):
+    machine = msgspec.structs.replace(MACHINE, threads=threads)
+    assert any("was busy" in note for note in explanations([record(*SECONDS, machine=machine)])) == busy
+
+
+def test_the_figure_has_a_panel_for_each_quantity_and_says_every_number():
+    longer = [msgspec.structs.replace(one, length=16) for one in RECORDS]
+    drawn = plot([*RECORDS, *longer])
+    assert [axes.get_title() for axes in drawn.figure.axes] == [
+        "training: target tokens per second",
+        "training: peak memory (MiB)",
+        "training: GFLOP per batch",
+    ]
+    assert [len(axes.lines) for axes in drawn.figure.axes] == [3, 3, 2]
+    assert "transformer explicit, length 8, width 16, batch 2: target tokens per second 40" in drawn.alt
+    with pytest.raises(UserError, match="nothing"):
+        plot([])
+
+
+def test_a_claim_is_judged_by_the_measurements_in_a_folder_of_results(tmp_path):
+    assert claims_tree(tmp_path, ["L26"])["claims"][0]["verdict"] == "not run"
+    sizes = {"length": 1024, "width": 128, "batch": 1}
+    memory = {"default": 2**25, "explicit": 2**27}
+    write_records(
+        tmp_path / "performance" / "any", [record(variant=name, memory=size, **sizes) for name, size in memory.items()]
+    )
+    tree = claims_tree(tmp_path, ["L26"])
+    one = tree["claims"][0]["statements"][1]
+    assert (one["verdict"], one["mean"], one["n"], one["interval"]) == ("supported", 4, 1, "exact")
+    text = claims_text(tmp_path, ["L26"], "md")
+    assert "2. **supported**: training, length 1024, width 128, batch 1: peak memory of transformer explicit" in text
+    assert "measured: 4 exact; the ratio lies within the bounds. Machine: x86_64, 1 thread, torch 2.0" in text
+    assert any("4, claimed above 2" in str(line) for line in claim_lines(tree, details=True))
