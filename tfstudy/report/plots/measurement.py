@@ -1,7 +1,7 @@
 """The figure of an instrument, as its chart describes it: lines, bars or heat maps, averaged over seeds."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -11,27 +11,17 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from tfstudy.analysis.intervals import Interval
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Key, Measured, in_order, intervals
+from tfstudy.report.measured import Measured, in_order
 from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.heat_maps import category_ticks, draw_heatmaps
+from tfstudy.report.plots.measurement_panels import Panel, Series, panels_of, words
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import LINES, MARKERS, OTHER_COLOURS, SeriesStyle, series_styles
 from tfstudy.runs.measurement_record import Cell, Chart
 
 MAX_PANELS = 24
 MAX_LEGEND = 12
-MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
-MAX_TICKS = 20
 MARKED = 30  # points of a line that have markers
-
-Series = Mapping[Cell, Mapping[Cell, Interval]]  # by hue, condition or y: a number at each x
-
-
-class Panel(NamedTuple):
-    """What one panel shows."""
-
-    title: str
-    facet: Cell
-    series: Series
 
 
 def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.SCREEN) -> layout.Plot:
@@ -40,19 +30,15 @@ def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.S
     every = panels_of(chart, measured)
     panels, heat = every[:MAX_PANELS], chart.kind == "heatmap"
     styles = {} if heat else _styles(chart, measured, panels)
-    notes = [
-        _caption(measured),
-        *([f"{len(every) - MAX_PANELS} more panels are not shown."] * (len(every) > MAX_PANELS)),
-    ]
+    hidden = [f"{len(every) - MAX_PANELS} more panels are not shown."] if len(every) > MAX_PANELS else []
     with layout.theme(sheet):
-        figure, axes = layout.panels(
-            sheet, _title(name, chart), len(panels), legend=_legend(chart, styles), notes=notes
-        )
-        label_axes(axes, chart.x_label or _words(chart.x), chart.y_label or _words(chart.y))
+        legend, notes = _legend(chart, styles), [_caption(measured), *hidden]
+        figure, axes = layout.panels(sheet, _title(name, chart), len(panels), legend=legend, notes=notes)
+        label_axes(axes, chart.x_label or words(chart.x), chart.y_label or words(chart.y))
         for one, panel in zip(axes, panels, strict=True):
             set_title(one, panel.title)
         if heat:
-            _draw_heatmaps(axes, panels, chart)
+            draw_heatmaps(axes, panels, chart)
         else:
             for one, panel in zip(axes, panels, strict=True):
                 _draw_series(one, panel.series, styles, chart)
@@ -60,38 +46,6 @@ def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.S
             for one in axes:
                 _set_log_ticks(one)
     return layout.Plot(f"measure-{name}", figure, _describe(name, chart, panels))
-
-
-def panels_of(chart: Chart, measured: Sequence[Measured]) -> list[Panel]:
-    """Return the panels: one per facet where conditions have colours, else one per condition and facet."""
-    means = {one.label: intervals(one) for one in measured}
-    facets = in_order(key[0] for cells in means.values() for key in cells)
-    if chart.hue:
-        both = [(label, facet) for label in means for facet in facets]
-        found = [Panel(_panel_title(label, facet, chart), facet, _series(means[label], facet)) for label, facet in both]
-        return [panel for panel in found if panel.series]
-    return [
-        Panel(
-            _panel_title("", facet, chart),
-            facet,
-            {label: _series(cells, facet).get("", {}) for label, cells in means.items()},
-        )
-        for facet in facets
-    ]
-
-
-def _series(cells: Mapping[Key, Interval], facet: Cell) -> Series:
-    own = {key: value for key, value in cells.items() if key[0] == facet}
-    order = in_order(x for *_, x in own)
-    return {
-        name: {x: own[facet, name, x] for x in order if (facet, name, x) in own}
-        for name in in_order(key[1] for key in own)
-    }
-
-
-def _panel_title(label: str, facet: Cell, chart: Chart) -> str:
-    text = f"{_words(chart.facet)} {facet}" if not isinstance(facet, str) else _words(facet)
-    return ", ".join(filter(None, [captions.shorten(label), text]))
 
 
 def _styles(chart: Chart, measured: Sequence[Measured], panels: Sequence[Panel]) -> dict[Cell, SeriesStyle]:
@@ -120,7 +74,7 @@ def _legend(chart: Chart, styles: Mapping[Cell, SeriesStyle]) -> list[Any]:
     shown = [names[round(i * (len(names) - 1) / max(1, count - 1))] for i in range(count)]
     handles: list[Any] = []
     for name in shown:
-        label = f"{_words(chart.hue)} {name}" if not isinstance(name, str) else captions.wrap(name)
+        label = f"{words(chart.hue)} {name}" if not isinstance(name, str) else captions.wrap(name)
         style = styles[name]
         if chart.kind == "bar":
             handles.append(Patch(label=label, **style.bar))
@@ -148,7 +102,7 @@ def _draw_series(axes: Axes, series: Series, styles: Mapping[Cell, SeriesStyle],
     if chart.log_y:
         axes.set_yscale("log")
     if not numeric:
-        _category_ticks(axes, order)
+        category_ticks(axes, order)
 
 
 def _set_log_ticks(axes: Axes) -> None:
@@ -189,52 +143,9 @@ def _draw_bars(
         axes.errorbar([x for x, _ in several], [p.mean for _, p in several], sides, fmt="none", ecolor="0.2", lw=0.8)
 
 
-def _draw_heatmaps(axes: Sequence[Axes], panels: Sequence[Panel], chart: Chart) -> None:
-    """Draw all panels with one scale of colours."""
-    values = [point.mean for panel in panels for points in panel.series.values() for point in points.values()]
-    low, high = min(0.0, *values), max(0.0, *values)
-    colours, limit = ("RdBu_r", max(-low, high)) if low < 0 < high else ("Blues", 0.0)
-    scale = mpl.colors.Normalize(-limit, limit) if limit else mpl.colors.Normalize(low, high or 1.0)
-    for one, panel in zip(axes, panels, strict=True):
-        columns = in_order(x for points in panel.series.values() for x in points)
-        rows = list(panel.series)
-        grid = [[panel.series[y][x].mean if x in panel.series[y] else float("nan") for x in columns] for y in rows]
-        image = one.imshow(grid, cmap=colours, norm=scale, aspect="auto", interpolation="none")
-        one.grid(visible=False)
-        _category_ticks(one, columns)
-        step = max(1, -(-len(rows) // MAX_TICKS))
-        one.set_yticks(range(0, len(rows), step), [str(y) for y in rows[::step]])
-        if max(len(columns), len(rows)) <= MAX_WRITTEN:
-            _write_numbers(one, grid, scale, centred=bool(limit))
-    figure = axes[0].get_figure(root=True)
-    bar = figure.colorbar(image, ax=list(axes), aspect=30, pad=0.01, fraction=0.03)  # type: ignore[union-attr]
-    bar.set_label(chart.hue_label or _words(chart.hue))
-    bar.outline.set_visible(False)
-
-
-def _write_numbers(axes: Axes, grid: Sequence[Sequence[float]], scale: Any, centred: bool) -> None:
-    for row, cells in enumerate(grid):
-        for column, value in enumerate(cells):
-            if value == value:
-                dark = abs(2 * scale(value) - 1) > 0.6 if centred else scale(value) > 0.6
-                axes.text(
-                    column, row, f"{value:.2g}", ha="center", va="center", fontsize=6, color="w" if dark else "0.2"
-                )
-
-
-def _category_ticks(axes: Axes, names: Sequence[Cell]) -> None:
-    step = max(1, -(-len(names) // MAX_TICKS))
-    shown = [str(name) for name in names[::step]]
-    turned = sum(map(len, shown)) > 24
-    axes.set_xticks(range(0, len(names), step), shown, rotation=90 if turned else 0)
-
-
 def _title(name: str, chart: Chart) -> str:
-    return (
-        f"{_words(name).capitalize()}: {chart.hue_label or _words(chart.hue)}"
-        if chart.kind == "heatmap"
-        else (f"{_words(name).capitalize()}")
-    )
+    measured = f": {chart.hue_label or words(chart.hue)}" if chart.kind == "heatmap" else ""
+    return f"{words(name).capitalize()}{measured}"
 
 
 def _caption(measured: Sequence[Measured]) -> str:
@@ -242,7 +153,7 @@ def _caption(measured: Sequence[Measured]) -> str:
     counts = [len(one.records) for one in measured]
     seeds = "One seed" if max(counts) == 1 else f"{count_range(counts, 'seed')}"
     how = "" if max(counts) == 1 or measured[0].chart.kind == "heatmap" else ", mean with 95 % interval"
-    settings = [f"{_words(key)} {value}" for key, value in measured[0].records[0].settings.items() if value != ""]
+    settings = [f"{words(key)} {value}" for key, value in measured[0].records[0].settings.items() if value != ""]
     return "; ".join([f"{seeds} per condition{how}", *settings])
 
 
@@ -252,8 +163,4 @@ def _describe(name: str, chart: Chart, panels: Sequence[Panel]) -> str:
     for panel in panels:
         means = [point.mean for points in panel.series.values() for point in points.values()]
         texts.append(f"{panel.title or 'all'} {min(means):.3g} to {max(means):.3g}")
-    return f"{_words(name).capitalize()}: {_words(chart.value)} by {_words(chart.x)}; {captions.join(texts)}."
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+    return f"{words(name).capitalize()}: {words(chart.value)} by {words(chart.x)}; {captions.join(texts)}."
