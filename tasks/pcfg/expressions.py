@@ -29,8 +29,8 @@ COMMA = ","  # between the arguments of a binary function
 P_UNARY = len(UNARY_NAMES) / len(FUNCTIONS)  # all functions are equally frequent, as in the published data
 MAX_NUMBER = 20  # A1 to Z20: 520 symbols
 
-# Measured on the 9,721 test examples of the published corpus: the lengths of strings with their frequencies in percent, and
-# the number of functions, which is log-normal up to a total variation distance of .02.
+# Measured on the 9,721 test examples of the published corpus: the lengths of strings with their percentages, and the
+# number of functions, which is log-normal up to a total variation distance of .02.
 STRING_LENGTHS, STRING_WEIGHTS = (2, 3, 4, 5), (16, 30, 27, 27)
 LOG_MEAN, LOG_SD = 1.48, 0.54
 
