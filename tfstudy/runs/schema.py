@@ -26,7 +26,6 @@ import msgspec
 from tfstudy.runs.display import ShownPrediction, ShownResult, ShownScores
 
 FORMAT = 2  # of result.json
-
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e12)]
 Mebibytes = Annotated[float, msgspec.Meta(ge=0)]
