@@ -39,7 +39,7 @@ def test_lengths_are_grouped_by_their_number_of_examples():
 
 def test_the_first_error_is_the_same_with_teacher_forcing(subject, measure):
     rows = measure("position_error", subject("lstm"), split="test", examples=30)
-    assert {row["length"] for row in rows} == {"5"}
+    assert {row["length"] for row in rows} == {"5 tokens"}
     rates = {(row["error"], row["position"]): row["rate"] for row in rows}
     assert rates["token, teacher-forced", 1] == rates["token, free-running", 1] == rates["prefix", 1]
     assert [rates["prefix", i] for i in range(1, 7)] == sorted(rates["prefix", i] for i in range(1, 7))

@@ -40,7 +40,7 @@ class PositionError(Instrument):
             errors[batch.gold.shape[1] - 1].append(error_positions(subject.model, batch))
         rows: list[Row] = []
         for lengths in length_groups({n: sum(len(e["prefix"]) for e in found) for n, found in errors.items()}):
-            name = "-".join(map(str, sorted({lengths[0], lengths[-1]})))
+            name = "-".join(map(str, sorted({lengths[0], lengths[-1]}))) + " tokens"
             parts = [part for length in lengths for part in errors[length]]
             for error in parts[0]:
                 for position, rate in enumerate(_rates([part[error] for part in parts]), 1):
