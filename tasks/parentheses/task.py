@@ -17,9 +17,9 @@ neighbours reveal little. The swap depends only on the string, so each string ha
 can share a partner; therefore most strings are balanced where nearly all strings are drawn (up to about 5 pairs).
 
 For edit_distance, an unbalanced string has exactly the edit distance in its tag `edit_distance` from the nearest
-balanced string: 1 to `data.max_edit_distance`, all equally likely, and at most the number of pairs. It has even length,
-but not the same counts of each bracket, so unlike recognition it can often be recognised by counting. Slices by the tag
-show accuracy against the distance.
+balanced string: 1 to `data.max_edit_distance`, all equally likely, and at most the number of pairs. Its length is even.
+At distance 1 the counts of some opening bracket and of its partner differ, so counting is enough; from distance 2 on
+they may agree. Slices by the tag show accuracy against the distance.
 
 With `data.scratchpad`, the target of recognition and edit_distance first lists the closing bracket that may follow each
 symbol, as in next_symbols, up to the first fault (x).

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from tests.tasks.test_parentheses import made, rest
+from tests.tasks.test_parentheses import PAIRS, made, rest
 from tfstudy.tasks.parentheses.edits import edit_distance
 
 
@@ -55,3 +55,16 @@ def test_half_of_the_strings_are_balanced_and_other_distances_are_equally_likely
     counts = Counter(e.tags["edit_distance"] for e in made("edit_distance", train_length="10-30").examples("train"))
     assert 160 <= counts[0] <= 240
     assert all(50 <= counts[distance] <= 90 for distance in (1, 2, 3))
+
+
+def test_at_distance_1_counting_is_enough_and_at_distance_2_it_is_not():
+    examples = made("edit_distance", train_length="10-30", train_examples=1000).examples("train")
+    equal = {
+        distance: sum(
+            all(e.source.count(opening) == e.source.count(closing) for opening, closing in PAIRS)
+            for e in examples
+            if e.tags["edit_distance"] == distance
+        )
+        for distance in (1, 2)
+    }
+    assert equal[1] == 0 < equal[2]
