@@ -34,9 +34,9 @@ class Scores(NamedTuple):
         """Return what the products q k are divided by."""
         return (math.sqrt(head_dim) if self.scaled else 1.0) * self.temperature
 
-    def norm_layer(self, head_dim: int) -> nn.Module | None:
+    def norm_layer(self, head_dim: int) -> nn.Module:
         """Return the normalisation of the queries or of the keys."""
-        return None if self.norm == "none" else norm_layer(self.norm, head_dim, bias=False)
+        return nn.Identity() if self.norm == "none" else norm_layer(self.norm, head_dim, bias=False)
 
 
 SCALED = Scores()
@@ -81,7 +81,7 @@ class MultiHeadAttention(nn.Module):
         The inputs are the last keys of `places`; without places they are at 0, 1, ...
         """
         keys, values = (split_groups(half, shapes) for half in self.key_value(x).chunk(2, dim=-1))
-        projected = [KeyValue(self._split(k, self.key_norm), self._split(v)) for k, v in zip(keys, values, strict=True)]
+        projected = [KeyValue(self.key_norm(self._split(k)), self._split(v)) for k, v in zip(keys, values, strict=True)]
         if self.relative is None:
             return projected
         rotated = []
@@ -112,7 +112,7 @@ class MultiHeadAttention(nn.Module):
         nothing = [None] * len(shapes)
         groups = zip(split_groups(self.query(x), shapes), seen, masks or nothing, places or nothing, strict=True)
         attended = [
-            self._attend(self._split(query, self.query_norm), key_value, mask, causal, site, place)
+            self._attend(self.query_norm(self._split(query)), key_value, mask, causal, site, place)
             for query, key_value, mask, place in groups
         ]
         projected: Tensor = self.out(flatten_groups([heads.transpose(1, 2).flatten(2) for heads in attended]))
@@ -158,9 +158,8 @@ class MultiHeadAttention(nn.Module):
         """Return what `attend_causally` takes after these keys and values."""
         return Cache(seen)
 
-    def _split(self, x: Tensor, norm: nn.Module | None = None) -> Tensor:
-        heads = x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)
-        return heads if norm is None else norm(heads)
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)
 
     def _attend(
         self,

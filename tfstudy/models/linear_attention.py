@@ -49,7 +49,7 @@ class LinearAttention(MultiHeadAttention):
         places: Sequence[Places | None] | None = None,
         masks: Sequence[Tensor] | None = None,
     ) -> tuple[Float[Tensor, "positions dim"], list[LinearState]]:
-        queries = [self._split(query, self.query_norm) for query in split_groups(self.query(x), shapes)]
+        queries = [self.query_norm(self._split(query)) for query in split_groups(self.query(x), shapes)]
         groups = zip(queries, self.project(x, shapes), past, strict=True)
         attended, after = zip(*(self._continue(query, new, before) for query, new, before in groups), strict=True)
         out: Tensor = self.out(flatten_groups([heads.transpose(1, 2).flatten(2) for heads in attended]))
