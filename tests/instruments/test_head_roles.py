@@ -56,11 +56,11 @@ def test_queries_of_cross_attention_are_the_tokens_that_are_predicted(subject):
         assert weights.shape[-2:] == (queries.shape[1], keys.shape[1])
 
 
-@pytest.mark.parametrize("variant", ["transformer", "lstm", "cnn", "mingru"])
+@pytest.mark.parametrize("variant", ["transformer", "transformer-decoder_only", "lstm", "cnn", "mingru"])
 def test_every_architecture_with_attention_has_scores_and_entropies(subject, measure, variant):
     one = subject(variant)
     rows = measure("head_roles", one, examples=6)
-    assert {"delimiter", "content", "same"} <= {row["role"] for row in rows if row["kind"] == "cross"}
+    assert {"delimiter", "content", "same"} <= {row["role"] for row in rows if row["kind"] in ("cross", "prefix")}
     assert all(0 <= row["score"] <= 1 and 0 < row["uniform"] <= 1 for row in rows)
     shares = measure("entropy", one, examples=6)
     assert {row["kind"] for row in shares} == {row["kind"] for row in rows}

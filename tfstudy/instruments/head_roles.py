@@ -51,7 +51,8 @@ class HeadRoles(Instrument):
         sums: dict[tuple[Site, str], Tensor] = defaultdict(lambda: torch.zeros(1))
         counts: dict[tuple[Site, str], float] = defaultdict(float)
         for site, weights, batch in recorded_weights(subject, self.config):
-            for role, keys in roles(tokens_of(site, batch, subject.data), delimiters(subject.data)).items():
+            before = batch.source.shape[1] if site.kind == "prefix" else 0
+            for role, keys in roles(tokens_of(site, batch, subject.data), delimiters(subject.data), before).items():
                 scores, uniform, count = role_sums(weights, keys)
                 sums[site, role] = sums[site, role] + torch.cat([scores, uniform[None]])
                 counts[site, role] += count
@@ -74,8 +75,9 @@ def tokens_of(site: Site, batch: TeacherForced, data: TaskEncoder) -> Keys:
     more = len(known)
     ids = [known.get(token, more + number) for number, token in enumerate(data.source_vocab.tokens)]
     source = torch.tensor(ids, device=batch.source.device)[batch.source]
-    queries = {"encoder": source, "decoder": batch.tokens, "cross": batch.gold}
-    return Keys(queries[site.kind], batch.tokens if site.kind == "decoder" else source)
+    queries = {"encoder": source, "cross": batch.gold}.get(site.kind, batch.tokens)
+    keys = {"decoder": batch.tokens, "prefix": torch.cat([source, batch.tokens], 1)}.get(site.kind, source)
+    return Keys(queries, keys)
 
 
 def delimiters(data: TaskEncoder) -> set[int]:
@@ -86,11 +88,14 @@ def delimiters(data: TaskEncoder) -> set[int]:
     return {BOS, EOS} | target | source
 
 
-def roles(tokens: Keys, delimiters: set[int]) -> dict[str, Tensor]:
-    """Return which keys have each role for each query: (batch, queries, keys)."""
+def roles(tokens: Keys, delimiters: set[int], before: int = 0) -> dict[str, Tensor]:
+    """Return which keys have each role for each query: (batch, queries, keys).
+
+    The first query is at the position after `before` keys.
+    """
     queries, keys = tokens
     at, among = (torch.arange(x.shape[1], device=x.device) for x in (queries, keys))
-    position = among - at[:, None]
+    position = among - at[:, None] - before
     delimiter = torch.isin(keys, torch.tensor(sorted(delimiters), device=keys.device))[:, None]
     shape = (len(keys), *position.shape)
     found = {role: (position == offset).expand(shape) for role, offset in OFFSETS.items()}

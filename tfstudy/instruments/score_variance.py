@@ -5,18 +5,21 @@ and variance 1, then q k has the variance d_k; large scores saturate the softmax
 Dividing by sqrt(d_k) makes the variance 1; dividing by d_k makes it 1 / d_k, and attention almost uniform.
 """
 
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from pydantic import Field
-from torch import Tensor, nn
+from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, in_batches
-from tfstudy.instruments.heads import attention_modules, kind_and_layer
+from tfstudy.instruments.heads import attention_modules
 from tfstudy.models.attention import MultiHeadAttention
+from tfstudy.models.cache import KeyValue
+from tfstudy.models.listening import Site
+from tfstudy.models.positions.base import Places, consecutive
 
 WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys
 CHUNK = 100  # random queries that are computed at once
@@ -34,8 +37,8 @@ class ScoreVariance(Instrument):
     """Variance over all keys of a query, entropy as a share of log T, and gradient norm, for each scale.
 
     `random` has queries and keys with independent normal components of variance 1, for several d_k. `model` has those
-    of the trained model, as a mean over layers: after a norm of queries and keys, but before a position scheme acts on
-    them. Causal queries see all keys here. The gradient norm is the Frobenius norm of diag(w) - w w^T, the Jacobian of
+    of the trained model, as a mean over layers: with a norm or rotation, but without the bias of a position scheme.
+    Causal queries see all keys here. The gradient norm is the Frobenius norm of diag(w) - w w^T, the Jacobian of
     the softmax.
     """
 
@@ -47,18 +50,19 @@ class ScoreVariance(Instrument):
     def measure(self, subject: Subject) -> list[Row]:
         modules = attention_modules(subject.model)  # fails before the random part if there are none
         rows = [row for width in WIDTHS for row in _rows("random", "", 0, width, self._random(width))]
-        sums: dict[str, Quantities] = {name: {} for name in modules}
+        sums: dict[tuple[Site, int], Quantities] = {}
         count = 0
         for batch in in_batches(subject, self.config):
             count += len(batch.examples)
-            with torch.no_grad(), queries_and_keys(modules) as pairs:
+            with torch.no_grad(), queries_and_keys(modules.values()) as pairs:
                 subject.model(batch.source, batch.mask, batch.tokens)
-            for name, queries, keys in pairs:
-                if keys.shape[2] > 1:
-                    _add(sums[name], quantities(queries, keys), len(batch.examples))
-        for name, module in modules.items():
-            means = {key: total / count for key, total in sums[name].items()}
-            rows += _rows("model", *kind_and_layer(name), module.head_dim, means)
+            for site, queries, keys in pairs:
+                if keys.shape[2] > 1 and site.layer:  # layer 0: weights that the model computes again to copy
+                    own = sums.setdefault((site, queries.shape[-1]), {})
+                    _add(own, quantities(queries, keys), len(batch.examples))
+        for (site, width), totals in sorted(sums.items()):
+            means = {key: total / count for key, total in totals.items()}
+            rows += _rows("model", site.kind, site.layer, width, means)
         return rows
 
     def _random(self, width: int) -> "Quantities":
@@ -97,22 +101,37 @@ def jacobian_norm(weights: Tensor) -> Tensor:
 
 
 @contextmanager
-def queries_and_keys(modules: Mapping[str, MultiHeadAttention]) -> Iterator[list[tuple[str, Tensor, Tensor]]]:
-    """Within this context, record the queries and keys of each head: yields the list of both by module."""
-    pairs: list[tuple[str, Tensor, Tensor]] = []
-    latest: dict[str, Tensor] = {}
-    with ExitStack() as stack:
-        for name, module in modules.items():
+def queries_and_keys(modules: Iterable[MultiHeadAttention]) -> Iterator[list[tuple[Site, Tensor, Tensor]]]:
+    """Within this context, record the queries and keys of each head where scores are computed: yields their list.
 
-            def keep(_: nn.Module, __: tuple[Tensor], keys: Tensor, name: str = name) -> None:
-                latest[name] = keys
+    They are rotated if the position scheme does so. Linear attention has no scores, and is not recorded.
+    """
+    pairs: list[tuple[Site, Tensor, Tensor]] = []
+    listened = [module for module in modules if type(module) is MultiHeadAttention]
+    for module in listened:
 
-            def pair(_: nn.Module, __: tuple[Tensor], queries: Tensor, name: str = name) -> None:
-                pairs.append((name, queries, latest[name]))
+        def attend(
+            query: Tensor,
+            seen: KeyValue,
+            mask: Tensor | None,
+            causal: bool,
+            site: Site,
+            places: Places | None,
+            module: MultiHeadAttention = module,
+        ) -> Tensor:
+            rotated = query
+            if module.relative is not None:
+                at = places or consecutive(seen.keys.shape[2], query.shape[2], query.device)
+                rotated = module.relative.rotate_queries(query, at.queries)
+            pairs.append((site, rotated, seen.keys))
+            return MultiHeadAttention._attend(module, query, seen, mask, causal, site, places)
 
-            stack.callback(module.key_norm.register_forward_hook(keep).remove)
-            stack.callback(module.query_norm.register_forward_hook(pair).remove)
+        module._attend = attend  # type: ignore[method-assign, assignment]
+    try:
         yield pairs
+    finally:
+        for module in listened:
+            del module._attend
 
 
 def _add(sums: Quantities, found: Quantities, count: int) -> None:
