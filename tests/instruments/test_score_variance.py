@@ -6,15 +6,19 @@ import torch
 from tfstudy.instruments.score_variance import jacobian_norm, quantities
 
 
-def test_random_scores_have_variance_d_k_and_1_when_scaled(subject, measure):
+def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, measure):
     rows = measure("score_variance", subject("transformer"), examples=4, queries=1000, keys=32)
     found = {(r["d_k"], r["scale"]): r["value"] for r in rows if r["quantity"] == "random: variance"}
     for width in (16, 64, 256, 1024):
         assert found[width, "no scaling"] == pytest.approx(width, rel=0.05)
         assert found[width, "/ sqrt(d_k)"] == pytest.approx(1, rel=0.05)
         assert found[width, "/ d_k"] == pytest.approx(1 / width, rel=0.05)
-    falling = [r["value"] for r in rows if r["quantity"] == "random: entropy share" and r["scale"] == "no scaling"]
-    assert falling == sorted(falling, reverse=True)
+    for quantity, small in (("entropy share", 0.1), ("gradient norm", 0.4)):
+        unscaled = [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == "no scaling"]
+        assert unscaled[1:] == sorted(unscaled[1:], reverse=True)
+        scaled = [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == "/ sqrt(d_k)"]
+        assert unscaled[-1] < small * unscaled[0]
+        assert max(scaled) < 1.1 * min(scaled)
 
 
 def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure):
