@@ -13,7 +13,7 @@ import typer
 
 from tests.committed import ROOT
 from tfstudy import models
-from tfstudy.analysis.statements import parse_claim
+from tfstudy.analysis.claim_files import parse_claim
 from tfstudy.cli import app
 from tfstudy.cli.run_config import requested
 from tfstudy.config.resolve import resolve

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import result, write
+from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import read_studies
 from tfstudy.analysis.measurement import ABOVE, ACROSS, BELOW, WITHIN, measure_difference, measure_mean
-from tfstudy.analysis.statements import read_claims
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import markdown
 from tfstudy.report.tables import table
+from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
+from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.scoring import wilson
 
 
@@ -225,3 +227,35 @@ def test_two_presets_may_hold_out_different_fractions_for_validation(tmp_path):
             (folder / "config.yaml").write_text(json.dumps({"data": {"validation_fraction": share}}))
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
     assert judged(tmp_path, part).statements[0].measurement.interval.method == "Welch"
+
+
+def measured(study, *each):
+    """Save a measurement `head_roles` with these scores of two heads for each run of a study, by seed."""
+    runs = sorted(study.glob("*/lstm/s*"))
+    for run, scores in zip(runs, each, strict=True):
+        rows = [{"role": "next", "head": head, "score": score} for head, score in enumerate(scores, 1)]
+        digest = json.loads((run / "result.json").read_text())["run"]
+        chart = Chart("bar", x="head", y="score")
+        save_measurement(run, Measurement.of(digest, "head_roles", 1, {}, chart, rows))
+
+
+def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_selects(tmp_path):
+    measured(values(tmp_path, "lstm", *NEAR_HALF), (0.1, 0.91), (0.12, 0.9), (0.09, 0.92), (0.1, 0.9), (0.11, 0.89))
+    rows = {"arch": "lstm", "rows.role": "next"}
+    parts = [{"of": rows | {"rows.take": take}} for take in ("mean", "max", "min")]
+    for part, mean in zip(parts, (0.504, 0.904, 0.104), strict=True):
+        found = judged(tmp_path, part | {"is": mean, "within": 0.1}, metric="head_roles")
+        assert found.verdict == "supported"
+        assert found.statements[0].measurement.interval.mean == pytest.approx(mean)
+    first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
+    difference = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
+    assert difference.statements[0].measurement.interval.mean == pytest.approx(0.8)
+    assert "(head 2) minus lstm (head 1)" in markdown([difference])
+    with pytest.raises(UserError, match="head_roles has no column 'roll'; its columns are role, head, score"):
+        judged(tmp_path, {"of": {"arch": "lstm", "rows.roll": "next"}, "above": 0}, metric="head_roles")
+
+
+def test_a_claim_about_an_instrument_is_undecided_until_it_was_measured(tmp_path):
+    values(tmp_path, "lstm", *NEAR_HALF)
+    found = judged(tmp_path, {"of": {"arch": "lstm", "rows.head": 1}, "above": 0}, metric="head_roles")
+    assert (found.verdict, found.reason[:24]) == ("undecided", "0 of at least 3 seeds; a")

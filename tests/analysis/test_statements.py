@@ -11,13 +11,18 @@ import yaml
 from typer.main import get_command
 
 from tests.example_claims import SPLIT, claim
+from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.condition_selection import select_conditions
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.statements import read_claims
+from tfstudy.analysis.medians import fewest_values
+from tfstudy.analysis.ratios import timed_ratios
+from tfstudy.analysis.significance import ALPHA
 from tfstudy.cli import app
+from tfstudy.cli.bench import _request
 from tfstudy.config.trees import flatten
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
+from tfstudy.performance.settings import Setting, config_of
 from tfstudy.tasks.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +51,9 @@ ALL = read_claims()
         ({"statements": [{"of": {}, "above": 1}]}, "needs its arch"),
         ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
         ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
+        ({"statements": [{"of": {"arch": "lstm", "rows.head": 1}, "above": 1}]}, "needs an instrument as the metric"),
+        ({"metric": "entropyy", "statements": [{"of": {"arch": "lstm"}, "above": 1}]}, "did you mean 'entropy'?"),
+        ({"metric": "entropy", "statements": [{"of": {"arch": "a", "rows.take": "x"}, "above": 1}]}, "mean, max, min"),
         ({"statements": ["x"]}, "statements"),
         ({"statements": [{"of": {"arch": "lstm"}, "over": {}, "above": 1}]}, "unknown key of a measurement"),
         ({"grid": ""}, "needs 'grid' or 'run'"),
@@ -100,7 +108,28 @@ def conditions_of(command):
             yield Condition(*names, "", [], [], settings, "e"), config.seed
 
 
-@pytest.mark.parametrize("one", [one for one in ALL.values() if one.statements], ids=lambda one: one.id)
+OF_RUNS = [one for one in ALL.values() if one.statements and not one.statements[0].over]
+OF_RATIOS = [one for one in ALL.values() if any(statement.over for statement in one.statements)]
+
+
+@pytest.mark.parametrize("one", OF_RATIOS, ids=lambda one: one.id)
+def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
+    program, name, *words = shlex.split(one.command)
+    assert (program, name) == ("tfstudy", "bench")
+    options = get_command(app).commands["bench"].make_context("bench", words).params
+    names = ("arch", "vary", "measure", "variant", "settings", "repeats")
+    request = _request(*(options[name] for name in names))
+    measured = {"tokens_per_second": request.timed, "memory": "memory" in request.measures}
+    measured |= {"step_memory": measured["memory"]}
+    for selector in (side for statement in one.statements for side in (statement.of, statement.over)):
+        setting = Setting(*(selector[name] for name in Setting._fields))
+        assert setting in request.settings()
+        assert config_of(setting, request).model.dim == setting.width
+        assert measured.get(selector["quantity"], "flops" in request.measures)
+    assert request.repeats >= fewest_values(1 - ALPHA / timed_ratios(ALL.values())) or not request.timed
+
+
+@pytest.mark.parametrize("one", OF_RUNS, ids=lambda one: one.id)
 def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
     known = list(conditions_of(one.command))
     for statement in one.statements:

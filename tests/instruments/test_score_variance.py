@@ -13,12 +13,13 @@ def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, meas
         assert found[width, "no scaling"] == pytest.approx(width, rel=0.05)
         assert found[width, "/ sqrt(d_k)"] == pytest.approx(1, rel=0.05)
         assert found[width, "/ d_k"] == pytest.approx(1 / width, rel=0.05)
-    for quantity, small in (("entropy share", 0.1), ("gradient norm", 0.4)):
-        unscaled = [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == "no scaling"]
-        assert unscaled[1:] == sorted(unscaled[1:], reverse=True)
-        scaled = [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == "/ sqrt(d_k)"]
-        assert unscaled[-1] < small * unscaled[0]
-        assert max(scaled) < 1.1 * min(scaled)
+    for quantity, small in (("entropy share", 0.1), ("gradient norm", 0.3)):
+        of_scale = {
+            scale: [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == scale]
+            for scale in ("no scaling", "/ sqrt(d_k)")
+        }
+        assert of_scale["no scaling"][-1] < small * of_scale["no scaling"][0]
+        assert max(of_scale["/ sqrt(d_k)"]) < 1.1 * min(of_scale["/ sqrt(d_k)"])
 
 
 def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure):

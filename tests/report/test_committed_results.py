@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tests.committed import ROOT, STUDIES
-from tfstudy.analysis.statements import read_claims
+from tfstudy.analysis.claim_files import read_claims
 
 PAGES = [*(ROOT / "results").glob("*.md"), *(p for d in STUDIES for p in sorted(d.rglob("*.md")))]
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import NOT_SETTINGS, Condition, conditions
-from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement
+from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement, without_rows
 from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge
 from tfstudy.experiment.code_versions import last_environment
@@ -89,7 +89,7 @@ def matches(condition: Condition, selector: Selector) -> bool:
     """Whether a condition has these names and settings."""
     return all(
         (getattr(condition, CONDITION_KEYS[key]) if key in CONDITION_KEYS else condition.config.get(key)) == value
-        for key, value in selector.items()
+        for key, value in without_rows(selector).items()
     )
 
 

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import Comparison, clipped_difference, mean_interval, resolution
 from tfstudy.analysis.conditions import Condition, pairing_key
+from tfstudy.analysis.instrument_values import instrument_values
 from tfstudy.analysis.intervals import Interval, clipped, interval, normal_quantile
 from tfstudy.analysis.power import MAX_SEEDS, seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, compare_with_bound, corrected
-from tfstudy.analysis.statements import DIVERGED, OVER_LENGTHS, Statement
+from tfstudy.analysis.statements import DIVERGED, OVER_LENGTHS, Selector, Statement
 from tfstudy.tasks.scoring import wilson
 
 WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"
@@ -32,16 +33,26 @@ class Measurement(NamedTuple):
 
 def measure(statement: Statement, pair: Sequence[Condition], tests: int) -> Measurement:
     """Test one condition, or the difference of two, against a statement; `tests` is the size of the family."""
-    first, *others = (metric_by_seed(condition, statement.metric) for condition in pair)
-    step = max(resolution(condition) for condition in pair) if statement.metric != DIVERGED else 0.0
+    first, *others = (
+        by_seed(condition, statement, selector)
+        for condition, selector in zip(pair, (statement.of, statement.minus), strict=False)
+    )
+    percent = not statement.instrument
+    step = max(map(resolution, pair)) if percent and statement.metric != DIVERGED else 0.0
     if others:
         paired = pairing_key(pair[0]) == pairing_key(pair[1])
-        return measure_difference(statement.bounds, first, others[0], paired, step, tests)
-    return measure_mean(statement.bounds, first, _equal_values(pair[0], statement.metric, tests), step, tests)
+        return measure_difference(statement.bounds, first, others[0], paired, step, tests, percent)
+    known = _equal_values(pair[0], statement.metric, tests) if percent else None
+    return measure_mean(statement.bounds, first, known, step, tests, percent)
 
 
 def measure_mean(
-    bounds: Bounds, values: BySeed, known: Interval | None = None, resolution: float = 0.0, tests: int = 1
+    bounds: Bounds,
+    values: BySeed,
+    known: Interval | None = None,
+    resolution: float = 0.0,
+    tests: int = 1,
+    percent: bool = True,
 ) -> Measurement:
     """Test a mean against bounds; `known` is its interval where all seeds have the same result and no test exists."""
     figures = list(values.values())
@@ -51,18 +62,25 @@ def measure_mean(
         return Measurement(measured, _violated(measured, bounds), math.nan, "", side, more, tests)
     finite = [bound for bound in bounds if math.isfinite(bound)]
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
-    possible = [bound for bound in finite if 0 < bound < 100] or finite
+    possible = [bound for bound in finite if 0 < bound < 100 or not percent] or finite
     tested = {bound: compare_with_bound(figures, bound, tests, resolution) for bound in possible}
     bound, test = next(iter(tested.items()))
-    low, high = (max(0.0, bound + test.low), min(100.0, bound + test.high))
-    return _measurement(bounds, Interval(bound + test.mean, low, high, len(figures), "t"), tested, tests)
+    whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(figures), "t")
+    return _measurement(bounds, clipped(whole) if percent else whole, tested, tests)
 
 
 def measure_difference(
-    bounds: Bounds, first: BySeed, second: BySeed, paired: bool = True, resolution: float = 0.0, tests: int = 1
+    bounds: Bounds,
+    first: BySeed,
+    second: BySeed,
+    paired: bool = True,
+    resolution: float = 0.0,
+    tests: int = 1,
+    percent: bool = True,
 ) -> Measurement:
     """Test a difference of means against bounds. If it is not paired, n is the smaller number of seeds."""
-    whole = clipped_difference(compare(first, second, paired, tests, resolution))
+    whole = compare(first, second, paired, tests, resolution)
+    whole = clipped_difference(whole) if percent else whole
     n = whole.n if whole.paired else min(len(first), len(second))
     tested = {
         bound: compare({seed: x - bound for seed, x in first.items()}, second, paired, tests, resolution)
@@ -117,6 +135,13 @@ def side_of(measured: Interval, bounds: Bounds) -> str:
         measured.high < high if math.isinf(low) else measured.high <= high
     )
     return WITHIN if within else ACROSS
+
+
+def by_seed(condition: Condition, statement: Statement, selector: Selector) -> dict[int, float]:
+    """Return by seed what a statement is about: a metric in percent, or what an instrument measured."""
+    if statement.instrument:
+        return instrument_values(condition, statement.instrument, selector)
+    return metric_by_seed(condition, statement.metric)
 
 
 def metric_by_seed(condition: Condition, metric: str) -> dict[int, float]:

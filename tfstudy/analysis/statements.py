@@ -1,43 +1,13 @@
-"""Claims about what models learn, read from `configs/claims/*.yaml`: what is claimed, by whom, and what would show it.
-
-    claims:
-      - id: L2
-        claim: On add-jump an LSTM gets 90.3 % right and a Transformer 35.2
-        source: where it is claimed
-        literature: what papers report
-        note: what a reader must know
-        where: {task: scan, split: addprim_jump}       of all statements; defaults: test set `test`, preset `default`
-        metric: exact_match                            of all statements
-        seeds: 5                                       minimum; default: 5 on split schemes with high variance, else 3
-        statements:                                    each is one of
-          - {of: {arch: lstm}, is: 90.3, within: 5}              a mean over seeds, in percent, or
-          - {of: {arch: transformer}, below: 50}                 `above` or `below` a bound; both forms also for
-          - {of: {arch: lstm}, minus: {arch: transformer}, above: 0}      a difference of two conditions
-          - {published: lake-2018-09}                            a figure of `configs/published.csv`, under its settings
-          - {of: {variant: default}, over: {variant: uncached}, above: 5}   a ratio of measurements of `tfstudy bench`
-        grid: scan                                     runs its experiments; or `run`, a command
-        untested: which part of it no record decides
-
-Conditions are selected by task, split, test, arch, preset, settings such as `model.positions`, and by `tag` and `value`
-for examples of one length, say; those of a ratio by the keys of `analysis.benchmarks`. A claim without statements names
-what shows it: `tested_by` (a test in this repository, with `shown_as`), or what it `needs`.
-"""
+"""Claims about what models learn: what is claimed, by whom, and the statements that would show it."""
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from tfstudy import tasks
-from tfstudy.analysis import benchmarks
 from tfstudy.analysis.metrics import METRIC_NAMES
 from tfstudy.analysis.published import figure_of
-from tfstudy.config.files import configs, read_yaml
-from tfstudy.tasks.errors import UserError, one_of
 
 OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
@@ -55,6 +25,9 @@ SELECTOR_DEFAULTS = {"test": "test", "preset": "default", "tag": "", "value": ""
 SECTIONS = ("data", "model", "train", "decode", "eval")
 # split schemes where seeds differ by tens of points
 HIGH_VARIANCE = ("addprim_jump", "addprim_turn_left", "template_around_right", "mcd1")
+ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
+TAKE = "rows.take"
+TAKEN = ("mean", "max", "min")
 ID = re.compile(r"[LP]\d+")
 Selector = dict[str, Any]
 
@@ -71,6 +44,16 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     above: float | None = None
     below: float | None = None
     published: str = ""  # the id of a figure; then nothing else is given
+
+    @property
+    def metric_label(self) -> str:
+        """The metric in words."""
+        return METRICS.get(self.metric) or f"measured by {self.metric}"
+
+    @property
+    def instrument(self) -> str:
+        """The name of the instrument that measures it; empty for a metric of test sets."""
+        return "" if self.metric in METRICS else self.metric
 
     @property
     def compares(self) -> bool:
@@ -131,119 +114,6 @@ def minimum_seeds(split: str) -> int:
     return 5 if split in HIGH_VARIANCE else 3
 
 
-def read_claims(folder: Path | None = None) -> dict[str, Claim]:
-    """Return all claims of a folder (default: `configs/claims/`) by id, L1 first; `UserError` if one is invalid."""
-    claims: list[Claim] = []
-    for path in sorted((folder or configs() / "claims").glob("*.yaml")):
-        tree = read_yaml(path)
-        for key in tree:
-            one_of("key", str(key), ("claims",), path.name)
-        if not isinstance(tree.get("claims"), list):
-            raise UserError(f"{path.name}: expected a list 'claims'")
-        claims += [parse_claim(entry, f"{path.name}, entry {number}") for number, entry in enumerate(tree["claims"], 1)]
-    if duplicates := [name for name, count in Counter(claim.id for claim in claims).items() if count > 1]:
-        raise UserError(f"ids of claims must be unique; several claims have the id {', '.join(duplicates)}")
-    return {claim.id: claim for claim in sorted(claims, key=lambda claim: (claim.id[0], int(claim.id[1:])))}
-
-
-def select_claims(claims: Mapping[str, Claim], ids: Iterable[str]) -> list[Claim]:
-    """Return the claims with these ids, or all if there are none; `UserError` for an unknown id."""
-    names = dict.fromkeys(name.upper() if name.upper() in claims else name for name in ids)
-    return [claims[one_of("claim", name, claims)] for name in names] or list(claims.values())
-
-
-def parse_claim(tree: Any, where: str) -> Claim:
-    """Return the claim of an entry; `UserError`, which begins with `where`, if it is invalid."""
-    if not isinstance(tree, dict):
-        raise UserError(f"{where}: expected keys and values, got '{tree}'")
-    where = f"{where} ({tree.get('id', 'without an id')})"
-    try:
-        _check_keys(tree, Claim, where)
-        claim = msgspec.convert(tree | {"statements": _with_defaults(tree, where)}, Claim)
-    except msgspec.ValidationError as error:
-        raise UserError(f"{where}: {error}") from None
-    if not ID.fullmatch(claim.id):
-        raise UserError(f"{where}: an id must be L or P followed by a number, such as L2")
-    if claim.seeds and claim.seeds < 2:
-        raise UserError(f"{where}: seeds must be at least 2, got {claim.seeds}")
-    for number, statement in enumerate(claim.statements, 1):
-        _check_statement(statement, f"{where}, statement {number}")
-    if claim.statements and not claim.command:
-        raise UserError(f"{where}: a claim with statements needs 'grid' or 'run', which run its experiments")
-    if not claim.statements and not (claim.tested_by or claim.needs):
-        raise UserError(f"{where}: expected 'statements', 'tested_by' or 'needs'")
-    return claim
-
-
-def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
-    """Return the statements of an entry, each completed by what the claim says of all of them."""
-    statements = tree.get("statements", [])
-    if not isinstance(statements, list) or not all(isinstance(statement, dict) for statement in statements):
-        raise UserError(f"{where}: 'statements' must be a list of keys and values")
-    where_all = tree["where"] if isinstance(tree.get("where"), dict) else {}
-    out = []
-    for number, statement in enumerate(statements, 1):
-        _check_keys(statement, Statement, f"{where}, statement {number}")
-        if "published" in statement:
-            out.append(_published(statement, f"{where}, statement {number}"))
-            continue
-        whole = (benchmarks.DEFAULTS if "over" in statement else SELECTOR_DEFAULTS) | where_all
-        selectors = {k: whole | statement[k] for k in ("of", "minus", "over") if isinstance(statement.get(k), dict)}
-        out.append({"metric": tree.get("metric", "exact_match")} | statement | selectors)
-    return out
-
-
-def _published(statement: Mapping[str, Any], where: str) -> Any:
-    """Return a statement about a published figure, completed by the names in its columns."""
-    for key in statement.keys() - {"published"}:
-        raise UserError(f"{where}: a statement with 'published' has no other key, got '{key}'")
-    figure = figure_of(str(statement["published"]), where)
-    if not figure.preset:
-        raise UserError(f"{where}: no preset has the settings of the published figure {figure.id}")
-    names = {"task": figure.task, "split": figure.split, "test": figure.test, "arch": figure.family}
-    return {**statement, "metric": figure.metric, "of": SELECTOR_DEFAULTS | names | {"preset": figure.preset}}
-
-
-def _check_keys(tree: Mapping[str, Any], kind: type[msgspec.Struct], where: str) -> None:
-    for key in tree:
-        one_of("key", str(key), kind.__struct_encode_fields__, where)
-
-
-def _check_statement(statement: Statement, where: str) -> None:
-    one_of("metric", statement.metric, METRICS, where)
-    if statement.published:
-        return
-    if not statement.of:
-        raise UserError(f"{where}: expected 'of', which selects a condition, or 'published'")
-    operators = [name for name in ("is_", "above", "below") if getattr(statement, name) is not None]
-    if len(operators) != 1 or (statement.is_ is None) != (statement.within is None):
-        raise UserError(f"{where}: expected exactly one of 'is' with 'within', 'above', and 'below'")
-    numbers = (statement.is_, statement.within, statement.above, statement.below)
-    if not all(math.isfinite(number) for number in numbers if number is not None):
-        raise UserError(f"{where}: bounds must be finite, got {statement.claimed}")
-    if statement.within is not None and statement.within <= 0:
-        raise UserError(f"{where}: 'within' must be above 0, got {statement.within:g}")
-    if statement.over and statement.minus:
-        raise UserError(f"{where}: expected 'minus' or 'over', not both")
-    check = benchmarks.check_selector if statement.over else _check_selector
-    for selector in filter(None, (statement.of, statement.minus, statement.over)):
-        check(selector, where)
-
-
-def _check_selector(selector: Selector, where: str) -> None:
-    for key, value in selector.items():
-        if key.partition(".")[0] not in SECTIONS or "." not in key:
-            one_of("key of a condition", key, CONDITION_KEYS, where)
-        kind = str if key in CONDITION_KEYS else (str, int, float, bool)
-        if not isinstance(value, kind):
-            raise UserError(f"{where}: '{key}' must be a {'name' if kind is str else 'single value'}, got '{value}'")
-    for key in ("task", "split", "arch"):
-        if key not in selector:
-            raise UserError(f"{where}: a condition needs its {key}")
-    _check_split(selector["task"], selector["split"], where)
-
-
-def _check_split(task: str, split: str, where: str) -> None:
-    known = tasks.find(one_of("task", task, tasks.names(), where)).split_schemes()
-    if not any(re.fullmatch(re.sub(r"<\w+>", r"\\d+", name), split) for name in known):
-        one_of("split scheme", split, known, where)
+def without_rows(selector: Selector) -> Selector:
+    """Return what selects a condition, without what selects rows of an instrument's table."""
+    return {key: value for key, value in selector.items() if not key.startswith(ROWS)}

@@ -1,17 +1,17 @@
 """Claims with their verdicts and the evidence, as Markdown, JSON, and for the report of a study."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tfstudy.analysis.claim_files import read_claims, select_claims
 from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.measurement import Measurement, metric_by_seed
+from tfstudy.analysis.measurement import Measurement, by_seed
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
-from tfstudy.analysis.statements import read_claims, select_claims
 from tfstudy.performance.record import read_records
 from tfstudy.report.evidence import evidence, measured, ratio_subject, settings
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural
@@ -28,11 +28,11 @@ PROTOCOL = (
     "times the p of one test (Student's t, two-sided, against the deciding bound), and the intervals have the level "
     "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure has the verdict "
     "of `tfstudy reproduce`",
-    "ratios of speeds that `tfstudy bench` measured are a family of their own, of {ratios}: the interval is that of the "
-    "median over rounds (order statistics), at the level 1 - .05/{ratios}. Ratios of memory and FLOPs are exact. They "
-    "hold for the machine and the sizes listed with them",
-    "percent, or BLEU points; where all seeds have the same result there is no p, and the interval is Wilson's over "
-    "the test examples of a run, at the same level: it says nothing of other seeds",
+    "ratios of speeds that `tfstudy bench` measured are a family of their own, of {ratios}: the interval is that of "
+    "the median over rounds (order statistics), at the level 1 - .05/{ratios}. Ratios of memory and FLOPs are exact. "
+    "They hold for the machine and the sizes listed with them",
+    "percent, BLEU points, or the unit of an instrument; where all seeds have the same result there is no p, and the "
+    "interval is Wilson's over the test examples of a run, at the same level: it says nothing of other seeds",
     "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are for a power of "
     "80 % if the present mean and variance are the true ones (of a published figure: if they stay)",
 )
@@ -114,7 +114,10 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "claimed_high": high,
         **(_measurement_tree(judged.measurement) if judged.measurement else {}),
         "settings": [settings_text(condition) for condition in judged.conditions],
-        "conditions": [_condition_tree(condition, statement.metric) for condition in judged.conditions],
+        "conditions": [
+            _condition_tree(condition, by_seed(condition, statement, selector))
+            for condition, selector in zip(judged.conditions, (statement.of, statement.minus), strict=False)
+        ],
         "other_conditions": judged.unused,
     }
 
@@ -128,8 +131,8 @@ def _measurement_tree(measurement: Measurement) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _condition_tree(condition: Condition, metric: str) -> dict[str, Any]:
-    each_seed = {str(seed): value for seed, value in metric_by_seed(condition, metric).items()}
+def _condition_tree(condition: Condition, values: Mapping[int, float]) -> dict[str, Any]:
+    each_seed = {str(seed): value for seed, value in values.items()}
     runs, diverged = ([str(run.path) for run in members] for members in (condition.runs, condition.diverged))
     return {"label": condition.label, "each_seed": each_seed, "runs": runs, "diverged": diverged}
 

@@ -9,7 +9,7 @@ from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
-from tfstudy.analysis.statements import CONDITION_KEYS, METRICS, Selector
+from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, Selector
 from tfstudy.report.markup import p_equals, plural, with_interval
 
 PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
@@ -19,7 +19,7 @@ def evidence(judged: StatementVerdict) -> str:
     """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs."""
     if judged.statement.over:
         return _ratio(judged)
-    claimed = f"{METRICS[judged.statement.metric]} of {_subject(judged)}, claimed: {_claimed(judged)}"
+    claimed = f"{judged.statement.metric_label} of {_subject(judged)}, claimed: {_claimed(judged)}"
     if judged.verdict == NOT_RUN:
         return f"**{judged.verdict}**: {claimed}: {judged.reason}"
     unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
@@ -113,9 +113,15 @@ def _subject(judged: StatementVerdict) -> str:
     selectors = [selector for selector in (judged.statement.of, judged.statement.minus) if selector]
     splits = [_split(selector) for selector in selectors]
     labels = [condition.label for condition in judged.conditions] or [_network(selector) for selector in selectors]
+    labels = [label + _rows(selector) for label, selector in zip(labels, selectors, strict=False)]
     if len(set(splits)) == 1:
         return f"{' minus '.join(labels)} on {splits[0]}"
     return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
+
+
+def _rows(selector: Selector) -> str:
+    rows = ", ".join(f"{key.removeprefix(ROWS)} {value}" for key, value in selector.items() if key.startswith(ROWS))
+    return f" ({rows})" if rows else ""
 
 
 def _split(selector: Selector) -> str:
@@ -125,6 +131,8 @@ def _split(selector: Selector) -> str:
 
 
 def _network(selector: Selector) -> str:
-    settings = [f"{key}={value}" for key, value in selector.items() if key not in CONDITION_KEYS]
+    settings = [
+        f"{key}={value}" for key, value in selector.items() if key not in CONDITION_KEYS and not key.startswith(ROWS)
+    ]
     preset = [] if selector["preset"] == "default" else [selector["preset"]]
     return " ".join([selector["arch"], *preset, *settings])
