@@ -20,7 +20,7 @@ from tfstudy.data.vocabulary import EOS
 from tfstudy.evaluation.decoding import beam, greedy_both
 from tfstudy.models import chunks
 from tfstudy.models.base import Model
-from tfstudy.models.cache import Cache, KeyValue
+from tfstudy.models.parts.cache import Cache, KeyValue
 
 VOCAB, BEAM = 500, 4
 CONFIGS: dict[str, dict[str, Any]] = {

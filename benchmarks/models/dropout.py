@@ -1,4 +1,4 @@
-"""`tfstudy.models.layers.Dropout` against `nn.Dropout`: forward and backward of all dropouts of a training step."""
+"""`Dropout` of this package against `nn.Dropout`: forward and backward of all dropouts of a training step."""
 
 from functools import partial
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from benchmarks.timing import alternate, arguments, scan, seconds, table
 from tfstudy.experiment.train import training_data
-from tfstudy.models.layers import Dropout
+from tfstudy.models.parts.layers import Dropout
 from tfstudy.training.loss import ragged_group
 
 

@@ -27,7 +27,7 @@ from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
-from tfstudy.models.layers import Dropout
+from tfstudy.models.parts.layers import Dropout
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq

@@ -39,7 +39,7 @@ def checkout(tmp_path, monkeypatch) -> Path:
     for name in ("tasks", "tfstudy/models"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "tfstudy" / "tasks").symlink_to("../tasks")
-    for name in ("__init__", "testing", "tasks/base", "models/base", "models/config", "models/layers"):
+    for name in ("__init__", "testing", "tasks/base", "models/base", "models/config", "models/parts/layers"):
         (tmp_path / f"tfstudy/{name}.py").touch()  # by which ruff knows what is a part of the checkout
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
     monkeypatch.setattr(new, "_checkout", lambda: tmp_path)

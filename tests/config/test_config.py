@@ -86,7 +86,7 @@ def test_an_unknown_key_without_a_near_match_is_answered_with_all_keys():
     ("key", "arch", "owners"),
     [
         ("kernel", "lstm", "architecture cnn"),
-        ("heads", "cnn", "architecture transformer"),
+        ("heads", "cnn", "architectures mingru, transformer"),
         ("bidirectional", "transformer", "architectures lstm, mingru"),
         ("max_positions", "lstm", "architectures cnn, transformer"),
     ],

@@ -5,8 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from tfstudy.instruments.patching import Difference, Patch, nearest_pair, patching_effects
-from tfstudy.models.hidden_states import observing, record_states
-from tfstudy.models.ragged import RaggedGroup
+from tfstudy.models.parts.hidden_states import observing, record_states
+from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError
 

@@ -18,7 +18,7 @@ from tfstudy.models.cnn import (
     scaled_attention,
     uniform_attention,
 )
-from tfstudy.models.source_attention import Source
+from tfstudy.models.parts.source_attention import Source
 
 
 def convolved_by_hand(layer, rows):

@@ -9,13 +9,13 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.attention import MultiHeadAttention, Scores
 from tfstudy.models.base import parameter_count
-from tfstudy.models.cache import Cache, KeyValue
-from tfstudy.models.listening import Site, recorded_attention
-from tfstudy.models.ragged import flatten_groups
+from tfstudy.models.parts.attention import MultiHeadAttention, Scores
+from tfstudy.models.parts.cache import Cache, KeyValue
+from tfstudy.models.parts.listening import Site, recorded_attention
+from tfstudy.models.parts.ragged import flatten_groups
+from tfstudy.models.parts.transformer_layers import Layer
 from tfstudy.models.transformer import Transformer
-from tfstudy.models.transformer_layers import Layer
 
 
 def by_hand(attention, x, y, allowed):

@@ -17,7 +17,7 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     values(study, "transformer", 0, 0.001, 0, 0.002, 0)
     assert tfstudy("claims", "--results", str(study)) == 0
     out = capsys.readouterr().out
-    assert re.search(r"\| L23 \| theorem \|.*tested by tests/models/test_positions.py::", out)
+    assert re.search(r"\| L23 \| theorem \|.*tested by tests/models/parts/test_positions.py::", out)
     assert re.search(r"\| L17 \| not run \|.*needs a setting", out)
     assert re.search(r"\| L3 \| mixed \|.*supported: statement 3; refuted: statement 2; undecided: statement 1", out)
     assert re.search(r"\| L1 \| not run \|.*: `tfstudy grid scan-simple", out)

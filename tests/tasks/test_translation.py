@@ -8,8 +8,8 @@ import pytest
 from tests.tasks.translation_tasks import HERE, sources, targets, translation, write
 from tfstudy import tasks
 from tfstudy.tasks.base import overlap
-from tfstudy.tasks.export import to_datasets
 from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.export import to_datasets
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.phenomena import phenomena
 from tfstudy.tasks.translation.task import Translation

@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.training.small_training import same, small_training, trained
-from tfstudy.models.feedforward import recorded_routing
+from tfstudy.models.parts.feedforward import recorded_routing
 from tfstudy.models.transformer import Transformer
 
 

@@ -16,8 +16,8 @@ from tfstudy.data.encoding import TaskEncoder
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
-from tfstudy.models.copy_output import match_tokens
-from tfstudy.models.positions.digits import mark_digits
+from tfstudy.models.parts.copy_output import match_tokens
+from tfstudy.models.parts.positions.digits import mark_digits
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
 

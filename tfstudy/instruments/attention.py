@@ -13,7 +13,7 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.models.base import Model
-from tfstudy.models.listening import joined, recorded_attention
+from tfstudy.models.parts.listening import joined, recorded_attention
 from tfstudy.runs.attention_record import DECIMALS, KINDS, AttentionMap, AttentionRecord, Kind
 from tfstudy.tasks.base import Example, Tokens
 from tfstudy.tasks.errors import UserError, one_of

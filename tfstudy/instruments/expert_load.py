@@ -7,8 +7,8 @@ from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, in_batches
-from tfstudy.models.feedforward import recorded_routing
-from tfstudy.models.listening import Site
+from tfstudy.models.parts.feedforward import recorded_routing
+from tfstudy.models.parts.listening import Site
 from tfstudy.tasks.errors import UserError
 
 

@@ -22,7 +22,7 @@ from tfstudy.data.vocabulary import BOS, EOS
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced
 from tfstudy.instruments.recorded import recorded_weights
-from tfstudy.models.listening import Site
+from tfstudy.models.parts.listening import Site
 from tfstudy.tasks.errors import UserError
 
 OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query

@@ -12,8 +12,8 @@ from torch.nn.functional import cross_entropy
 
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
-from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import Model
+from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.tasks.errors import UserError
 
 

@@ -20,9 +20,9 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
 from tfstudy.models.base import Model
-from tfstudy.models.hidden_states import observing, record_states
-from tfstudy.models.listening import Site
-from tfstudy.models.ragged import RaggedGroup
+from tfstudy.models.parts.hidden_states import observing, record_states
+from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.tasks.base import Example, Tokens
 from tfstudy.tasks.errors import UserError, one_of
 

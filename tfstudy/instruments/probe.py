@@ -18,9 +18,9 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.instruments.untrained import untrained
 from tfstudy.models.base import Model
-from tfstudy.models.hidden_states import record_states
-from tfstudy.models.listening import Site
-from tfstudy.models.ragged import RaggedGroup
+from tfstudy.models.parts.hidden_states import record_states
+from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.tasks.base import stable_hash
 from tfstudy.tasks.errors import UserError
 

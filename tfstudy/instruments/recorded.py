@@ -10,7 +10,7 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
-from tfstudy.models.listening import Site, joined, recorded_attention
+from tfstudy.models.parts.listening import Site, joined, recorded_attention
 from tfstudy.tasks.errors import UserError
 
 

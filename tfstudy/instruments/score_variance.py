@@ -16,10 +16,10 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.heads import attention_modules
-from tfstudy.models.attention import MultiHeadAttention
-from tfstudy.models.cache import KeyValue
-from tfstudy.models.listening import Site
-from tfstudy.models.positions.base import Places, consecutive
+from tfstudy.models.parts.attention import MultiHeadAttention
+from tfstudy.models.parts.cache import KeyValue
+from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.positions.base import Places, consecutive
 
 WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys
 CHUNK = 100  # random queries that are computed at once

@@ -14,15 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
-# Modules that the architectures share. All other modules of this folder are architectures.
-SHARED = {
-    "attention", "base", "cache", "checkpointing", "chunks", "config", "copy_output", "decoder_only", "embedding",
-    "feedforward", "hidden_states", "initialisation", "layer_config", "layers", "linear_attention", "listening",
-    "parallel_scan", "position_config", "positions", "ragged", "recurrent_cells", "residual", "source_attention",
-    "transformer_config", "transformer_layers",
-}  # fmt: skip
-
-
+SHARED = {"base", "config", "parts"}  # all other modules of this folder are architectures
 REGISTRY = Registry("architecture", __name__, "tfstudy/models", SHARED)
 
 

@@ -11,17 +11,17 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from tfstudy.models.attention import MultiHeadAttention, visible
 from tfstudy.models.base import Model, State
-from tfstudy.models.cache import Cache
-from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.copy_output import CopyOutput, copied_ids
-from tfstudy.models.hidden_states import observed
-from tfstudy.models.layers import Dropout
-from tfstudy.models.listening import Site
-from tfstudy.models.parallel_scan import scan
-from tfstudy.models.source_attention import SCORES, Attention, Score, Source
+from tfstudy.models.parts.attention import MultiHeadAttention, visible
+from tfstudy.models.parts.cache import Cache
+from tfstudy.models.parts.checkpointing import run_layer
+from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
+from tfstudy.models.parts.hidden_states import observed
+from tfstudy.models.parts.layers import Dropout
+from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.parallel_scan import scan
+from tfstudy.models.parts.source_attention import SCORES, Attention, Score, Source
 
 
 class MinGRUState(NamedTuple):

@@ -6,23 +6,23 @@ from typing import ClassVar, NamedTuple
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from tfstudy.models.attention import windowed
 from tfstudy.models.base import RaggedModel, State
-from tfstudy.models.cache import KeyValue
-from tfstudy.models.checkpointing import run_layer
-from tfstudy.models.copy_output import CopyOutput, copied_ids
-from tfstudy.models.decoder_only import PrefixState, read_source, read_target, target_positions
-from tfstudy.models.embedding import Embedding, embedding_init
-from tfstudy.models.hidden_states import observed
-from tfstudy.models.layers import Dropout
-from tfstudy.models.listening import Site
-from tfstudy.models.positions import Setup, acts_on_attention
-from tfstudy.models.positions.base import Places, PositionScheme
-from tfstudy.models.positions.digits import DigitPositions, digits_of_sources, digits_of_targets
-from tfstudy.models.positions.numbering import Numbering, Numbers, places
-from tfstudy.models.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of
-from tfstudy.models.transformer_config import TransformerConfig
-from tfstudy.models.transformer_layers import Past, Stack
+from tfstudy.models.parts.attention import windowed
+from tfstudy.models.parts.cache import KeyValue
+from tfstudy.models.parts.checkpointing import run_layer
+from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
+from tfstudy.models.parts.decoder_only import PrefixState, read_source, read_target, target_positions
+from tfstudy.models.parts.embedding import Embedding, embedding_init
+from tfstudy.models.parts.hidden_states import observed
+from tfstudy.models.parts.layers import Dropout
+from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.positions import Setup, acts_on_attention
+from tfstudy.models.parts.positions.base import Places, PositionScheme
+from tfstudy.models.parts.positions.digits import DigitPositions, digits_of_sources, digits_of_targets
+from tfstudy.models.parts.positions.numbering import Numbering, Numbers, places
+from tfstudy.models.parts.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of
+from tfstudy.models.parts.transformer_config import TransformerConfig
+from tfstudy.models.parts.transformer_layers import Past, Stack
 
 
 class TransformerSource(NamedTuple):

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tfstudy.data.batching import mix
 from tfstudy.data.encoding import PaddedRows
-from tfstudy.models.layers import dropout_seed
+from tfstudy.models.parts.layers import dropout_seed
 from tfstudy.training.out_of_memory import BUDGET, OutOfMemoryError, attempt
 
 MicroBatch = Sequence[PaddedRows]  # ragged groups

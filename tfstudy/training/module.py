@@ -16,9 +16,9 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.models.checkpointing import gradient_checkpointing
-from tfstudy.models.feedforward import recorded_routing
-from tfstudy.models.ragged import RaggedGroup
+from tfstudy.models.parts.checkpointing import gradient_checkpointing
+from tfstudy.models.parts.feedforward import recorded_routing
+from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.training.averaging import AveragedWeights
 from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.layers import Dropout
+from tfstudy.models.parts.layers import Dropout
 
 
 class State(NamedTuple):

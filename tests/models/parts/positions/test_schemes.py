@@ -1,0 +1,237 @@
+"""Each position scheme that acts on attention, against the formula of its paper."""
+
+import math
+from typing import get_args
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.models.reference import CLOSE, randomised
+from tfstudy.models import chunks
+from tfstudy.models.parts.attention import MultiHeadAttention
+from tfstudy.models.parts.position_config import CrossPositions, Positions
+from tfstudy.models.parts.positions import SCHEMES, PositionScheme, Setup, acts_on_attention
+from tfstudy.models.parts.positions.base import Places, consecutive
+from tfstudy.models.parts.positions.contextual import Contextual
+from tfstudy.models.parts.positions.distance import BUCKETS, T5Buckets, alibi_slopes
+from tfstudy.models.parts.positions.rotary import rotated
+
+DIM, HEADS = 12, 3
+HEAD = DIM // HEADS
+ON_ATTENTION = [name for name in SCHEMES if acts_on_attention(name)]
+BY_DISTANCE = sorted(set(ON_ATTENTION) - {"fire"})
+
+
+def built(name, causal=False):
+    """A scheme with random parameters, those of Kerple above zero."""
+    torch.manual_seed(0)
+    scheme = SCHEMES[name](Setup(DIM, HEADS, causal))
+    return scheme.eval() if name.startswith("kerple") else randomised(scheme)
+
+
+def at(queries, keys):
+    """Places with loose bounds."""
+    queries, keys = torch.tensor([queries]), torch.tensor([keys])
+    return Places(queries, keys, int(queries.min() - keys.max()) - 2, int(queries.max() - keys.min()) + 3)
+
+
+def vectors(*lengths):
+    return [torch.randn(2, HEADS, length, HEAD) for length in lengths]
+
+
+def scores(scheme, queries, keys, places):
+    """Unscaled products with the bias of a scheme."""
+    keys = scheme.rotate_keys(keys, places.keys)
+    bias = scheme.bias(queries, keys, places)
+    products = scheme.rotate_queries(queries, places.queries) @ keys.transpose(-1, -2)
+    return products if bias is None else products + bias
+
+
+def by_position(name, setting):
+    """The bias of one head for a query at i and a key at j, from the paper, for the schemes without queries."""
+
+    def psi(x):
+        return math.log(abs(setting.c.item() * x) + 1)
+
+    def bias(head, i, j):
+        distance = abs(i - j)
+        if name == "alibi":
+            return -distance * alibi_slopes(HEADS)[head]
+        if name == "fire":
+            x = psi(distance) / psi(max(i, j, abs(512 * setting.threshold.item())))
+            x = x if i > j else -x
+            return setting.network(torch.tensor([x]))[head].item()
+        r1, r2 = setting.r1[head].item(), setting.r2[head].item()
+        return -r1 * math.log(1 + r2 * distance) if name == "kerple" else -r1 * distance**r2
+
+    return bias
+
+
+def test_the_config_admits_the_schemes_of_the_registry():
+    assert set(get_args(Positions)) == set(SCHEMES)
+    assert {name for name in get_args(CrossPositions) if not acts_on_attention(name)} == {"none"}
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", BY_DISTANCE)
+def test_scores_depend_on_the_distance_only(name, causal):
+    scheme, (queries, keys) = built(name, causal), vectors(3, 6)
+    near = scores(scheme, queries, keys, at([3, 4, 5], [0, 1, 2, 3, 4, 5]))
+    far = scores(scheme, queries, keys, at([43, 44, 45], [40, 41, 42, 43, 44, 45]))
+    assert_close(near, far, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ON_ATTENTION)
+def test_scores_depend_on_the_distance(name):
+    scheme, (query, keys) = built(name), vectors(1, 1)
+    keys = keys.repeat(1, 1, 3, 1)
+    if name == "contextual":
+        keys = torch.cat([keys, query], 2)  # the query's own token
+    place = at([5], [0, 2, 4, 5][: keys.shape[2]])
+    first, second, third = scores(scheme, query, keys, place)[..., :3].unbind(-1)
+    assert min((first - second).abs().max(), (second - third).abs().max()) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["alibi", "kerple", "kerple_power", "fire"])
+def test_a_bias_follows_the_formula_of_its_paper(name):
+    scheme, (queries, keys) = built(name), vectors(3, 5)
+    rows, columns = [0, 7, 30], [0, 1, 7, 9, 64]
+    found = scheme.bias(queries, keys, at(rows, columns))
+    expected = [[[by_position(name, scheme)(h, i, j) for j in columns] for i in rows] for h in range(HEADS)]
+    assert_close(found, torch.tensor([expected]), **CLOSE)
+
+
+def test_fire_interpolates_beyond_its_threshold():
+    scheme = built("fire")
+    scheme.threshold.data.fill_(10 / 512)
+    assert scheme.interpolated(at([8], [0])) < 1
+    assert_close(scheme.interpolated(at([20, 4000], [0])).flatten(), torch.ones(2))
+    near, far = scheme.interpolated(at([20], [10])), scheme.interpolated(at([40], [30]))
+    assert near > far
+
+
+@pytest.mark.parametrize(("heads", "slopes"), [(4, [2, 4, 6, 8]), (8, range(1, 9)), (6, [2, 4, 6, 8, 1, 3])])
+def test_slopes_of_alibi_are_those_of_the_paper(heads, slopes):
+    assert_close(torch.tensor(alibi_slopes(heads)), torch.tensor([2.0**-slope for slope in slopes]))
+
+
+def t5_bucket(distance, number):
+    """Raffel et al. 2020: one bucket for each distance below `number` / 2, then ranges that grow logarithmically."""
+    exact = number // 2
+    edges = [exact * (128 / exact) ** (k / (number - exact)) for k in range(number - exact)]
+    return distance if distance < exact else exact - 1 + sum(distance >= edge - 1e-9 for edge in edges)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_buckets_of_t5_are_those_of_the_paper(causal):
+    distances = torch.arange(-300, 301)
+    found = T5Buckets(Setup(DIM, HEADS, causal)).buckets(distances).tolist()
+    half = BUCKETS // 2
+    for distance, bucket in zip(distances.tolist(), found, strict=True):
+        both = half * (distance < 0) + t5_bucket(abs(distance), half)
+        assert bucket == (t5_bucket(max(distance, 0), BUCKETS) if causal else both), distance
+
+
+def test_t5_has_one_bias_for_each_head_and_bucket():
+    scheme, (queries, keys) = built("t5", causal=True), vectors(1, 2)
+    found = scheme.bias(queries, keys, at([200], [199, 0]))
+    assert_close(found[0, :, 0], scheme.biases[[1, 31]].T)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_shaw_adds_a_vector_of_the_clipped_distance_to_each_key(causal):
+    scheme, (queries, keys) = built("shaw", causal), vectors(2, 4)
+    places = at([30, 31], [0, 16, 29, 30] if causal else [0, 16, 29, 90])
+    found = scores(scheme, queries, keys, places)
+    for i, query in enumerate(places.queries[0]):
+        for j, key in enumerate(places.keys[0]):
+            clipped = max(-16, min(16, int(query - key)))
+            vector = scheme.vectors[clipped if causal else clipped + 16]
+            assert_close(found[..., i, j], (queries[:, :, i] * (keys[:, :, j] + vector)).sum(-1), **CLOSE)
+
+
+def test_rotary_multiplies_pairs_of_features_by_complex_numbers():
+    (x,) = vectors(3)
+    positions = torch.tensor([[0, 3, 50]])
+    rates = torch.tensor([10000 ** (-2 * k / HEAD) for k in range(HEAD // 2)])
+    angles = positions[:, None, :, None] * rates
+    turned = torch.view_as_complex(x.view(2, HEADS, 3, -1, 2).contiguous()) * torch.exp(1j * angles)
+    assert_close(rotated(x, positions), torch.view_as_real(turned).flatten(-2), **CLOSE)
+
+
+def gate(query, key):
+    return 1 / (1 + math.exp(-(query @ key).item() / math.sqrt(HEAD)))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_contextual_positions_of_three_tokens_are_those_computed_by_hand(causal):
+    """Golovneva et al. 2024, eq. 3 to 7, and the same in the other direction."""
+    scheme = randomised(Contextual(Setup(DIM, HEADS, causal)))
+    queries, keys = vectors(3, 3)
+    found = scheme.bias(queries, keys, consecutive(3, 3, queries.device))
+    query, key = queries[1, 2], keys[1, 2]
+    for i in range(3):
+        for j in range(i + 1 if causal else 3):
+            position = sum(gate(query[i], key[k]) for k in range(min(i, j), max(i, j) + 1))
+            below, first = int(position), 64 if j > i else 0
+            low, high = (scheme.embeddings[first + below + step] for step in (0, 1))
+            expected = query[i] @ (low + (position - below) * (high - low))
+            assert_close(found[1, 2, i, j], expected, **CLOSE)
+
+
+def test_contextual_positions_end_with_the_table():
+    scheme, query = randomised(Contextual(Setup(DIM, HEADS, causal=True))), torch.ones(1, HEADS, 1, HEAD)
+    keys = torch.full((1, HEADS, 200, HEAD), 9.0)  # all gates are open
+    found = scheme.bias(query, keys, at([199], list(range(200))))
+    assert_close(found[0, 0, 0, 0], scheme.embeddings[63].sum(), **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["alibi", "shaw"])
+def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
+    attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name))
+    scheme, x = attention.relative, torch.randn(4, DIM)
+    queries, keys, values = (
+        part.view(1, 4, HEADS, HEAD).transpose(1, 2)
+        for part in (attention.query(x), *attention.key_value(x).chunk(2, -1))
+    )
+    bias = scheme.bias(queries, keys, consecutive(4, 4, x.device))
+    products = queries @ keys.transpose(-1, -2)
+    summed = products / HEAD**0.5 + bias if name == "alibi" else (products + bias) / HEAD**0.5
+    expected = attention.out((summed.softmax(-1) @ values).transpose(1, 2).reshape(4, DIM))
+    assert_close(attention(x, [(1, 4)], attention.project(x, [(1, 4)])), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ON_ATTENTION)
+def test_no_gradient_passes_the_causal_mask(name):
+    attention = MultiHeadAttention(DIM, HEADS, scheme=name, causal=True)
+    x = torch.randn(5, DIM, requires_grad=True)
+    attended = attention(x, [(1, 5)], attention.project(x, [(1, 5)]), causal=True)
+    for i in range(5):
+        (gradient,) = torch.autograd.grad(attended[i].sum(), x, retain_graph=True)
+        assert not gradient[i + 1 :].any()
+        assert gradient[: i + 1].abs().amax(-1).min() > 0
+
+
+@pytest.mark.parametrize("name", ON_ATTENTION)
+def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
+    attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name, causal=True))
+    x, places = torch.randn(2, 7, DIM), at(*[[3, 5, 6, 10, 30, 31, 90]] * 2)
+    whole, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
+    past, pieces = [attention.empty(x, 2)], []
+    for start, end in ((0, 3), (3, 4), (4, 7)):
+        place = places._replace(queries=places.queries[:, start:end], keys=places.keys[:, :end])
+        shape = [(2, end - start)]
+        piece, past = attention.attend_causally(x[:, start:end].flatten(0, 1), shape, past, None, [place])
+        pieces.append(piece.view(2, -1, DIM))
+    assert_close(torch.cat(pieces, 1).flatten(0, 1), whole, **CLOSE)
+    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
+    chunked, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
+    assert_close(chunked, whole, **CLOSE)
+
+
+def test_a_scheme_does_nothing_by_default():
+    scheme, (queries, keys) = PositionScheme(Setup(DIM)), vectors(2, 3)
+    assert scheme.bias(queries, keys, at([1, 2], [0, 1, 2])) is None
+    assert scheme.rotate_queries(queries, torch.tensor([[1, 2]])) is queries
+    assert not list(scheme.parameters_without_decay())

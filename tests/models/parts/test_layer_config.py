@@ -1,0 +1,31 @@
+"""Settings that make no sense together are refused with one message."""
+
+import pytest
+from pydantic import ValidationError
+
+from tfstudy.models.parts.transformer_config import TransformerConfig
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"dim": 16, "heads": 3}, ["heads", "16", "3"]),
+        ({"experts": 2, "experts_per_token": 3}, ["experts_per_token", "2", "3"]),
+        ({"norm": "none", "norm_type": "rms"}, ["norm_type rms", "none"]),
+        ({"attention": "linear", "attention_window": 4}, ["attention_window", "linear"]),
+        ({"attention": "linear", "positions": "rotary"}, ["rotary", "sinusoidal, learned, none"]),
+        ({"attention": "linear", "decoder_positions": "t5"}, ["t5"]),
+        ({"depth_signal": True}, ["depth_signal", "share_layers"]),
+        ({"test_layers": 4}, ["test_layers", "share_layers"]),
+        ({"layout": "decoder_only", "cross_positions": "t5"}, ["cross_positions", "decoder_only"]),
+        ({"layout": "decoder_only", "decoder_positions": "t5"}, ["decoder_positions", "decoder_only"]),
+        ({"layout": "decoder_only", "positions": "contextual"}, ["contextual"]),
+        ({"layout": "decoder_only", "copy_output": True}, ["copy_output", "decoder_only"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_settings_that_contradict_each_other_are_refused(settings, words):
+    with pytest.raises(ValidationError) as error:
+        TransformerConfig(**settings)
+    assert error.value.error_count() == 1
+    assert all(word in str(error.value) for word in words)

@@ -1,0 +1,67 @@
+"""The settings of the Transformer. Imports no torch."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from tfstudy.models.parts.position_config import ON_EMBEDDINGS, PositionConfig
+
+
+class TransformerConfig(PositionConfig):
+    """The settings of the Transformer (section `model`)."""
+
+    layout: Literal["encoder_decoder", "decoder_only"] = Field(
+        "encoder_decoder",
+        description="decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target",
+    )
+    encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
+    decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
+    embedding_init: Literal["unit_variance", "token_upscaling", "no_scaling", "position_downscaling", "xavier"] = Field(
+        "unit_variance",
+        description=(
+            "initial token embeddings: normal with variance 1/dim, times sqrt(dim); Xavier uniform, times "
+            "sqrt(dim); normal with variance 1; normal with variance 2/dim, sinusoids divided by sqrt(dim); or "
+            "Xavier uniform, as Csordas et al. 2021 have it with relative positions"
+        ),
+    )
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping a token's whole embedding")
+    layer_init: Literal["xavier", "small", "depth_scaled"] = Field(
+        "xavier",
+        description=(
+            "initial weight matrices of the layers: Xavier uniform; normal with variance 2/(5 dim) (SmallInit); or "
+            "Xavier uniform divided by sqrt(number of the layer) (DS-Init)"
+        ),
+    )
+    share_layers: bool = Field(False, description="use the same layer at every depth")
+    depth_signal: bool = Field(
+        False, description="add sinusoids of the depth before each shared layer (Dehghani et al. 2019, eq. 4 and 5)"
+    )
+    input_injection: bool = Field(False, description="add the embeddings again before each layer after the first")
+    test_layers: int = Field(
+        0, ge=0, le=512, description="times that shared layers are applied outside training (0: as in training)"
+    )
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> "TransformerConfig":
+        for key in ("depth_signal", "test_layers"):
+            if getattr(self, key) and not self.share_layers:
+                raise ValueError(f"{key} needs share_layers")
+        if self.layer_init == "depth_scaled" and self.share_layers:
+            raise ValueError("layer_init 'depth_scaled' needs a layer for each depth, but share_layers is true")
+        self._check_layout()
+        if self.attention == "linear":
+            for scheme in self.position_schemes[:2]:
+                if scheme not in (*ON_EMBEDDINGS, "none"):
+                    allowed = ", ".join((*ON_EMBEDDINGS, "none"))
+                    raise ValueError(f"positions with linear attention must be one of {allowed}, but are {scheme}")
+        return self
+
+    def _check_layout(self) -> None:
+        """Raise `ValueError` if the layout is decoder-only and a setting needs another one."""
+        if self.layout == "decoder_only":
+            if "contextual" in self.position_schemes:
+                raise ValueError("positions contextual would count the padding between source and target of a batch")
+            keys = ("decoder_positions", "cross_positions", "randomised_positions", "digit_positions", "copy_output")
+            for key in keys:
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    raise ValueError(f"{key} needs layout encoder_decoder, but layout is decoder_only")

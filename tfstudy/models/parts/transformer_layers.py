@@ -1,0 +1,164 @@
+"""The layers of the Transformer: attention and a feed-forward network, each in a residual connection."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from tfstudy.models.parts.attention import MultiHeadAttention, Scores
+from tfstudy.models.parts.cache import Cache, KeyValue
+from tfstudy.models.parts.feedforward import MixtureOfExperts, feedforward
+from tfstudy.models.parts.initialisation import initialise
+from tfstudy.models.parts.layers import Dropout
+from tfstudy.models.parts.linear_attention import LinearAttention, LinearState
+from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.positions.absolute import sinusoids
+from tfstudy.models.parts.positions.base import Places
+from tfstudy.models.parts.ragged import Shapes
+from tfstudy.models.parts.residual import Residual
+from tfstudy.models.parts.transformer_config import TransformerConfig
+
+Past = Cache | LinearState  # what causal self-attention keeps of the tokens so far
+
+
+def residual(config: TransformerConfig, layers: int) -> Residual:
+    """Return the residual connection of the sublayers of a stack of this many layers."""
+    return Residual(config.norm, config.norm_type, config.residual, (2 * layers) ** -0.5)
+
+
+class Stack(nn.Module):
+    """A stack of `layers` layers, or one layer applied `layers` times. A final norm may follow."""
+
+    def __init__(self, config: TransformerConfig, layers: int, decoder: bool) -> None:
+        super().__init__()
+        self.depth, self.test_depth = layers, config.test_layers or layers
+        self.depth_signal, self.input_injection = config.depth_signal, config.input_injection
+        self.layers = nn.ModuleList(Layer(config, decoder, layers) for _ in range(1 if config.share_layers else layers))
+        for number, layer in enumerate(self.layers, 1):
+            initialise(layer, config.layer_init, config.dim, number)
+        self.norm = residual(config, layers).final_norm(config.dim)
+
+    def __iter__(self) -> Iterator["Layer"]:
+        for depth in range(self.depth if self.training else self.test_depth):
+            yield self.layers[depth % len(self.layers)]  # type: ignore[misc]
+
+    def enter(
+        self, x: Float[Tensor, "positions dim"], embedded: Float[Tensor, "positions dim"], number: int
+    ) -> Float[Tensor, "positions dim"]:
+        """Return what layer `number` (from 1) reads: the output of the layer before it, and what is added to it."""
+        if self.input_injection and number > 1:
+            x = x + embedded
+        if self.depth_signal:
+            x = x + sinusoids(torch.tensor(number, device=x.device), x.shape[-1]).to(x.dtype)
+        return x
+
+
+class Layer(nn.Module):
+    """Self-attention, cross-attention (decoder only) and a feed-forward network, each with a residual connection.
+
+    Its number counts from 1. A shared layer is applied with several numbers.
+    """
+
+    def __init__(self, config: TransformerConfig, decoder: bool, depth: int = 1) -> None:
+        super().__init__()
+        self.residual = residual(config, depth)
+        scores = Scores(
+            config.score_scale == "sqrt_dim", config.temperature, config.norm_type if config.qk_norm else "none"
+        )
+        scheme = config.target_positions if decoder else config.positions
+        shape = (config.dim, config.heads, config.attention_dropout)
+        attention = LinearAttention if config.attention == "linear" else MultiHeadAttention
+        self.attention = attention(*shape, scheme, decoder, scores, config.attention_window)
+        self.attention_norm = self.residual.norm(config.dim)
+        if decoder:
+            self.cross = MultiHeadAttention(*shape, config.cross_positions, scores=scores)
+            self.cross_norm = self.residual.norm(config.dim)
+        self.feedforward = MixtureOfExperts(config) if config.experts else feedforward(config)
+        self.feedforward_norm = self.residual.norm(config.dim)
+        self.dropout = Dropout(config.dropout)
+
+    def encode(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places] | None = None,
+    ) -> Float[Tensor, "positions dim"]:
+        return self.encode_with_keys(x, shapes, masks, number, places)[0]
+
+    def encode_with_keys(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places] | None = None,
+    ) -> tuple[Float[Tensor, "positions dim"], list[KeyValue]]:
+        """Return the output, and the keys and values of the self-attention."""
+        normed = self.residual.before(self.attention_norm, x)
+        own = self.attention.project(normed, shapes, places)
+        update = self.attention(normed, shapes, own, masks, site=Site("encoder", number), places=places)
+        return self._feed(self._add(self.attention_norm, x, update), Site("encoder", number)), own
+
+    def decode_self(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        past: Sequence[Past],
+        number: int,
+        places: Sequence[Places] | None = None,
+        masks: Sequence[Tensor] | None = None,
+    ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
+        """Attend to the target so far."""
+        normed = self.residual.before(self.attention_norm, x)
+        site = Site("decoder" if masks is None else "prefix", number)
+        update, after = self.attention.attend_causally(normed, shapes, past, site, places, masks)  # type: ignore[arg-type]
+        return self._add(self.attention_norm, x, update), list(after)
+
+    def decode_after_prefix(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        past: Sequence[Past],
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places],
+    ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
+        """Attend to the source and the target so far, which are both in `past`, and apply the feed-forward network."""
+        x, after = self.decode_self(x, shapes, past, number, places, masks)
+        return self._feed(x, Site("decoder", number)), after
+
+    def decode_cross(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        memory: Sequence[KeyValue],
+        masks: Sequence[Tensor],
+        number: int,
+        places: Sequence[Places] | None = None,
+    ) -> Float[Tensor, "positions dim"]:
+        """Attend to the source, and apply the feed-forward network."""
+        normed = self.residual.before(self.cross_norm, x)
+        update = self.cross(normed, shapes, memory, masks, site=Site("cross", number), places=places)
+        return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number))
+
+    def cross_weights(
+        self,
+        x: Float[Tensor, "positions dim"],
+        shapes: Shapes,
+        memory: Sequence[KeyValue],
+        masks: Sequence[Tensor],
+        places: Sequence[Places] | None = None,
+    ) -> list[Tensor]:
+        """Return the weights with which `decode_cross` attends to the source (sources, queries, source)."""
+        return self.cross.weights(self.residual.before(self.cross_norm, x), shapes, memory, masks, places)
+
+    def _feed(self, x: Tensor, site: Site) -> Tensor:
+        normed, network = self.residual.before(self.feedforward_norm, x), self.feedforward
+        update = network(normed, site) if isinstance(network, MixtureOfExperts) else network(normed)
+        return self._add(self.feedforward_norm, x, update)
+
+    def _add(self, norm: nn.Module, x: Tensor, update: Tensor) -> Tensor:
+        return self.residual.after(norm, x, self.dropout(update))
