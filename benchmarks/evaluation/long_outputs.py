@@ -18,8 +18,8 @@ from tests.evaluation import reference
 from tfstudy import models
 from tfstudy.data.vocabulary import EOS
 from tfstudy.evaluation.decoding import beam, greedy_both
-from tfstudy.models import chunks
 from tfstudy.models.base import Model
+from tfstudy.models.parts import chunks
 from tfstudy.models.parts.cache import Cache, KeyValue
 
 VOCAB, BEAM = 500, 4

@@ -93,7 +93,7 @@ def test_no_command_catches_an_exit_or_calls_another_command(path):
         (["run", "scan", "--set", "model.heads=3"], ["heads"]),
         (["run", "scan", "--logger", "tensorbord"], ["did you mean 'tensorboard'?"]),
         (["run", "scan", "--study", "a/b"], ["--study", "'a/b'"]),
-        (["list", "task"], ["'task'", "tasks, splits, architectures, presets, grids, runs"]),
+        (["list", "task"], ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs"]),
         (["list", "splits", "scam"], ["did you mean 'scan'?"]),
         (["list", "presets", "scam"], ["did you mean 'scan'?"]),
         (["config", "scam"], ["did you mean 'scan'?"]),

@@ -69,7 +69,7 @@ def test_list_runs_shows_the_state_of_each_run(lines):
 
 def test_list_alone_names_the_kinds_of_lists(lines):
     kinds = [line.split()[2] for line in lines("list")]
-    assert kinds == ["tasks", "splits", "architectures", "presets", "grids", "runs", "corpora"]
+    assert kinds == ["tasks", "splits", "architectures", "instruments", "presets", "grids", "runs", "corpora"]
 
 
 def test_every_list_is_one_json_document(lines):

@@ -36,7 +36,7 @@ def _here(tmp_path, monkeypatch):
 @pytest.fixture
 def checkout(tmp_path, monkeypatch) -> Path:
     """A folder in the place of the checkout, in which tasks and architectures are found."""
-    for name in ("tasks", "tfstudy/models"):
+    for name in ("tasks", "tfstudy/models/parts"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "tfstudy" / "tasks").symlink_to("../tasks")
     for name in ("__init__", "testing", "tasks/base", "models/base", "models/config", "models/parts/layers"):

@@ -97,12 +97,12 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys
 @pytest.mark.parametrize(
     "settings",
     [
-        ["train.accumulate_grad_batches=2"],
+        pytest.param(["train.accumulate_grad_batches=2"], marks=pytest.mark.slow),
         ["train.steps=37"],  # the last epoch is cut short
         ["train.teacher_forcing=0.5"],
-        ["train.batching=length", "train.batch_tokens=40"],
+        pytest.param(["train.batching=length", "train.batch_tokens=40"], marks=pytest.mark.slow),
         ["train.batching=fairseq", "train.batch_tokens=40", "train.resampled_examples=90"],
-        ["train.optimizer=sgd"],
+        pytest.param(["train.optimizer=sgd"], marks=pytest.mark.slow),
         ["eval.checkpoint=best", "train.label_smoothing=0.1"],
         ["train.average_last=12", "train.gradient_checkpointing=true", "eval.checkpoint=best"],
     ],

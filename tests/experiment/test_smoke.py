@@ -30,8 +30,15 @@ def smoke(task: str, arch: str, *words: str) -> dict:
     return json.loads(result.read_text())
 
 
-@pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("task", TASKS)
+# each task with one architecture and each architecture with several tasks; all pairs in `make slow`
+PAIRS = [
+    pytest.param(task, arch, marks=() if number % len(ARCHS) == place else pytest.mark.slow)
+    for number, task in enumerate(TASKS)
+    for place, arch in enumerate(ARCHS)
+]
+
+
+@pytest.mark.parametrize(("task", "arch"), PAIRS)
 def test_every_task_runs_with_every_architecture(task, arch, capsys):
     result = smoke(task, arch)
     assert result["status"] == "finished"

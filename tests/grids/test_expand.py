@@ -162,7 +162,10 @@ def test_an_unknown_grid_is_answered_with_the_nearest_match():
         read_grid("scam")
 
 
-@pytest.mark.parametrize("name", grid_names())
+GRIDS = [pytest.param(name, marks=pytest.mark.slow if name == "pcfg" else ()) for name in grid_names()]  # large data
+
+
+@pytest.mark.parametrize("name", GRIDS)
 def test_every_grid_of_the_project_expands_in_all_its_tiers(name):
     grid = read_grid(name)
     assert grid["about"]

@@ -71,6 +71,7 @@ def test_every_architecture_has_the_same_number_of_trials_and_seeds_and_no_test_
     assert not list(Path().glob("**/test_reads.csv"))
 
 
+@pytest.mark.slow
 def test_the_presets_name_the_seeds_and_equal_those_of_one_seed_but_for_the_choice():
     search = plan_search(request(final_trials=2, final_seeds=2))
     scores = trials(search)

@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.models.reference import CLOSE
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models import chunks
+from tfstudy.models.parts import chunks
 from tfstudy.models.parts.chunks import in_chunks
 
 

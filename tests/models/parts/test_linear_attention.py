@@ -6,7 +6,7 @@ from torch.nn.functional import elu
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models import linear_attention
+from tfstudy.models.parts import linear_attention
 from tfstudy.models.parts.linear_attention import LinearAttention
 from tfstudy.testing.architecture_variant import leaves
 

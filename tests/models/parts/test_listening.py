@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models import attention, chunks
+from tfstudy.models.parts import attention, chunks
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.listening import Site, joined, recorded_attention
 from tfstudy.models.parts.ragged import RaggedGroup
@@ -67,7 +67,7 @@ def test_ragged_groups_are_recorded_one_after_the_other(transformer, source, tok
         transformer.forward_groups(groups)
     for number, group in enumerate(groups):
         expected = listened(transformer, group.source, group.tokens)[1]
-        got = [weights for site, weights in recorded if site == Site("cross", 2)][number]
+        got = [call.weights for call in recorded if call.site == Site("cross", 2)][number]
         assert_close(got, expected[Site("cross", 2)], **CLOSE)
 
 

@@ -7,8 +7,8 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models import chunks
 from tfstudy.models.base import parameter_count
+from tfstudy.models.parts import chunks
 from tfstudy.models.parts.source_attention import Attention, Source, attend, dot_product
 
 

@@ -8,7 +8,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models import chunks
+from tfstudy.models.parts import chunks
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.position_config import CrossPositions, Positions
 from tfstudy.models.parts.positions import SCHEMES, PositionScheme, Setup, acts_on_attention
@@ -24,10 +24,9 @@ BY_DISTANCE = sorted(set(ON_ATTENTION) - {"fire"})
 
 
 def built(name, causal=False):
-    """A scheme with random parameters, those of Kerple above zero."""
+    """A scheme with random parameters."""
     torch.manual_seed(0)
-    scheme = SCHEMES[name](Setup(DIM, HEADS, causal))
-    return scheme.eval() if name.startswith("kerple") else randomised(scheme)
+    return randomised(SCHEMES[name](Setup(DIM, HEADS, causal)))
 
 
 def at(queries, keys):
@@ -100,6 +99,33 @@ def test_a_bias_follows_the_formula_of_its_paper(name):
     found = scheme.bias(queries, keys, at(rows, columns))
     expected = [[[by_position(name, scheme)(h, i, j) for j in columns] for i in rows] for h in range(HEADS)]
     assert_close(found, torch.tensor([expected]), **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["kerple", "kerple_power"])
+def test_parameters_of_kerple_keep_their_bounds_and_their_gradients(name):
+    scheme = SCHEMES[name](Setup(DIM, HEADS))
+    for value in (-10.0, 10.0):
+        for parameter in scheme.parameters():
+            parameter.data.fill_(value)
+        assert min(scheme.r1.min(), scheme.r2.min()) > 0
+        assert name == "kerple" or scheme.r2.max() < 2
+        other = scheme.of_distances(torch.tensor([3])).sum()
+        assert all(gradient.all() for gradient in torch.autograd.grad(other, list(scheme.parameters())))
+
+
+def test_parameters_of_kerple_start_uniform_as_in_the_paper():
+    torch.manual_seed(0)
+    log, power = (SCHEMES[name](Setup(8000, 4000)) for name in ("kerple", "kerple_power"))
+    for values, end in ((log.r1, 2), (log.r2, 1), (power.r1, 2), (power.r2, 2)):
+        quantiles = values.quantile(torch.tensor([0.25, 0.5, 0.75])) / end
+        assert_close(quantiles, torch.tensor([0.25, 0.5, 0.75]), atol=0.03, rtol=0)
+
+
+def test_fire_depends_on_the_distance_alone_below_its_threshold():
+    scheme = built("fire")
+    scheme.threshold.data.fill_(1)
+    assert torch.equal(scheme.interpolated(at([20], [10])), scheme.interpolated(at([511], [501])))
+    assert scheme.interpolated(at([20], [10])) > scheme.interpolated(at([700], [690]))
 
 
 def test_fire_interpolates_beyond_its_threshold():
