@@ -20,6 +20,7 @@ frequent, and there are no ties. With `data.scratchpad`, the target of `parity` 
 from itertools import accumulate
 from random import Random
 from string import ascii_lowercase
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -48,7 +49,7 @@ class Counting(Scratchpad):
     """Map a string to a fact about its counts; examples are at the top of this file."""
 
     version = 1
-    scratchpad_schemes = ("parity",)
+    scheme_settings: ClassVar = {"scratchpad": ("parity",)}
 
     class Config(ScratchpadConfig):
         split: str = Field("occurrences", description="occurrences, length, unary, parity or majority")

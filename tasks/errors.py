@@ -39,7 +39,11 @@ def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str
     if name in allowed:
         return name
     shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
-    near = difflib.get_close_matches(name[:QUOTED], allowed, n=1, cutoff=0.5)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
     prefix = f"{where}: " if where else ""
-    raise UserError(f"{prefix}unknown {what} {quoted(name)}; expected one of: {shown}{hint}")
+    raise UserError(f"{prefix}unknown {what} {quoted(name)}; expected one of: {shown}{nearest(name, allowed)}")
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """Return the end of a message that asks whether the most similar allowed name was meant; empty if none is near."""
+    near = difflib.get_close_matches(name[:QUOTED], list(allowed), n=1, cutoff=0.5)
+    return f"; did you mean '{near[0]}'?" if near else ""

@@ -88,6 +88,7 @@ class Generated(Task):
 
     Config: ClassVar[type[TaskConfig]] = GeneratedConfig
     min_length: ClassVar[int] = 1
+    scheme_settings: ClassVar[Mapping[str, tuple[str, ...]]] = {}  # settings that only these split schemes have
     config: GeneratedConfig
 
     def __init__(self, config: GeneratedConfig) -> None:
@@ -113,7 +114,12 @@ class Generated(Task):
         return ()
 
     def check(self) -> None:
-        """Raise `UserError` for ranges of lengths that overlap or that the task cannot generate."""
+        """Raise `UserError` for settings of another split scheme, and for ranges of lengths that cannot be drawn."""
+        for key, schemes in self.scheme_settings.items():
+            unset = getattr(self.config, key) == type(self.config).model_fields[key].default
+            if not unset and self.config.split not in schemes:
+                needed = " or ".join(schemes)
+                raise UserError(f"data.{key} needs data.split={needed}, but it is {self.config.split}")
         train, *tests = self.all_spans
         for number, span in enumerate(self.all_spans):
             key = "test_length" if number else "train_length"

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import accumulate, combinations, permutations
 from random import Random
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -71,6 +71,7 @@ class Groups(Scratchpad):
     """Map a sequence of group elements to its product; examples are at the top of this file."""
 
     version = 1
+    scheme_settings: ClassVar = {"order": ("cyclic",)}
 
     class Config(ScratchpadConfig):
         split: str = Field("s3", description="cyclic, s3, s5 or a5")

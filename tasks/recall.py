@@ -14,6 +14,7 @@ of the queries is equally likely.
 """
 
 from random import Random
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -30,6 +31,7 @@ class Recall(Generated):
     """Map key-value pairs and queries to the values of the queries; examples are at the top of this file."""
 
     version = 1
+    scheme_settings: ClassVar = {"queries": ("multi_query",)}
 
     class Config(GeneratedConfig):
         split: str = Field("multi_query", description="multi_query or single_query")
@@ -51,7 +53,9 @@ class Recall(Generated):
         super().check()
         longest = max(span.last for span in self.all_spans)
         if longest > self.config.keys:
-            raise UserError(f"{longest} pairs need as many different keys, but data.keys is {self.config.keys}")
+            key = "train_length" if longest == self.train_span.last else "test_length"
+            allowed = f"at least {longest}, the largest number of pairs in data.{key}"
+            raise UserError(f"data.keys must be {allowed}, but is {self.config.keys}")
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         if length > self.config.keys:

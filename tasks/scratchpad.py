@@ -14,7 +14,6 @@ from typing import ClassVar
 from pydantic import Field
 
 from tfstudy.tasks.base import Example, Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Generated, GeneratedConfig
 from tfstudy.tasks.scoring import exact_match, mean
 
@@ -38,13 +37,6 @@ class Scratchpad(Generated):
 
     Config: ClassVar[type[ScratchpadConfig]] = ScratchpadConfig
     config: ScratchpadConfig
-    scratchpad_schemes: ClassVar[tuple[str, ...]] = ()  # split schemes with a scratchpad; empty: all
-
-    def check(self) -> None:
-        super().check()
-        schemes = self.scratchpad_schemes or tuple(self.split_schemes())
-        if self.config.scratchpad and self.config.split not in schemes:
-            raise UserError(f"data.scratchpad needs data.split={' or '.join(schemes)}, but it is {self.config.split}")
 
     def with_steps(self, answer: Tokens, steps: Callable[[], Tokens]) -> Tokens:
         """Return the target: the answer, with the steps before it if `data.scratchpad` is set."""

@@ -10,7 +10,7 @@ from random import Random
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.parentheses.brackets import CLOSING, OPENING, PARTNER
 
-MAX_TRIES = 30  # sets of replacements to try on a string
+MAX_TRIES = 100  # replacements to try for each edit
 
 
 def edit_distance(string: Sequence[str]) -> int:
@@ -52,15 +52,22 @@ def reduced(string: Sequence[str]) -> list[str]:
 
 
 def at_distance(random: Random, string: Tokens, distance: int, types: int) -> Tokens | None:
-    """Return a string of the same length at exactly this distance; None if no try succeeds.
+    """Return a string of the same length at exactly this distance; None if not enough tries succeed.
 
-    As many symbols of the balanced `string` are replaced by other brackets of the first `types` types.
+    Symbols of the balanced `string` are replaced by other brackets of the first `types` types, one after another. A
+    replacement that decreases the distance is undone.
     """
     symbols = OPENING[:types] + CLOSING[:types]
-    for _ in range(MAX_TRIES):
-        other = list(string)
-        for position in random.sample(range(len(string)), distance):
-            other[position] = random.choice(symbols.replace(other[position], ""))
-        if edit_distance(other) == distance:
+    other, reached = list(string), 0
+    for _ in range(MAX_TRIES * distance):
+        position = random.randrange(len(other))
+        before = other[position]
+        other[position] = random.choice(symbols.replace(before, ""))
+        changed = edit_distance(other)
+        if changed < reached:
+            other[position] = before
+            continue
+        reached = changed  # one replacement adds at most one
+        if reached == distance:
             return tuple(other)
     return None

@@ -17,7 +17,8 @@ neighbours reveal little. The swap depends only on the string, so each string ha
 can share a partner; therefore most strings are balanced where nearly all strings are drawn (up to about 5 pairs).
 
 For edit_distance, an unbalanced string has exactly the edit distance in its tag `edit_distance` from the nearest
-balanced string: 1 to `data.max_edit_distance`, all equally likely, and at most the number of pairs. Its length is even.
+balanced string, drawn uniformly from 1 to `data.max_edit_distance`, or to the number of pairs where that is smaller.
+Where nearly all strings are drawn, the distances are as frequent as there are strings (up to about 5 pairs).
 At distance 1 the counts of some opening bracket and of its partner differ, so counting is enough; from distance 2 on
 they may agree. Slices by the tag show accuracy against the distance.
 
@@ -28,6 +29,7 @@ symbol, as in next_symbols, up to the first fault (x).
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from random import Random
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -54,7 +56,7 @@ class Parentheses(Scratchpad):
     """Classify, complete or continue strings of brackets; examples are at the top of this file."""
 
     version = 1
-    scratchpad_schemes = RECOGNITION
+    scheme_settings: ClassVar = {"scratchpad": RECOGNITION, "max_edit_distance": ("edit_distance",)}
 
     class Config(ScratchpadConfig):
         split: str = Field("recognition", description="recognition, edit_distance, completion or next_symbols")
@@ -86,6 +88,10 @@ class Parentheses(Scratchpad):
         if 0 < config.test_depth <= config.train_depth:
             allowed = f"0 or more than data.train_depth ({config.train_depth})"
             raise UserError(f"data.test_depth must be {allowed}, but is {config.test_depth}")
+        pairs = self.train_span.last
+        if config.split == "edit_distance" and config.max_edit_distance > pairs:
+            allowed = f"at most {pairs} with data.train_length={config.train_length}"
+            raise UserError(f"data.max_edit_distance must be {allowed}, but is {config.max_edit_distance}")
         for span in self.all_spans:
             if config.split == "recognition" and span.last < MIN_PAIRS:
                 raise UserError(

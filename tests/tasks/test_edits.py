@@ -2,11 +2,12 @@
 
 from collections import Counter, deque
 from itertools import product
+from random import Random
 
 import pytest
 
 from tests.tasks.test_parentheses import PAIRS, made, rest
-from tfstudy.tasks.parentheses.edits import edit_distance
+from tfstudy.tasks.parentheses.edits import at_distance, edit_distance
 
 
 def searched(symbols, longest):
@@ -55,6 +56,19 @@ def test_half_of_the_strings_are_balanced_and_other_distances_are_equally_likely
     counts = Counter(e.tags["edit_distance"] for e in made("edit_distance", train_length="10-30").examples("train"))
     assert 160 <= counts[0] <= 240
     assert all(50 <= counts[distance] <= 90 for distance in (1, 2, 3))
+
+
+@pytest.mark.parametrize("types", [1, 2])
+def test_strings_are_found_at_every_distance_up_to_the_number_of_pairs(types):
+    string, random = ("(", ")") * 9, Random(0)
+    for distance in range(1, 10):
+        found = [at_distance(random, string, distance, types) for _ in range(5)]
+        assert None not in found
+        assert {edit_distance(other) for other in found} == {distance}
+
+
+def test_a_distance_that_no_string_has_is_not_found():
+    assert at_distance(Random(0), ("(", ")"), 3, 2) is None
 
 
 def test_at_distance_1_counting_is_enough_and_at_distance_2_it_is_not():

@@ -95,6 +95,11 @@ def test_the_state_of_each_token_is_its_label():
     assert [symmetric(3).names[state] for state in task.labels(example)["state"]] == [*example.target]
 
 
+def test_an_order_of_another_group_is_refused():
+    with pytest.raises(UserError, match=r"data\.order needs data\.split=cyclic, but it is s3"):
+        made("s3", order=7)
+
+
 def test_a_scratchpad_of_the_target_itself_is_refused():
     with pytest.raises(UserError, match=r"data\.scratchpad needs data\.output=final"):
         made("s3", scratchpad=True)

@@ -271,6 +271,11 @@ def test_no_deeper_strings_are_tested_unless_asked_for_and_possible():
     [
         ({"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6), but is 5"),
         ({"train_length": "1-2"}, "at least 3 pairs, but a range is 1-2"),
+        (
+            {"split": "edit_distance", "train_length": "2-4", "max_edit_distance": 9},
+            "data.max_edit_distance must be at most 4 with data.train_length=2-4, but is 9",
+        ),
+        ({"max_edit_distance": 2}, "data.max_edit_distance needs data.split=edit_distance, but it is recognition"),
         ({"split": "recogniton"}, "did you mean 'recognition'?"),
     ],
 )

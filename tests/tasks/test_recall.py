@@ -22,6 +22,7 @@ def read(source):
 
 @given(st.sampled_from(["multi_query", "single_query"]), st.integers(0, 99), st.integers(1, 32), st.integers(0, 5))
 def test_targets_are_the_values_of_the_queries(split, seed, length, queries):
+    queries *= split == "multi_query"
     source, target, tags = made(split, queries=queries).draw(Random(seed), length, "train")
     keys, values, asked = read(source)
     assert len(set(keys)) == len(keys) == len(values) == length
@@ -37,6 +38,14 @@ def test_keys_and_values_are_as_many_as_configured():
 
 
 def test_more_pairs_than_keys_are_refused():
-    with pytest.raises(UserError, match=r"16 pairs need as many different keys, but data\.keys is 15"):
+    message = r"data\.keys must be at least 16, the largest number of pairs in data\.{}, but is {}"
+    with pytest.raises(UserError, match=message.format("test_length", 15)):
         made(keys=15)
+    with pytest.raises(UserError, match=message.format("train_length", 2)):
+        made(keys=2, train_length="10-16", test_length="5")
     assert made(keys=16).at_length(17) == []
+
+
+def test_a_number_of_queries_is_refused_where_there_is_always_one():
+    with pytest.raises(UserError, match=r"data\.queries needs data\.split=multi_query, but it is single_query"):
+        made("single_query", queries=3)
