@@ -251,6 +251,15 @@ def test_the_annotated_config_lists_every_key_with_type_default_and_meaning(arch
         assert yaml.safe_load(line.strip()) is not None or value is None
 
 
+def test_a_key_that_may_be_unset_is_shown_as_others_are():
+    lines = annotated(config(arch="transformer"))
+    assert "# float | null" in lines
+    assert "# sinusoidal | learned | relative | shaw" in lines
+    assert "none | null, default null" in lines
+    assert "class" not in lines
+    assert "typing" not in lines
+
+
 @pytest.mark.parametrize("assignments", [(), ("train.learning_rate=1e-9", "data.root=Zürich: b # c")])
 @pytest.mark.parametrize("write", [annotated, to_yaml])
 @pytest.mark.parametrize("arch", models.names())
@@ -301,7 +310,7 @@ def test_every_task_and_architecture_documents_all_its_keys():
         ("model.dim=no", "'model.dim' must be a number, but is 'false'"),
         ("seed=true", "'seed' must be a number, but is 'true'"),
         ("train.compile=1", "'train.compile' must be true or false, but is '1'"),
-        ("train.compile='yes'", "'train.compile' must be true or false, but is '\"yes\"'"),
+        ("train.compile='yes'", "'train.compile' must be true or false, but is 'yes'"),
         ("train.steps=99999999999999999999999", "'train.steps' must be at most 9223372036854775807, but is '9{23}'"),
     ],
 )
@@ -325,6 +334,9 @@ def test_whole_numbers_may_be_written_with_a_point_or_as_text():
         ("train.steps=1.5", "'train.steps' must be a whole number, but is '1.5'"),
         ("train.learning_rate=fast", "'train.learning_rate' must be a number, but is 'fast'"),
         ("data.root=[1]", "'data.root' must be text, but is '[1]'"),
+        ("train.optimizer=adam", "'train.optimizer' must be 'adamw' or 'sgd', but is 'adam'; did you mean 'adamw'?"),
+        ("train.optimizer=lion", "'train.optimizer' must be 'adamw' or 'sgd', but is 'lion'"),
+        ("train.optimizer=[adam]", "'train.optimizer' must be 'adamw' or 'sgd', but is '['adam']'"),
     ],
 )
 def test_a_value_of_another_kind_is_reported_in_plain_words(assignment, message):

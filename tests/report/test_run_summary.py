@@ -5,8 +5,8 @@ import pytest
 from rich.console import Console
 
 from tests.example_study import SCORES
-from tfstudy.report.run_summary import show, summary
-from tfstudy.runs.schema import FORMAT, Result
+from tfstudy.report.run_summary import length_lines, show, summary
+from tfstudy.runs.schema import FORMAT, Lengths, Result
 
 
 def result(split: str, **changes) -> Result:
@@ -88,3 +88,12 @@ def test_records_of_older_code_say_nothing_of_limits_and_memory():
 def test_without_outputs_that_were_cut_this_is_said():
     text = printed(*summary(result("mcd1", generation_limit={"constant": 64})))
     assert "outputs of at most 64 tokens; cut there: none" in text
+
+
+def test_longer_lengths_with_too_few_examples_to_count_are_named():
+    def line(**few):
+        curve = {str(n): {"n": 12, "exact_match": 0.5} for n in range(1, 9)} | few
+        return length_lines(Lengths(8, None, 8, curve))[0]
+
+    assert line().endswith("90 % and 50 % (longest tested: 8)")
+    assert line(**{"16": {"n": 3, "exact_match": 0.0}}).endswith("at least 10 examples: 8; 16 with fewer)")

@@ -38,5 +38,8 @@ def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
 
 
 def _type_name(annotation: Any) -> str:
-    allowed = get_args(annotation)
-    return " | ".join(map(str, allowed)) if allowed else annotation.__name__
+    """Return the name of a type, or what a key may be: `full | linear`, `float | null`."""
+    if allowed := get_args(annotation):
+        return " | ".join(map(_type_name, allowed))
+    name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return "null" if name == "NoneType" else name

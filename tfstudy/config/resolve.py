@@ -14,7 +14,7 @@ from tfstudy import models, tasks
 from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import Tree, merge, nested
-from tfstudy.config.value_errors import is_whole, rule
+from tfstudy.config.value_errors import is_whole, refusal, rule
 from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError, quoted
 
@@ -115,13 +115,14 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
     wrong: dict[str, str] = {}
     for key in values.keys() & section.model_fields.keys():
         value, kind = values[key], section.model_fields[key].annotation
-        shown = f"'{prefix}{key}' must be {{}}, but is {quoted(json.dumps(value, default=str))}"
+        text = value if isinstance(value, str) else json.dumps(value, default=str)
+        shown = f"'{prefix}{key}' must be {{}}, but is {quoted(text)}"
         if kind is bool and not isinstance(value, bool):
             wrong[key] = shown.format("true or false")
         elif kind in (int, float) and isinstance(value, bool):
             wrong[key] = shown.format("a number")
         elif kind is int and isinstance(value, str) and not is_whole(value):
-            wrong[key] = f"'{prefix}{key}' must be a whole number, but is {quoted(value)}"
+            wrong[key] = shown.format("a whole number")
         elif kind is int and isinstance(value, int) and abs(value) > LARGEST:
             wrong[key] = shown.format(f"at most {LARGEST}")
     return wrong
@@ -135,8 +136,7 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> I
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
         else:
-            message = rule(problem)
-            yield f"'{prefix}{key}' {message}, but is {quoted(problem['input'])}" if key else f"{prefix}{message}"
+            yield f"'{prefix}{key}' {refusal(problem)}" if key else f"{prefix}{rule(problem)}"
 
 
 def _settings_of(arch: str) -> Iterable[str]:

@@ -56,8 +56,9 @@ class TrainConfig(Section):
     schedule: Literal["cosine", "inverse_sqrt", "constant", "noam"] = Field(
         "cosine",
         description=(
-            "learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step), or constant; noam: "
-            "learning_rate / sqrt(model.dim * step), with a linear warm-up to that (Vaswani et al. 2017)"
+            "learning rate after warm-up: half a cosine to 0, sqrt(warmup_steps / step) with at least 1 for "
+            "warmup_steps, or constant; noam: learning_rate / sqrt(model.dim * step), with a linear warm-up to that "
+            "unless warmup_steps is 0 (Vaswani et al. 2017)"
         ),
     )
     warmup_steps: int = Field(300, ge=0, description="steps of linear warm-up (0: none)")

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from tfstudy.evaluation.lengths import MIN_EXAMPLES
 from tfstudy.report.run_figures import published_parts
 from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
@@ -67,10 +68,11 @@ def length_lines(lengths: Lengths) -> list[str]:
     if not lengths:
         return []
     l90, l50 = (threshold(value, lengths.longest_tested) for value in (lengths.L90, lengths.L50))
-    return [
-        f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % "
-        f"(longest tested: {lengths.longest_tested})"
-    ]
+    longest, tested = max(map(int, lengths.exact_match), default=0), f"longest tested: {lengths.longest_tested}"
+    if longest > lengths.longest_tested:
+        enough = min(MIN_EXAMPLES, max(int(part["n"]) for part in lengths.exact_match.values()))
+        tested = f"longest with at least {enough} examples: {lengths.longest_tested}; {longest} with fewer"
+    return [f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % ({tested})"]
 
 
 def baseline_lines(splits: Mapping[str, SplitScores]) -> list[str]:
@@ -105,7 +107,7 @@ def memory_lines(result: Result) -> list[str]:
 
 
 def threshold(value: int | None, longest_tested: int) -> str:
-    """Return a length threshold as text: `>=` if no longer length was tested, `none` if no length reaches it."""
+    """Return a length threshold as text: `>=` if no longer length counts, `none` if no length reaches it."""
     return "none" if value is None else f">={value}" if value == longest_tested else str(value)
 
 

@@ -19,8 +19,11 @@ Config = Transformer.Config
         ({"positions": "rotery"}, "rotary"),
         ({"cross_positions": "sinusoidal"}, "cross_positions"),
         ({"cross_positions": "contextual"}, "cross_positions"),
-        ({"dim": 12, "heads": 4, "positions": "rotary"}, "even dim / heads, but it is 3"),
-        ({"dim": 12, "heads": 4, "cross_positions": "rotary"}, "even dim / heads, but it is 3"),
+        ({"dim": 12, "heads": 4, "positions": "rotary"}, r"dim must be a multiple of 2 \* heads \(8\) with rotary"),
+        (
+            {"dim": 12, "heads": 4, "cross_positions": "rotary"},
+            r"dim must be a multiple of 2 \* heads \(8\) with rotary",
+        ),
         ({"share_embeddings": True, "decoder_positions": "none"}, "sinusoidal and none"),
         ({"randomised_positions": 511}, r"at least max_positions \(512\), but is 511"),
         ({"randomised_positions": 600, "positions": "none"}, "must be 0"),

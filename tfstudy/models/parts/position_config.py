@@ -56,8 +56,9 @@ class PositionConfig(LayerConfig):
     @model_validator(mode="after")
     def _positions_agree(self) -> "PositionConfig":
         schemes = self.position_schemes
-        if "rotary" in schemes and self.dim // self.heads % 2:
-            raise ValueError(f"rotary positions need an even dim / heads, but it is {self.dim // self.heads}")
+        if "rotary" in schemes and self.dim % (2 * self.heads):
+            allowed = f"a multiple of 2 * heads ({2 * self.heads}) with rotary positions"
+            raise ValueError(f"dim must be {allowed}, but is {self.dim}")
         on_embeddings = {scheme if scheme in ON_EMBEDDINGS else "none" for scheme in schemes[:2]}
         if self.share_embeddings and len(on_embeddings) > 1:
             raise ValueError(
