@@ -1,11 +1,14 @@
 """What a config describes is built: a model that copies knows which tokens are the same."""
 
+from pathlib import Path
+
 import tfstudy
 from tests.example_task import TASK, added
 from tfstudy import tasks
+from tfstudy.config.resolve import resolve
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.options import RunOptions
-from tfstudy.experiment.prepare import prepare
+from tfstudy.experiment.prepare import describe, prepare
 
 COPYING = {"copy_output": True, "dim": 16, "hidden": 16}
 
@@ -44,3 +47,15 @@ def test_a_model_with_positions_of_digits_knows_the_digits_of_its_task():
     ):
         marked = {token for token, digit in zip(vocab.tokens, table.tolist(), strict=True) if digit}
         assert marked == set("0123456789")
+
+
+def test_the_positions_of_a_run_are_named_if_they_are_more_than_configured():
+    def line(largest):
+        model = {"positions": "learned", "max_positions": largest, "dim": 16, "feedforward": 16}
+        data = {"train_examples": 20, "eval_examples": 5}
+        return describe(
+            prepare(resolve({"task": "copying", "arch": "transformer", "model": model, "data": data})), Path()
+        )
+
+    assert " parameters and 37 positions, seed 0" in line(4)
+    assert " parameters, seed 0" in line(37)
