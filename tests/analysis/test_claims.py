@@ -17,10 +17,10 @@ from tfstudy.analysis.measurement import ABOVE, ACROSS, BELOW, WITHIN, measure_d
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
-from tfstudy.report.claims import markdown
+from tfstudy.report.claims import markdown, tree
 from tfstudy.report.tables import table
+from tfstudy.report.verdict_lines import claim_lines
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.scoring import wilson
 
 
@@ -229,14 +229,17 @@ def test_two_presets_may_hold_out_different_fractions_for_validation(tmp_path):
     assert judged(tmp_path, part).statements[0].measurement.interval.method == "Welch"
 
 
+CHART = Chart("bar", x="head", y="score")
+ROW = {"role": "next", "head": 1}
+
+
 def measured(study, *each):
     """Save a measurement `head_roles` with these scores of two heads for each run of a study, by seed."""
     runs = sorted(study.glob("*/lstm/s*"))
     for run, scores in zip(runs, each, strict=True):
         rows = [{"role": "next", "head": head, "score": score} for head, score in enumerate(scores, 1)]
         digest = json.loads((run / "result.json").read_text())["run"]
-        chart = Chart("bar", x="head", y="score")
-        save_measurement(run, Measurement.of(digest, "head_roles", 1, {}, chart, rows))
+        save_measurement(run, Measurement.of(digest, "head_roles", 1, {}, CHART, rows))
 
 
 def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_selects(tmp_path):
@@ -251,11 +254,46 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     difference = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
     assert difference.statements[0].measurement.interval.mean == pytest.approx(0.8)
     assert "(head 2) minus lstm (head 1)" in markdown([difference])
-    with pytest.raises(UserError, match="head_roles has no column 'roll'; its columns are role, head, score"):
-        judged(tmp_path, {"of": {"arch": "lstm", "rows.roll": "next"}, "above": 0}, metric="head_roles")
+    assert "measured: +0.800 [+0.774, +0.826] (n = 5)" in markdown([difference])
+
+
+def undecided(study, **rows):
+    """The reason why a statement about rows of head_roles can't be decided; all texts can be written."""
+    part = {"of": {"arch": "lstm"} | {f"rows.{key}": value for key, value in rows.items()}, "above": 0}
+    found = judged(study, part, metric="head_roles")
+    assert f"above 0; {found.reason}" in markdown([found])
+    assert f"; {found.reason}" in "".join(map(str, claim_lines(tree([found]), details=True)))
+    assert found.verdict == "undecided"
+    return found.reason
 
 
 def test_a_claim_about_an_instrument_is_undecided_until_it_was_measured(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF)
-    found = judged(tmp_path, {"of": {"arch": "lstm", "rows.head": 1}, "above": 0}, metric="head_roles")
-    assert (found.verdict, found.reason[:24]) == ("undecided", "0 of at least 3 seeds; a")
+    assert undecided(tmp_path, head=1) == f"not measured: `tfstudy measure {tmp_path} head_roles --save`"
+
+
+def test_measurements_that_can_not_be_used_decide_nothing_and_the_reason_says_why(tmp_path):
+    measured(values(tmp_path, "lstm", *NEAR_HALF), *[range(12)] * 5)
+    assert undecided(tmp_path, roll="next") == "head_roles has no column 'roll'; its columns are role, head, score"
+    assert undecided(tmp_path, role="nxt") == "head_roles has no role 'nxt', only next"
+    assert undecided(tmp_path, head=13) == "head_roles has no head '13', only 1, 2, 3, 4, 5, 6, 7, 8, ..."
+    file = next(tmp_path.glob("*/lstm/s0*/instruments/head_roles.json"))
+    whole = file.read_text()
+    other = Measurement.of(json.loads(whole)["run"], "head_roles", 1, {"examples": 5}, CHART, [ROW | {"score": 0.5}])
+    save_measurement(file.parents[1], other)
+    assert undecided(tmp_path, role="next") == "runs were measured by head_roles with different settings"
+    values(tmp_path, "cnn", *NEAR_HALF)
+    for run in tmp_path.glob("*/cnn/s*"):
+        digest = json.loads((run / "result.json").read_text())["run"]
+        save_measurement(run, Measurement.of(digest, "head_roles", 1, {"examples": 5}, CHART, [ROW | {"score": 0.5}]))
+    file.write_text(whole)
+    difference = {
+        "of": {"arch": "lstm", "rows.role": "next"},
+        "minus": {"arch": "cnn", "rows.role": "next"},
+        "above": 0,
+    }
+    assert "different settings" in judged(tmp_path, difference, metric="head_roles").reason
+    file.write_text(whole[:-9])
+    assert "head_roles.json is broken" in undecided(tmp_path, role="next")
+    file.write_text(whole.replace('"next"', '"same"'))
+    assert undecided(tmp_path, role="same", head=13).startswith("head_roles has no head '13'")

@@ -14,6 +14,7 @@ from tests.performance.example_measurements import MACHINE, record
 from tfstudy.analysis.claims import Evidence, family_size, judge_claim
 from tfstudy.analysis.medians import fewest_values, median_interval
 from tfstudy.analysis.ratios import timed_ratios
+from tfstudy.report.evidence import ratio_subject
 from tfstudy.tasks.errors import UserError
 
 PLACE = {"work": "training", "arch": "transformer", "length": 8, "width": 16, "batch": 2}
@@ -120,6 +121,27 @@ def test_a_record_is_found_by_all_that_the_statement_names():
     assert judged(pair(2), statement({"accelerator": "cuda"}, above=1)).verdict == "not run"
     assert judged(pair(2), statement({"model.heads": 8}, above=1)).verdict == "not run"
     assert judged(pair(2), statement({"model.heads": 4}, above=1)).verdict == "supported"
+
+
+def test_records_with_other_settings_of_training_count_only_if_the_statement_names_them():
+    sgd = [msgspec.structs.replace(one, train={"optimizer": "sgd"}) for one in pair(2)]
+    assert judged(sgd, statement(above=1)).verdict == "not run"
+    named = {"train.optimizer": "sgd"}
+    found = judged(sgd, statement(named, {"variant": "explicit"} | named, above=1))
+    assert found.verdict == "supported"
+    assert "transformer train.optimizer=sgd over" in ratio_subject(found.statements[0])
+
+
+@pytest.mark.parametrize(("of", "over"), [("tokens_per_second", "memory"), ("flops", "tokens_per_second")])
+def test_a_speed_is_compared_only_with_a_speed(of, over):
+    with pytest.raises(UserError, match=f"a speed has a ratio only to another speed, got {of} over {over}"):
+        judged(pair(2), statement({"quantity": of}, {"quantity": over, "variant": "explicit"}, above=1))
+    exact = statement({"quantity": "attention_flops"}, {"quantity": "feedforward_flops"}, above=0.4)
+    assert judged(pair(2), exact).verdict == "supported"
+
+
+def test_records_of_different_numbers_of_repeats_are_not_compared():
+    assert judged([pair(2)[0], pair(2, n=11)[1]], statement(above=1)).verdict == "not run"
 
 
 def test_ratios_are_a_family_of_their_own():

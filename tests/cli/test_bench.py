@@ -46,6 +46,14 @@ def test_json_has_every_value(capsys):
     assert min(speeds) == pytest.approx(first["tokens_per_second"]["low"])
 
 
+def test_settings_of_training_that_are_not_defaults_are_recorded_where_a_step_reads_them(capsys):
+    words = ("--arch", "lstm", "--measure", "training,generation", "--variant", "default", "--repeats", "1")
+    settings = ("--set", "train.optimizer=sgd", "--set", "train.beta1=0.9")
+    assert tfstudy("bench", *SMALL, *words, *settings, "--format", "json", "-q") == 0
+    found = {one["work"]: one["train"] for one in json.loads(capsys.readouterr().out)["records"]}
+    assert found == {"training": {"optimizer": "sgd"}, "generation": {}}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -56,9 +64,12 @@ def test_json_has_every_value(capsys):
         (("--vary", "width=30"), "heads must divide dim"),
         (("--set", "model.layerz=2"), "unknown key 'model.layerz'"),
         (("--repeats", "0"), "repeats"),
-        (("--accelerator", "gpu"), "unknown accelerator 'gpu'"),
+        (("--accelerator", "gpu"), "a GPU is called cuda"),
         (("--format", "xml"), "unknown format 'xml'"),
         (("--out", "file"), "--out must be a folder"),
+        (("--measure", "memory", "--variant", "uncached"), "the variant uncached applies to generation, and without"),
+        (("--measure", "generation", "--variant", "checkpointing"), "the variant checkpointing applies to training\n"),
+        ((*SMALL, "--arch", "lstm", "--variant", "explicit", "--measure", "flops", "-q"), "add the variant default"),
     ],
 )
 def test_an_invalid_request_is_one_message(tmp_path, capsys, words, message):

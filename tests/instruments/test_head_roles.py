@@ -20,13 +20,14 @@ HEADS = {  # the keys that a hand-made head attends to
 
 
 def scores(weights, ids=IDS):
-    sums = {role: role_sums(weights, keys) for role, keys in roles(Keys(ids, ids), {BOS, EOS}).items()}
+    visible = torch.ones_like(weights, dtype=torch.bool)
+    sums = {role: role_sums(weights, visible, keys) for role, keys in roles(Keys(ids, ids), {BOS, EOS}).items()}
     return {role: (total / count).tolist() for role, (total, _, count) in sums.items()}
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_hand_made_head_has_the_score_1_in_its_role(role):
-    weights = torch.eye(5)[HEADS[role]][None, None].clamp(min=1e-9)
+    weights = torch.eye(5)[HEADS[role]][None, None]
     found = scores(weights)
     assert found[role] == pytest.approx([1.0], abs=1e-6)
 
@@ -34,21 +35,39 @@ def test_a_hand_made_head_has_the_score_1_in_its_role(role):
 def test_roles_are_means_over_the_queries_that_have_such_a_key():
     found = scores(torch.full((1, 2, 5, 5), 0.2))
     assert found == {role: pytest.approx([0.2, 0.2]) for role in ROLES}
-    previous = torch.eye(5)[HEADS["previous"]][None, None].clamp(min=1e-9)
+    previous = torch.eye(5)[HEADS["previous"]][None, None]
     assert scores(previous)["same"] == pytest.approx([1 / 5], abs=1e-6)  # the first query attends to itself
 
 
 def test_masked_keys_have_no_role():
-    causal = torch.ones(1, 1, 5, 5).tril() / torch.arange(1, 6)[:, None]
-    _, uniform, count = role_sums(causal, roles(Keys(IDS, IDS), {EOS})["next"])
+    visible = torch.ones(1, 1, 5, 5, dtype=torch.bool).tril()
+    causal = visible / torch.arange(1, 6)[:, None]
+    _, uniform, count = role_sums(causal, visible, roles(Keys(IDS, IDS), {EOS})["next"])
     assert (float(uniform), count) == (0.0, 0.0)
-    total, uniform, count = role_sums(causal, roles(Keys(IDS, IDS), {EOS})["previous"])
+    total, uniform, count = role_sums(causal, visible, roles(Keys(IDS, IDS), {EOS})["previous"])
     assert (float(total), float(uniform), count) == (pytest.approx(77 / 60), pytest.approx(77 / 60), 4.0)
+
+
+@pytest.mark.parametrize("variant", ["transformer", "transformer-relative", "transformer-decoder_only", "lstm"])
+def test_visible_keys_are_those_of_the_mask_even_if_weights_underflow(subject, variant):
+    one = subject(variant, **{"attention_window": 0} if variant == "transformer-decoder_only" else {})
+    with torch.no_grad():
+        for parameter in one.model.parameters():
+            parameter.mul_(300)
+    underflowed = 0
+    for site, weights, visible, batch in recorded_weights(one, ExampleSettings(examples=4)):
+        queries, keys = weights.shape[-2:]
+        before = {"decoder": 0, "prefix": batch.source.shape[1]}.get(site.kind, keys)
+        expected = torch.ones(queries, keys, dtype=torch.bool).tril(before)
+        assert torch.equal(visible, expected.expand_as(weights))
+        assert not weights[~visible].any()
+        underflowed += int((weights[visible] == 0).sum())
+    assert underflowed
 
 
 def test_queries_of_cross_attention_are_the_tokens_that_are_predicted(subject):
     one = subject("lstm")
-    for site, weights, batch in recorded_weights(one, ExampleSettings(examples=4)):
+    for site, weights, _, batch in recorded_weights(one, ExampleSettings(examples=4)):
         queries, keys = tokens_of(site, batch, one.data)
         names = one.data.target_vocab.tokens
         assert [[names[i] for i in row] for row in queries] == [[*e.target, "<eos>"] for e in batch.examples]

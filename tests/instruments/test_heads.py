@@ -9,6 +9,7 @@ from tfstudy.instruments.heads import (
     attention_modules,
     heads_of,
     importances,
+    kind_and_layer,
     mask_gradients,
     mask_without,
     masked,
@@ -39,17 +40,22 @@ def logits(model, batch):
 def test_kinds_and_layers_are_those_of_recorded_attention(subject, variant):
     one = subject(variant)
     sites = {
-        (site.kind, site.layer) for site, weights in weights_of(one.model, first(one)).items() if weights.shape[1] > 1
+        (site.kind, site.layer) for site, weights in weights_of(one.model, first(one))[0].items() if weights.shape[1] > 1
     }
     assert {(head.kind, head.layer) for head in heads_of(one.model)} == sites
 
 
+def test_a_module_without_a_number_in_its_name_is_of_layer_1():
+    assert [kind_and_layer(name) for name in ("attention", "encoder.layers.1.attention", "decoder.cross")] == [
+        ("decoder", 1), ("encoder", 2), ("cross", 1),
+    ]  # fmt: skip
+
+
 def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projection(transformer_):
     model, batch = transformer_.model, first(transformer_)
-    names = attention_modules(model)
+    names, before = attention_modules(model), logits(model, batch)
     with masked(model, {name: torch.ones(2) for name in names}):
-        assert_close(logits(model, batch), logits(model, batch))
-    before = logits(model, batch)
+        assert_close(logits(model, batch), before)
     outputs = []
     handle = model.get_submodule("encoder.layers.0.attention").register_forward_hook(
         lambda *found: outputs.append(found[2])
@@ -106,8 +112,9 @@ def test_pruning_begins_with_the_whole_model_and_its_metrics_are_those_of_decodi
     assert all(0 <= row["value"] <= 1 for row in rows if row["metric"] != "decoding speed")
 
 
-def test_heads_with_values_of_a_position_scheme_are_masked_and_not_timed(subject, measure):
-    rows = measure("pruning", subject("transformer-relative"), examples=2, points=1)
+@pytest.mark.parametrize(("variant", "copies"), [("transformer-relative", False), ("transformer", True)])
+def test_heads_that_a_position_scheme_or_copying_needs_are_masked_and_not_timed(subject, measure, variant, copies):
+    rows = measure("pruning", subject(variant, copy_output=copies), examples=2, points=1)
     assert {row["metric"] for row in rows} == {"exact_match", "token_accuracy"}
 
 

@@ -97,6 +97,10 @@ def test_learned_positions_have_room_for_the_longest_sequence():
         ({"model": {"feedforward": "wide"}}, "'model.feedforward' must be a whole number"),
         ({"model": {"dim": 64}}, "--vary width="),
         ({"model": 3}, "'model' must be a section"),
+        ({"train": {"steps": 5}}, "unknown setting of a measured step 'steps'"),
+        ({"train": {"learning_rte": 1}}, "did you mean 'learning_rate'?"),
+        ({"train": {"gradient_checkpointing": True}}, "such as --variant default,checkpointing"),
+        ({"train": {"precision": "16-mixed"}}, "such as --variant default,bf16"),
         ({"data": {"split": "length"}}, "unknown section 'data'"),
     ],
 )

@@ -18,6 +18,7 @@ QUANTITIES = {
 SIZES = ("length", "width", "batch")
 DEFAULTS: dict[str, Any] = {"variant": "default", "accelerator": "cpu", "quantity": TIME}
 CHOICES = {"work": WORKS, "variant": VARIANTS, "accelerator": ("cpu", "cuda"), "quantity": QUANTITIES}
+SETTINGS = ("model.", "train.")  # what the names of settings begin with
 KEYS = ("arch", *SIZES, *CHOICES)  # of a selector, besides settings such as `model.heads`
 Selector = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ class Pair(NamedTuple):
 def check_selector(selector: Selector, where: str) -> None:
     """Raise `UserError` unless a selector, completed by `DEFAULTS`, names one measurement."""
     for key in selector:
-        if not key.startswith("model."):
+        if not key.startswith(SETTINGS):
             one_of("key of a measurement", key, KEYS, where)
     for key in KEYS:
         if key not in selector:
@@ -47,20 +48,24 @@ def check_selector(selector: Selector, where: str) -> None:
 def find_pair(of: Selector, over: Selector, records: Sequence[Record]) -> tuple[Pair | None, int]:
     """Return the records that two selectors choose, and the number of other such pairs.
 
-    Both are of one command: the one with most repeats, and of these the latest.
+    Both are of one command, with as many repeats: the one with most of them, and of these the latest.
     """
     first, second = ([one for one in records if _matches(one, selector)] for selector in (of, over))
-    pairs = [Pair(a, b) for a in first for b in second if a.machine == b.machine]
+    pairs = [Pair(a, b) for a in first for b in second if a.machine == b.machine and len(a.seconds) == len(b.seconds)]
     pairs.sort(key=lambda pair: (len(pair.of.seconds), pair.of.machine.started))
     return (pairs[-1], len(pairs) - 1) if pairs else (None, 0)
 
 
 def _matches(record: Record, selector: Selector) -> bool:
-    model = {key.removeprefix("model."): value for key, value in selector.items() if key.startswith("model.")}
+    model, train = (
+        {key.removeprefix(section): value for key, value in selector.items() if key.startswith(section)}
+        for section in SETTINGS
+    )
     return (
         all(getattr(record, key) == selector[key] for key in ("arch", "work", "variant", *SIZES))
         and record.machine.accelerator == selector["accelerator"]
         and all(record.model.get(key) == value for key, value in model.items())
+        and record.train == train
         and bool(values_of(record, selector["quantity"]))
     )
 

@@ -38,6 +38,7 @@ import msgspec
 from tfstudy import instruments, tasks
 from tfstudy.analysis import benchmarks
 from tfstudy.analysis.published import figure_of
+from tfstudy.analysis.ratios import is_timed
 from tfstudy.analysis.statements import (
     CONDITION_KEYS,
     ID,
@@ -46,7 +47,7 @@ from tfstudy.analysis.statements import (
     SECTIONS,
     SELECTOR_DEFAULTS,
     TAKE,
-    TAKEN,
+    TAKES,
     Claim,
     Selector,
     Statement,
@@ -54,6 +55,8 @@ from tfstudy.analysis.statements import (
 )  # fmt: skip
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.tasks.errors import UserError, one_of
+
+VALUE = (str, int, float, bool)
 
 
 def read_claims(folder: Path | None = None) -> dict[str, Claim]:
@@ -156,20 +159,26 @@ def _check_statement(statement: Statement, where: str) -> None:
         else:
             _check_rows(statement, selector, where)
             _check_selector(without_rows(selector), where)
+    if statement.over and is_timed(statement) and statement.of["quantity"] != statement.over["quantity"]:
+        names = " over ".join(side["quantity"] for side in (statement.of, statement.over))
+        raise UserError(f"{where}: a speed has a ratio only to another speed, got {names}")
 
 
 def _check_rows(statement: Statement, selector: Selector, where: str) -> None:
     rows = [key for key in selector if key.startswith(ROWS)]
     if rows and not statement.instrument:
         raise UserError(f"{where}: '{rows[0]}' needs an instrument as the metric, got '{statement.metric}'")
-    one_of(TAKE, str(selector.get(TAKE, TAKEN[0])), TAKEN, where)
+    for key in rows:
+        if not isinstance(selector[key], VALUE):
+            raise UserError(f"{where}: '{key}' must be a single value, got '{selector[key]}'")
+    one_of(TAKE, str(selector.get(TAKE, "mean")), TAKES, where)
 
 
 def _check_selector(selector: Selector, where: str) -> None:
     for key, value in selector.items():
         if key.partition(".")[0] not in SECTIONS or "." not in key:
             one_of("key of a condition", key, CONDITION_KEYS, where)
-        kind = str if key in CONDITION_KEYS else (str, int, float, bool)
+        kind = str if key in CONDITION_KEYS else VALUE
         if not isinstance(value, kind):
             raise UserError(f"{where}: '{key}' must be a {'name' if kind is str else 'single value'}, got '{value}'")
     for key in ("task", "split", "arch"):

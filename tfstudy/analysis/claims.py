@@ -31,6 +31,7 @@ from tfstudy.analysis.ratios import measure_ratio
 from tfstudy.analysis.reproduction import Reproduction, judge_figure
 from tfstudy.analysis.statements import DIVERGED, Claim, Statement
 from tfstudy.performance.record import Record
+from tfstudy.tasks.errors import UserError
 
 SUPPORTED, REFUTED, MIXED, UNDECIDED, NOT_RUN = VERDICTS = ("supported", "refuted", "mixed", "undecided", "not run")
 AS_VERDICT = {reproduction.AGREES: SUPPORTED, reproduction.DIFFERS: REFUTED, reproduction.UNDECIDED: UNDECIDED}
@@ -137,7 +138,10 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
         ordered = comparison if comparison.first is pair[0] else comparison.swapped()
         measurement = measure_comparison(statement.bounds, ordered)
     else:
-        measurement = measure(statement, pair, evidence.tests)
+        try:
+            measurement = measure(statement, pair, evidence.tests)
+        except UserError as error:  # what an instrument measured can't be used
+            return StatementVerdict(statement, pair, unused, None, None, UNDECIDED, str(error))
     verdict = statement_verdict(statement, pair, measurement, minimum_seeds)
     return StatementVerdict(statement, pair, unused, measurement, None, *verdict)
 

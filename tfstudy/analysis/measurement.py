@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import Comparison, clipped_difference, mean_interval, resolution
 from tfstudy.analysis.conditions import Condition, pairing_key
-from tfstudy.analysis.instrument_values import instrument_values
+from tfstudy.analysis.instrument_values import check_settings, instrument_values
 from tfstudy.analysis.intervals import Interval, clipped, interval, normal_quantile
 from tfstudy.analysis.power import MAX_SEEDS, seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, compare_with_bound, corrected
@@ -37,6 +37,8 @@ def measure(statement: Statement, pair: Sequence[Condition], tests: int) -> Meas
         by_seed(condition, statement, selector)
         for condition, selector in zip(pair, (statement.of, statement.minus), strict=False)
     )
+    if others and statement.instrument:
+        check_settings(pair, statement.instrument)
     percent = not statement.instrument
     step = max(map(resolution, pair)) if percent and statement.metric != DIVERGED else 0.0
     if others:

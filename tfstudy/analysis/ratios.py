@@ -19,10 +19,11 @@ from tfstudy.analysis.statements import Claim, Statement
 def timed_ratios(claims: Iterable[Claim]) -> int:
     """Return the number of statements about ratios of speeds: the size of their family."""
     statements = (statement for claim in claims for statement in claim.statements)
-    return max(1, sum(bool(one.over) and _is_timed(one) for one in statements))
+    return max(1, sum(bool(one.over) and is_timed(one) for one in statements))
 
 
-def _is_timed(statement: Statement) -> bool:
+def is_timed(statement: Statement) -> bool:
+    """Whether a statement about a ratio is about a speed."""
     return TIME in (statement.of["quantity"], statement.over["quantity"])
 
 
@@ -30,7 +31,7 @@ def measure_ratio(statement: Statement, pair: Pair, tests: int) -> Measurement:
     """Return the ratio of a pair beside the bounds of a statement; `tests` is the size of the family."""
     first, second = values_of(pair.of, statement.of["quantity"]), values_of(pair.over, statement.over["quantity"])
     each, level = ratios(first, second), 1 - ALPHA / tests
-    if _is_timed(statement):
+    if is_timed(statement):
         measured = median_interval(each, level)
         more = max(0, fewest_values(level) - measured.n) or None
     else:

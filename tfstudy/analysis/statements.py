@@ -2,6 +2,8 @@
 
 import math
 import re
+from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -27,7 +29,7 @@ SECTIONS = ("data", "model", "train", "decode", "eval")
 HIGH_VARIANCE = ("addprim_jump", "addprim_turn_left", "template_around_right", "mcd1")
 ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
 TAKE = "rows.take"
-TAKEN = ("mean", "max", "min")
+TAKES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "max": max, "min": min}
 ID = re.compile(r"[LP]\d+")
 Selector = dict[str, Any]
 

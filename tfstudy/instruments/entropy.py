@@ -1,7 +1,7 @@
 """The entropy of attention, by layer, head and length.
 
 A query that sees T keys with the weights w has the entropy -sum w log w, which is between 0 (one key) and log T (all
-keys alike). A key that is masked or outside of a window has the weight 0 and is not seen.
+keys alike). A key that is masked or outside of a window is not seen.
 """
 
 from collections import defaultdict
@@ -28,9 +28,9 @@ class Entropy(Instrument):
 
     def measure(self, subject: Subject) -> list[Row]:
         shares: dict[tuple[str, int, int], list[Tensor]] = defaultdict(list)  # of each example and head
-        for site, weights, _ in recorded_weights(subject, self.config):
+        for site, weights, visible, _ in recorded_weights(subject, self.config):
             if weights.shape[-1] > 1:
-                shares[site.kind, site.layer, weights.shape[-1]].append(entropy_share(weights))
+                shares[site.kind, site.layer, weights.shape[-1]].append(entropy_share(weights, visible))
         rows: list[Row] = []
         for (kind, layer, length), parts in sorted(shares.items()):
             for head, share in enumerate(torch.cat(parts).mean(0).tolist(), 1):
@@ -38,13 +38,12 @@ class Entropy(Instrument):
         return rows
 
 
-def entropy_share(weights: Tensor) -> Tensor:
+def entropy_share(weights: Tensor, visible: Tensor) -> Tensor:
     """Return the entropy of heads (batch, heads) as a share of log T, averaged over queries that see several keys.
 
-    The weights are (batch, heads, queries, keys).
+    The weights, and which keys are visible, are (batch, heads, queries, keys).
     """
-    weights = weights.double()
-    keys = (weights > 0).sum(-1)
+    weights, keys = weights.double(), visible.sum(-1)
     entropy = torch.special.entr(weights).sum(-1)
     several = keys > 1
     share = torch.where(several, entropy / keys.clamp(min=2).log(), 0)

@@ -50,10 +50,10 @@ class HeadRoles(Instrument):
     def measure(self, subject: Subject) -> list[Row]:
         sums: dict[tuple[Site, str], Tensor] = defaultdict(lambda: torch.zeros(1))
         counts: dict[tuple[Site, str], float] = defaultdict(float)
-        for site, weights, batch in recorded_weights(subject, self.config):
+        for site, weights, visible, batch in recorded_weights(subject, self.config):
             before = batch.source.shape[1] if site.kind == "prefix" else 0
             for role, keys in roles(tokens_of(site, batch, subject.data), delimiters(subject.data), before).items():
-                scores, uniform, count = role_sums(weights, keys)
+                scores, uniform, count = role_sums(weights, visible, keys)
                 sums[site, role] = sums[site, role] + torch.cat([scores, uniform[None]])
                 counts[site, role] += count
         rows: list[Row] = []
@@ -104,15 +104,15 @@ def roles(tokens: Keys, delimiters: set[int], before: int = 0) -> dict[str, Tens
     return found
 
 
-def role_sums(weights: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, float]:
+def role_sums(weights: Tensor, visible: Tensor, keys: Tensor) -> tuple[Tensor, Tensor, float]:
     """Return the weight of each head on these keys (heads,) and that of uniform attention, both summed over queries.
 
-    The queries are those that see such a key, and the last value is their number. The weights are (batch, heads,
-    queries, keys), and a key of weight 0 in all heads is not seen.
+    The queries are those that see such a key, and the last value is their number. The weights, and which keys are
+    visible, are (batch, heads, queries, keys); a key that is visible to any head is seen.
     """
     if weights.shape[-2:] != keys.shape[-2:]:
         raise UserError("head_roles needs attention between source and output tokens, which this layout does not have")
-    seen = (weights > 0).any(1)
+    seen = visible.any(1)
     keys = keys & seen
     queries = keys.any(-1)
     scores = (weights * keys[:, None]).sum((0, 2, 3)).double()

@@ -14,6 +14,7 @@ from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
+from tfstudy.models.parts.copy_output import CopyOutput
 from tfstudy.tasks.errors import UserError
 
 
@@ -41,9 +42,12 @@ def heads_of(model: Model) -> list[Head]:
 
 
 def kind_and_layer(module: str) -> tuple[str, int]:
-    """Return the kind of attention and the layer, from 1, of a module such as `decoder.layers.0.cross`."""
+    """Return the kind of attention and the layer, from 1, of a module such as `decoder.layers.0.cross`.
+
+    A module without a number in its name is of layer 1.
+    """
     kind = "cross" if module.endswith("cross") else "encoder" if module.startswith("encoder") else "decoder"
-    return kind, 1 + int(re.findall(r"\d+", module)[-1])
+    return kind, 1 + int((re.findall(r"\d+", module) or [0])[-1])
 
 
 @contextmanager
@@ -113,8 +117,12 @@ def mask_without(model: Model, removed: Collection[Head]) -> dict[str, Tensor]:
 
 
 def can_be_removed(model: Model) -> bool:
-    """Whether heads can be removed: not where a position scheme has values of its own for each head."""
-    return all(module.relative is None for module in attention_modules(model).values())
+    """Whether heads can be removed: not where a position scheme has values of its own for each head.
+
+    Nor from a model that copies with the mean weights of its heads: without any, there is none.
+    """
+    copies = any(isinstance(module, CopyOutput) for module in model.modules())
+    return not copies and all(module.relative is None for module in attention_modules(model).values())
 
 
 @torch.no_grad()

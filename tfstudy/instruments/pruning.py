@@ -35,8 +35,8 @@ class PruningConfig(ExampleSettings):
 class Pruning(Instrument):
     """The metrics of the task with free-running decoding, by the share of heads that is removed.
 
-    The speed is relative to the whole model. It is missing where a position scheme has values for each head: there,
-    heads are masked and still computed.
+    The speed is relative to the whole model. It is missing where a position scheme has values for each head, or the
+    model copies from the source: there, heads are masked and still computed.
     """
 
     summary = "pruning curve: metrics and decoding speed without the least important heads"

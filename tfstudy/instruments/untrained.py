@@ -19,7 +19,11 @@ def untrained(subject: Subject) -> Model:
     device = next(subject.model.parameters()).device
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(subject.config.seed)
-        return type(subject.model)(*subject.model.arguments).to(device).eval()
+        model = type(subject.model)(*subject.model.arguments).to(device).eval()
+    given = dict(subject.model.named_buffers())
+    for name in given.keys() - subject.model.state_dict().keys():  # made of the data, such as which tokens are digits
+        model.get_buffer(name).copy_(given[name])
+    return model
 
 
 def measured_model(subject: Subject, settings: WeightSettings) -> Model:

@@ -18,7 +18,7 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.models.base import parameter_count
 from tfstudy.performance import flops, memory
 from tfstudy.performance.record import Machine, Record
-from tfstudy.performance.settings import Request, config_of
+from tfstudy.performance.settings import OF_STEP, Request, config_of
 from tfstudy.performance.workloads import Trainee, Workload, build
 from tfstudy.runs.environment import PACKAGES, commit
 from tfstudy.training.out_of_memory import attempt
@@ -93,7 +93,10 @@ def prepare(workload: Workload, request: Request, machine: Machine) -> Prepared:
     model, trainee = workload.config.model, workload.trainee
     workload()  # allocates what lasts, such as the states of the optimiser
     values = {key: value for key, value in model.model_dump(mode="json").items() if value is not None}
-    record = Record(machine, work, variant, arch, values, parameter_count(trainee.model), length, width, batch)
+    changed = workload.config.train.model_dump(mode="json", include={*OF_STEP}, exclude_defaults=True)
+    train = changed if work == "training" else {}  # generation reads none of it
+    size = parameter_count(trainee.model)
+    record = Record(machine, work, variant, arch, values, size, length, width, batch, train=train)
     if "memory" in request.measures:
         trainee.optimizer.zero_grad(set_to_none=True)
         step = memory.peak_bytes(workload, workload.device)

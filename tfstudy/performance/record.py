@@ -75,6 +75,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: Number | None = None  # peak bytes of tensors: parameters, states of the optimiser, and those of the step
     step_memory: Number | None = None  # the part of it that is allocated during a step
     flops: Flops | None = None
+    train: dict[Text, bool | int | float | Text] = {}  # settings of training that are not defaults, if it trains
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -138,7 +139,8 @@ def impossible_values(record: Record) -> str:
     """Return what in a record can't be; empty if nothing."""
     machine = record.machine
     texts = [machine.started, machine.device, machine.platform, machine.commit, record.arch, *record.model]
-    texts += [*machine.versions, *machine.versions.values(), *(v for v in record.model.values() if isinstance(v, str))]
+    settings = [*record.train, *record.model.values(), *record.train.values()]
+    texts += [*machine.versions, *machine.versions.values(), *(v for v in settings if isinstance(v, str))]
     if broken := [text for text in texts if not WORDS.fullmatch(text)]:
         return f"the text {quoted(broken[0])} is long or has unusual characters"
     if record.work not in VARIANTS[record.variant]:

@@ -18,6 +18,10 @@ AXES: dict[str, tuple[int, ...]] = {"length": (16, 32, 64, 128), "width": (128,)
 MEASURES = ("training", "generation", "memory", "flops")
 LARGEST = 2**20
 NUMBER = re.compile(r"[1-9]\d{0,6}", re.ASCII)
+OF_STEP = (  # the settings of training that a step reads, besides those of variants
+    "optimizer", "learning_rate", "beta1", "beta2", "adam_epsilon", "weight_decay", "gradient_clip_norm",
+    "label_smoothing",
+)  # fmt: skip
 OF_VARIANT: dict[str, Tree] = {
     "checkpointing": {"train": {"gradient_checkpointing": True}},
     "bf16": {"train": {"precision": "bf16-mixed"}},
@@ -96,13 +100,17 @@ def _size(text: str, axis: str) -> int:
 
 
 def check_overrides(overrides: Tree) -> Tree:
-    """Return settings of models and training; `UserError` for others, and for the width, which `--vary` sets."""
+    """Return settings of models and training; `UserError` for those of no step, and of `--vary` and `--variant`."""
     for section, values in overrides.items():
         one_of("section", section, ("model", "train"), "--set")
         if not isinstance(values, dict):
             raise UserError(f"--set {section}: '{section}' must be a section of keys, but is {quoted(values)}")
     if "dim" in overrides.get("model", {}):
         raise UserError("--set model.dim: set the width of all architectures with --vary width=...")
+    for key in overrides.get("train", {}):
+        if variant := next((name for name, tree in OF_VARIANT.items() if key in tree["train"]), None):
+            raise UserError(f"--set train.{key}: choose it with --variant, such as --variant default,{variant}")
+        one_of("setting of a measured step", key, OF_STEP, "--set train")
     return overrides
 
 

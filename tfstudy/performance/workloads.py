@@ -95,7 +95,7 @@ class Workload:
             return greedy_of_lengths(*inputs, torch.full_like(self.source[:, 0], length))
 
     def _precision(self) -> AbstractContextManager[object]:
-        enabled = self.config.train.precision != "32-true"
+        enabled = self.config.train.precision == "bf16-mixed"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
 

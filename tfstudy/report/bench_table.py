@@ -10,6 +10,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from tfstudy.analysis.benchmarks import SIZES
 from tfstudy.analysis.intervals import Interval
 from tfstudy.analysis.medians import median_interval, ratios
 from tfstudy.performance.record import Machine, Record, write_records
@@ -17,7 +18,6 @@ from tfstudy.report.markup import markdown_list, markdown_table, plural
 from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.files import write_atomically
 
-SIZES = ("length", "width", "batch")
 WIDTH = 80  # characters, where the output is not a terminal
 MIB, GIGA = 2**20, 1e9
 BUSY = 0.8  # CPU time per wall-clock time below which other processes had a large share of the processors

@@ -13,7 +13,7 @@ from tfstudy.analysis.measurement import Measurement, by_seed
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
-from tfstudy.report.evidence import evidence, measured, ratio_subject, settings
+from tfstudy.report.evidence import evidence, measured, ratio_subject, settings, subject
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural
 from tfstudy.runs.find import PERFORMANCE
 from tfstudy.tasks.errors import one_of
@@ -100,6 +100,7 @@ def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
 
 def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
     statement = judged.statement
+    usable = not statement.instrument or judged.measurement is not None
     low, high = (bound if math.isfinite(bound) else None for bound in statement.bounds)
     return {
         "verdict": judged.verdict,
@@ -107,6 +108,7 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "of": statement.of,
         "minus": statement.minus,
         **({"over": statement.over, "measured": ratio_subject(judged)} if statement.over else {}),
+        **({"measured": f"{statement.metric} of {subject(judged)}"} if statement.instrument else {}),
         "metric": statement.metric,
         "published": statement.published or None,
         "claimed": statement.claimed,
@@ -115,7 +117,7 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         **(_measurement_tree(judged.measurement) if judged.measurement else {}),
         "settings": [settings_text(condition) for condition in judged.conditions],
         "conditions": [
-            _condition_tree(condition, by_seed(condition, statement, selector))
+            _condition_tree(condition, by_seed(condition, statement, selector) if usable else {})
             for condition, selector in zip(judged.conditions, (statement.of, statement.minus), strict=False)
         ],
         "other_conditions": judged.unused,
@@ -204,4 +206,5 @@ def _statement_text(judged: StatementVerdict) -> str:
     labels = " minus ".join(condition.label for condition in judged.conditions)
     splits = ", ".join(dict.fromkeys(condition.split_label for condition in judged.conditions))
     start = f"{judged.verdict}: {labels} on {splits}, claimed: {judged.statement.claimed}"
-    return f"{start}; measured: {measured(judged)}; {judged.reason}; {settings(judged)}"
+    found = f"; measured: {text}" if (text := measured(judged)) else ""
+    return f"{start}{found}; {judged.reason}; {settings(judged)}"

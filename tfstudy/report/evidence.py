@@ -1,16 +1,17 @@
 """The evidence on a statement of a claim in words: what was claimed, what was measured, at which settings."""
 
+import math
 from collections.abc import Iterable
 from itertools import groupby
 
-from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SIZES
+from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SETTINGS, SIZES
 from tfstudy.analysis.claims import NOT_RUN, StatementVerdict
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
-from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, Selector
-from tfstudy.report.markup import p_equals, plural, with_interval
+from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, TAKE, Selector
+from tfstudy.report.markup import MINUS, p_equals, plural, with_interval
 
 PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
 
@@ -19,16 +20,17 @@ def evidence(judged: StatementVerdict) -> str:
     """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs."""
     if judged.statement.over:
         return _ratio(judged)
-    claimed = f"{judged.statement.metric_label} of {_subject(judged)}, claimed: {_claimed(judged)}"
+    claimed = f"{judged.statement.metric_label} of {subject(judged)}, claimed: {_claimed(judged)}"
     if judged.verdict == NOT_RUN:
         return f"**{judged.verdict}**: {claimed}: {judged.reason}"
     unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
-    text = f"**{judged.verdict}**: {claimed}; measured: {measured(judged)}; {judged.reason}{unused}"
+    found = f"; measured: {text}" if (text := measured(judged)) else ""
+    text = f"**{judged.verdict}**: {claimed}{found}; {judged.reason}{unused}"
     return f"{text}. Settings: {settings(judged)}. Runs: {run_links(judged.conditions)}"
 
 
 def measured(judged: StatementVerdict) -> str:
-    """Return such as `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`."""
+    """Return such as `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured."""
     if judged.reproduction:
         return _reproduced(judged.reproduction)
     measurement = judged.measurement
@@ -45,7 +47,21 @@ def measured(judged: StatementVerdict) -> str:
         if measurement.test
         else ""
     )
-    return f"{with_interval(mean, low, high, sign)}{within_run} (n = {n}){test}"
+    shown = significant_interval if judged.statement.instrument else with_interval
+    return f"{shown(mean, low, high, sign)}{within_run} (n = {n}){test}"
+
+
+def significant_interval(mean: float, low: float, high: float, sign: str = "") -> str:
+    """Return `0.0321 [0.0300, 0.0342]`, with three significant digits; without the interval if it is nan."""
+    mean_text, *ends = (significant(value, sign) for value in (mean, low, high))
+    return mean_text if math.isnan(low) else f"{mean_text} [{', '.join(ends)}]"
+
+
+def significant(value: float, sign: str = "") -> str:
+    """Return a number with three significant digits, such as `0.0321` or `12,300`; with `sign` "+", `+0.0321`."""
+    large = abs(value) >= 99.95
+    text = f"{float(f'{value:.3g}'):{sign},.0f}" if large else f"{value:{sign}#.3g}"
+    return text.replace("-", MINUS)
 
 
 def _ratio(judged: StatementVerdict) -> str:
@@ -64,7 +80,7 @@ def ratio_subject(judged: StatementVerdict) -> str:
     """Return such as `generation, length 64: target tokens per second of transformer over transformer uncached`."""
     of, over = judged.statement.of, judged.statement.over
     shared = [str(of[key]) if key == "work" else f"{key} {of[key]}" for key in PLACE if of[key] == over[key]]
-    shown = [key for key in of.keys() | over.keys() if key.startswith("model.")]
+    shown = [key for key in of.keys() | over.keys() if key.startswith(SETTINGS)]
     names = []
     for selector in (of, over):
         words = [selector["arch"]] + [selector["variant"]] * (selector["variant"] != DEFAULTS["variant"])
@@ -109,7 +125,8 @@ def run_links(conditions: Iterable[Condition]) -> str:
     return "; ".join(texts) or "none"
 
 
-def _subject(judged: StatementVerdict) -> str:
+def subject(judged: StatementVerdict) -> str:
+    """Return what a statement is about, such as `lstm (head 1) minus lstm (head 2) on scan length`."""
     selectors = [selector for selector in (judged.statement.of, judged.statement.minus) if selector]
     splits = [_split(selector) for selector in selectors]
     labels = [condition.label for condition in judged.conditions] or [_network(selector) for selector in selectors]
@@ -120,8 +137,11 @@ def _subject(judged: StatementVerdict) -> str:
 
 
 def _rows(selector: Selector) -> str:
-    rows = ", ".join(f"{key.removeprefix(ROWS)} {value}" for key, value in selector.items() if key.startswith(ROWS))
-    return f" ({rows})" if rows else ""
+    chosen = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
+    rows = ", ".join(f"{column} {value}" for column, value in chosen.items())
+    take = {"max": "largest", "min": "smallest"}.get(selector.get(TAKE, ""), "")
+    words = " of ".join(filter(None, (take, rows)))
+    return f" ({words})" if words else ""
 
 
 def _split(selector: Selector) -> str:

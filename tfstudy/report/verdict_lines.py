@@ -1,6 +1,7 @@
 """Verdicts on claims, and the outcomes of a check, as lines for a terminal."""
 
 from collections.abc import Mapping, Sequence
+from math import isnan
 from statistics import mean
 from typing import Any
 
@@ -55,10 +56,10 @@ def _statement(number: int, one: Mapping[str, Any]) -> tuple[str, ...]:
     )
     ours = " ".join(str(value) for value in of.values())
     theirs = " ".join(str(value) for key, value in minus.items() if of.get(key) != value)
-    measured = "" if one.get("mean") is None else f"{one['mean']:.1f}, claimed {one.get('claimed', '')}"
-    if one.get("over"):
-        ours, theirs = one["measured"], ""
-        measured = "" if one.get("mean") is None else f"{one['mean']:.3g}, claimed {one.get('claimed', '')}"
+    value, digits = one.get("mean"), ".1f"
+    if one.get("measured"):  # a ratio, or by an instrument
+        ours, theirs, digits = one["measured"], "", ".3g"
+    measured = "" if value is None or isnan(value) else f"{value:{digits}}, claimed {one.get('claimed', '')}"
     reason = "; ".join(filter(None, (f"{ours}{f' minus {theirs}' if theirs else ''}", measured, one["reason"])))
     return (f"    {number}", one["verdict"], reason)
 

@@ -215,7 +215,7 @@ class MultiHeadAttention(nn.Module):
         if mask is not None:
             scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
         weights = scores.softmax(-1)
-        record(site, weights)
+        record(site, weights, mask)
         attended: Tensor = self.dropout(weights) @ seen.values
         return attended
 

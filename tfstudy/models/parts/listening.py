@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -24,10 +24,23 @@ class Site(NamedTuple):
 
 
 class RecordedWeights(NamedTuple):
-    """The weights of one call at a site, before dropout; each row sums to 1 over the keys that its query sees."""
+    """The weights of one call at a site, before dropout; each row sums to 1 over the keys that its query sees.
+
+    The mask says which keys are visible (None: all), as it was given to attention: True there, or above -inf. A visible
+    key can have the weight 0, by underflow.
+    """
 
     site: Site
     weights: Float[Tensor, "batch heads queries keys"]
+    mask: Tensor | None = None
+
+    @property
+    def visible(self) -> Bool[Tensor, "batch heads queries keys"]:
+        """Which keys each query sees."""
+        if self.mask is None:
+            return torch.ones_like(self.weights, dtype=torch.bool)
+        seen = self.mask if self.mask.dtype == torch.bool else self.mask > float("-inf")
+        return seen.expand_as(self.weights)
 
 
 _RECORD: ContextVar[list[RecordedWeights] | None] = ContextVar("recorded_attention", default=None)
@@ -70,11 +83,11 @@ def is_recorded(site: Site | None) -> bool:
     return site is not None and _RECORD.get() is not None
 
 
-def record(site: Site | None, weights: Float[Tensor, "batch heads queries keys"]) -> None:
-    """Record weights, if somebody listens."""
+def record(site: Site | None, weights: Float[Tensor, "batch heads queries keys"], mask: Tensor | None) -> None:
+    """Record weights and what was visible, if somebody listens."""
     recorded = _RECORD.get()
     if site is not None and recorded is not None:
-        recorded.append(RecordedWeights(site, weights))
+        recorded.append(RecordedWeights(site, weights, mask))
 
 
 def joined(recorded: Sequence[RecordedWeights]) -> dict[Site, Float[Tensor, "batch heads queries keys"]]:
@@ -82,11 +95,20 @@ def joined(recorded: Sequence[RecordedWeights]) -> dict[Site, Float[Tensor, "bat
 
     A step of decoding sees more keys than the one before: the weights of keys that it does not see yet are 0.
     """
+    return _joined([(call.site, call.weights) for call in recorded])
+
+
+def joined_visible(recorded: Sequence[RecordedWeights]) -> dict[Site, Bool[Tensor, "batch heads queries keys"]]:
+    """Return which keys the queries see, in the order of `joined`."""
+    return _joined([(call.site, call.visible) for call in recorded])
+
+
+def _joined(found: Sequence[tuple[Site, Tensor]]) -> dict[Site, Tensor]:
     calls: dict[Site, list[Tensor]] = {}
-    for site, weights in recorded:
-        calls.setdefault(site, []).append(weights)
-    keys = {site: max(weights.shape[-1] for weights in each) for site, each in calls.items()}
+    for site, each in found:
+        calls.setdefault(site, []).append(each)
+    keys = {site: max(one.shape[-1] for one in each) for site, each in calls.items()}
     return {
-        site: torch.cat([pad(weights, (0, keys[site] - weights.shape[-1])) for weights in each], dim=2)
+        site: torch.cat([pad(one, (0, keys[site] - one.shape[-1])) for one in each], dim=2)
         for site, each in calls.items()
     }

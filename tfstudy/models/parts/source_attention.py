@@ -51,7 +51,7 @@ def attend(
     def compute(rows: slice, queries: slice) -> Tensor:
         scores = score(query[rows, queries], source.keys[rows])
         weights = scores.masked_fill(~source.mask[rows, None], float("-inf")).softmax(-1)
-        record(site, weights[:, None])
+        record(site, weights[:, None], source.mask[rows, None, None])
         contexts = weights @ source.values[rows]
         return torch.cat([contexts, weights], -1) if source.copied else contexts
 
