@@ -39,6 +39,11 @@ def refusal(task: str, *assignments: str) -> str:
             ["model.randomised_positions", "37", "20"],
         ),
         ("copying", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "copying"]),
+        (
+            "arithmetic",
+            [*SMALL, "model.digit_positions=10"],
+            ["model.digit_positions", "at least 11", "longest source", "10"],
+        ),
         ("copying", [*SMALL, "eval.checkpoint=best"], ["eval.checkpoint", "validation_interval"]),
     ],
 )

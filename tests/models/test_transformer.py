@@ -124,7 +124,7 @@ def test_a_decoder_layer_agrees_with_that_of_torch(norm):
     expected = theirs(x, y, tgt_mask=ahead.isinf(), memory_key_padding_mask=~mask)
     memory = layer.cross.project(flatten_groups([y]), [(2, 5)])
     got, _ = layer.decode_self(flatten_groups([x]), [(2, 4)], [none], 1)
-    got = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]], 1)
+    got, _ = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]], 1)
     assert_close(got.view(2, 4, 12), expected, **CLOSE)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from lightning.pytorch import Callback
+from lightning.pytorch import Callback, Trainer
 
 from tests.training.small_training import same, small_training, trained
 from tests.training.test_resuming import Interrupt, InterruptionError
@@ -69,6 +69,37 @@ def test_a_resumed_training_has_the_average_of_an_undisturbed_one(average, accum
     module, data = small_training("transformer", **settings)
     fit(module, data, resume=checkpoint, accelerator="cpu")
     assert same(module, trained("transformer", **settings))
+
+
+def test_after_training_the_average_is_saved_and_validated_as_such(tmp_path):
+    plain, recorder, settings = Recorder(), Recorder(), SETTINGS | AVERAGES[0]
+    module, data = small_training(**settings)
+    trainer = fit(module, data, callbacks=[plain, recorder, Checkpoints(tmp_path, "0")], accelerator="cpu")
+    average = flat(module)
+    trainer.save_checkpoint(tmp_path / "end.ckpt")
+    checkpoint = load_checkpoint(tmp_path / "end.ckpt", "0")
+    names = [name for name, _ in module.named_parameters()]
+    held, trained = (
+        torch.cat([checkpoint[key][name].double().flatten() for name in names]) for key in ("state_dict", TRAINED)
+    )
+    assert torch.equal(held, average)
+    assert torch.equal(trained, plain.weights[6])
+    recorder.validated.clear()
+    trainer.validate(module, data, verbose=False)
+    assert all(torch.equal(weights, average) for weights in recorder.validated.values())
+    assert len(recorder.validated) == 1
+    assert torch.equal(flat(module), average)
+
+
+def test_a_model_that_was_never_trained_is_validated_and_saved_as_it_is(tmp_path):
+    module, data = small_training(ema_decay=0.9)
+    before = flat(module)
+    trainer = Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_checkpointing=False)
+    trainer.validate(module, data, verbose=False)
+    assert trainer.callback_metrics["validation_loss"] > 0
+    trainer.save_checkpoint(tmp_path / "start.ckpt")
+    assert TRAINED not in torch.load(tmp_path / "start.ckpt")
+    assert torch.equal(flat(module), before)
 
 
 def test_a_checkpoint_without_an_average_has_the_same_entries_as_before(tmp_path):

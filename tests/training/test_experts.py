@@ -2,9 +2,13 @@
 
 import pytest
 import torch
+from torch.nn.functional import pad
 from torch.testing import assert_close
 
+from tests.models.reference import CLOSE
 from tests.training.small_training import same, small_training, trained
+from tfstudy.data.encoding import PaddedRows
+from tfstudy.data.vocabulary import BOS, EOS
 from tfstudy.models.parts.feedforward import recorded_routing
 from tfstudy.models.transformer import Transformer
 
@@ -20,20 +24,42 @@ def experts(monkeypatch):
     return set_weight
 
 
-def test_the_balancing_loss_is_part_of_the_training_loss(experts, monkeypatch):
+def gradient_and_loss(module, *groups):
+    """The gradient of the routers and the loss of a micro-batch."""
+    loss = module._loss(groups, teacher_forcing=True)
+    routers = [weight for name, weight in module.named_parameters() if "router" in name]
+    return torch.cat([one.flatten() for one in torch.autograd.grad(loss, routers)]), loss.item()
+
+
+def test_the_balancing_loss_trains_the_routers_and_is_no_part_of_the_training_loss(experts, monkeypatch):
     experts(100.0)
     module, data = small_training("transformer")
     data.setup("fit")
-    batch = next(iter(data.train_dataloader()))
+    groups = next(iter(data.train_dataloader())).micro_batches[0]
     with recorded_routing() as routings:
-        plain = module._loss(batch.micro_batches[0], teacher_forcing=True)
+        balanced, loss = gradient_and_loss(module, *groups)
     assert routings == [], "training records for itself"
     monkeypatch.setattr(Transformer, "small", {**Transformer.small, "expert_balance": 0.0})
     without = small_training("transformer")[0]
     without.load_state_dict(module.state_dict())
-    positions = sum(rows.source.numel() + rows.target[:, 1:].numel() for rows in batch.micro_batches[0])
-    added = (plain - without._loss(batch.micro_batches[0], teacher_forcing=True)).item()
-    assert 0.99 < added / (100.0 * 2 * positions) < 3  # 2 layers; 1 for an even load, 3 if one expert has all
+    plain, expected = gradient_and_loss(without, *groups)
+    assert loss == expected
+    assert balanced.norm() > 10 * plain.norm()
+
+
+def test_padding_changes_neither_the_loss_nor_its_gradient(experts):
+    experts(1.0)
+    module, generator = small_training("transformer")[0].eval(), torch.Generator().manual_seed(0)
+    rows = []
+    for source, target in ((3, 6), (7, 2), (5, 4)):
+        ids = torch.randint(4, 6, (1, source + target), generator=generator)
+        ends = [torch.full((1, 1), special) for special in (BOS, EOS)]
+        rows.append(PaddedRows(ids[:, :source], torch.cat([ends[0], ids[:, source:], ends[1]], 1)))
+    padded = (
+        torch.cat([pad(ids, (0, max(other.shape[1] for other in column) - ids.shape[1])) for ids in column])
+        for column in zip(*rows, strict=True)
+    )
+    assert_close(gradient_and_loss(module, PaddedRows(*padded)), gradient_and_loss(module, *rows), **CLOSE)
 
 
 def test_neither_threads_nor_gradient_checkpointing_change_a_weight(experts):

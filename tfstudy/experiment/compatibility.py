@@ -27,6 +27,7 @@ class DataShape(NamedTuple):
     positions: int  # that any source and any output can have
     validation: str | None  # the name of the validation split
     has_digits: bool = False
+    longest_source: int = 0  # in training, with EOS
 
     @classmethod
     def of(cls, task: Task) -> "DataShape":
@@ -34,7 +35,9 @@ class DataShape(NamedTuple):
         source, target = task.vocabulary()
         sizes = len(Vocab(source)), len(Vocab(target))
         longest, positions = longest_target(task), needed_positions(task)
-        return cls(source == target, sizes, longest, positions, task.splits().validation, bool(task.digits()))
+        splits, digits = task.splits(), bool(task.digits())
+        longest_source = 1 + max((len(e.source) for e in task.examples(splits.train)), default=0)
+        return cls(source == target, sizes, longest, positions, splits.validation, digits, longest_source)
 
 
 def check(config: RunConfig, data: DataShape) -> None:
@@ -46,10 +49,7 @@ def check(config: RunConfig, data: DataShape) -> None:
             f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "
             f"but is {config.decode.max_length}"
         )
-    if config.model.model_dump().get("digit_positions") and not data.has_digits:
-        raise UserError(
-            f"model.digit_positions needs a task with digits, such as arithmetic, but {config.task} has none"
-        )
+    _check_digits(config, data)
     available = checked_table(config.arch, _shape(with_positions(config.model, data.positions)), data.vocabularies)
     needed = 1 + config.decode.max_length
     if available is not None and needed > available:
@@ -61,6 +61,20 @@ def check(config: RunConfig, data: DataShape) -> None:
     if config.eval.checkpoint == "best" and (not data.validation or train.steps % train.validation_interval):
         raise UserError(
             "eval.checkpoint 'best' needs a validation split, and train.steps must be a multiple of validation_interval"
+        )
+
+
+def _check_digits(config: RunConfig, data: DataShape) -> None:
+    """Raise `UserError` if there are positions of digits, but no digits or no room for random offsets."""
+    size = config.model.model_dump().get("digit_positions")
+    if size and not data.has_digits:
+        raise UserError(
+            f"model.digit_positions needs a task with digits, such as arithmetic, but {config.task} has none"
+        )
+    if size and size < data.longest_source + 2:  # the offsets 0 and 1
+        raise UserError(
+            f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
+            f"the longest source in training, but is {size}"
         )
 
 

@@ -57,7 +57,7 @@ class ScoreVariance(Instrument):
             with torch.no_grad(), queries_and_keys(modules.values()) as pairs:
                 subject.model(batch.source, batch.mask, batch.tokens)
             for site, queries, keys in pairs:
-                if keys.shape[2] > 1 and site.layer:  # layer 0: weights that the model computes again to copy
+                if keys.shape[2] > 1:
                     own = sums.setdefault((site, queries.shape[-1]), {})
                     _add(own, quantities(queries, keys), len(batch.examples))
         for (site, width), totals in sorted(sums.items()):

@@ -162,10 +162,8 @@ class Transformer(RaggedModel):
             before, memory = [state.past[depth] for state in states], [source.memory[depth] for source in sources]
             x = self.decoder.enter(x, embedded, depth + 1)
             x, past = run_layer(layer.decode_self, x, shapes, before, depth + 1, near)
-            weights = []
-            if self.copy is not None and depth + 1 == len(states[0].past):
-                weights = run_layer(layer.cross_weights, x, by_source, memory, seen, far)
-            x = run_layer(layer.decode_cross, x, by_source, memory, seen, depth + 1, far)
+            weighted = self.copy is not None and depth + 1 == len(states[0].past)
+            x, weights = run_layer(layer.decode_cross, x, by_source, memory, seen, depth + 1, far, weighted)
             x = observed(Site("decoder", depth + 1), x)
             pasts.append(past)
         after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]

@@ -18,7 +18,8 @@ class AveragedWeights(Callback):
 
     With `ema_decay` d, the average becomes d average + (1 - d) weights, from the weights after the first step on. With
     `average_last` k, it is the mean over the last k of `steps` steps, and equals the weights before them. Validation
-    and checkpoints have the average as the weights of the module, so that the best checkpoint is the best average.
+    and checkpoints have the average as the weights of the module, so that the best checkpoint is the best average; so
+    does the module after training. Without training, its weights stay as they are.
 
     Lightning's `WeightAveraging` copies the whole module, waits for the device at every step, and validates the initial
     weights until the first update.
@@ -28,12 +29,14 @@ class AveragedWeights(Callback):
         self._decay = config.ema_decay
         self._first = max(1, config.steps - config.average_last + 1)  # step of the mean
         self._step = 0
-        self._average: list[Tensor] = []
+        self._average: list[Tensor] = []  # or the weights to continue with, while the module holds the average
+        self._exchanged = False
 
     def on_load_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        """Take the average from the module, which has loaded it, and load the weights to continue with."""
-        self._average = [weight.detach().clone() for weight in pl_module.parameters()]
-        pl_module.load_state_dict(checkpoint[TRAINED])
+        """Take the average from the module, which has loaded it, and load the weights to continue with, if any."""
+        if TRAINED in checkpoint:
+            self._average = [weight.detach().clone() for weight in pl_module.parameters()]
+            pl_module.load_state_dict(checkpoint[TRAINED])
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """Move the average to the device; a new one starts with the first step."""
@@ -61,15 +64,19 @@ class AveragedWeights(Callback):
         self._exchange(pl_module)
 
     def on_save_checkpoint(self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]) -> None:
-        checkpoint[TRAINED] = {name: value.clone() for name, value in checkpoint["state_dict"].items()}
-        with self._averaged(pl_module):
-            checkpoint["state_dict"] = {name: value.clone() for name, value in pl_module.state_dict().items()}
+        if not self._average:
+            return
+        held = {name: value.clone() for name, value in checkpoint["state_dict"].items()}
+        with self._other_weights(pl_module):
+            other = {name: value.clone() for name, value in pl_module.state_dict().items()}
+        average, trained = (held, other) if self._exchanged else (other, held)
+        checkpoint |= {"state_dict": average, TRAINED: trained}
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         self._exchange(pl_module)
 
     @contextmanager
-    def _averaged(self, module: LightningModule) -> Iterator[None]:
+    def _other_weights(self, module: LightningModule) -> Iterator[None]:
         self._exchange(module)
         try:
             yield
@@ -78,7 +85,10 @@ class AveragedWeights(Callback):
 
     @torch.no_grad()
     def _exchange(self, module: LightningModule) -> None:
-        """Exchange the weights of the module and the average."""
+        """Exchange the weights of the module and the average, if there is one."""
+        if not self._average:
+            return
+        self._exchanged = not self._exchanged
         for weight, average in zip(module.parameters(), self._average, strict=True):
             kept = weight.clone()
             weight.copy_(average)

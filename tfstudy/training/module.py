@@ -18,7 +18,7 @@ from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.parts.checkpointing import gradient_checkpointing
 from tfstudy.models.parts.feedforward import recorded_routing
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.ragged import RaggedGroup, flatten_groups
 from tfstudy.training.averaging import AveragedWeights
 from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
@@ -37,9 +37,10 @@ class Seq2Seq(LightningModule):
     The loss is the sum over target tokens, divided by `batch.tokens` unless `config.loss_reduction` is `sum`. All
     random numbers of a step come from generators seeded by (seed, step), including torch's global one, so a resumed run
     continues as if it had never stopped. Metrics are collected on the device and logged every `config.log_interval`
-    steps: `train_loss` (nats per target token), `gradient_norm` and `learning_rate`, and after validation
-    `validation_loss` (nats per target token, without label smoothing), `validation_accuracy` (of target tokens,
-    teacher-forced) and `validation_exact_match` (by greedy decoding). `DivergenceError` if a logged loss is not finite.
+    steps: `train_loss` (nats per target token, without the loss that balances experts), `gradient_norm` and
+    `learning_rate`, and after validation `validation_loss` (nats per target token, without label smoothing),
+    `validation_accuracy` (of target tokens, teacher-forced) and `validation_exact_match` (by greedy decoding).
+    `DivergenceError` if a logged loss is not finite.
     """
 
     def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
@@ -93,7 +94,11 @@ class Seq2Seq(LightningModule):
         return loss * trainer.world_size if self.config.loss_reduction == "sum" else mean
 
     def _loss(self, micro_batch: MicroBatch, teacher_forcing: bool) -> Tensor:
-        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
+        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model.
+
+        With a mixture of experts, the loss that balances their load adds its gradient, but not its value. It counts
+        the source tokens and the target positions that are scored.
+        """
         groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
         if not teacher_forcing:
             groups = [
@@ -105,7 +110,11 @@ class Seq2Seq(LightningModule):
         with gradient_checkpointing(self.config.gradient_checkpointing), recorded_routing() as routings:
             logits = self._forward(groups)
         loss = summed_loss(logits, targets, self.config.label_smoothing)
-        return sum((routing.loss for routing in routings), loss)  # with a mixture of experts: balances their load
+        if not routings:
+            return loss
+        counted = {"encoder": flatten_groups([group.source_mask for group in groups]), "decoder": targets != PAD}
+        balance = torch.stack([routing.only(counted[routing.site.kind]).loss for routing in routings]).sum()
+        return loss + (balance - balance.detach())
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:

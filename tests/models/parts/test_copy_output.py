@@ -62,5 +62,15 @@ def test_a_model_mixes_its_output_with_the_attention_of_its_last_layer(build, na
     assert_close(found.sum(-1), torch.ones(found.shape[:2]), **CLOSE)
 
 
+def test_attention_that_is_copied_is_computed_once_with_dropout_or_a_listener(build, source, tokens):
+    model, calls = build("transformer-share_embeddings", attention_dropout=0.3, dropout=0), []
+    for layer in model.decoder.layers:
+        layer.cross.register_forward_hook(lambda module, *_: calls.append(module))
+    with recorded_attention() as recorded:
+        model(source, source != PAD, tokens)
+    assert calls == [layer.cross for layer in model.decoder.layers]
+    assert [item.site.layer for item in recorded if item.site.kind == "cross"] == [1, 2]
+
+
 def test_every_architecture_with_attention_can_copy():
     assert {VARIANTS[name][0] for name in COPYING} >= {"lstm", "cnn", "mingru", "transformer"}

@@ -80,6 +80,27 @@ def test_routing_counts_the_load_and_the_balancing_loss_is_least_when_it_is_even
     assert_close(even.loss.item(), 0.5 * 2, atol=1e-4, rtol=0)
 
 
+def test_a_routing_of_some_positions_is_that_of_their_inputs():
+    experts, x = randomised(MixtureOfExperts(config(experts=2))), torch.randn(5, 6)
+    mask = torch.tensor([True, False, True, True, False])
+    with recorded_routing() as routings:
+        experts(x, SITE)
+        experts(x[mask], SITE)
+    some, expected = routings[0].only(mask), routings[1]
+    assert (some.positions, routings[0].positions) == (3, 5)
+    assert_close(some.load, expected.load)
+    assert_close(some.loss, expected.loss)
+    assert routings[0].only(mask & False).loss == 0
+
+
+def test_in_mixed_precision_the_sum_keeps_the_precision_of_its_input():
+    experts, x = randomised(MixtureOfExperts(config(experts=3, experts_per_token=2))), torch.randn(5, 6)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = experts(x, SITE)
+    assert found.dtype == torch.float32
+    assert_close(found, experts(x, SITE), atol=0.1, rtol=0.1)
+
+
 def test_without_a_listener_nothing_is_recorded():
     with recorded_routing() as routings:
         pass

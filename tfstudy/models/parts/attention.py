@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -141,18 +141,15 @@ class MultiHeadAttention(nn.Module):
         seen = [cache.seen for cache in past]
         return self(x, shapes, seen, masks, causal=masks is None, site=site, places=places), past
 
-    def weights(
-        self,
-        x: Float[Tensor, "positions dim"],
-        shapes: Shapes,
-        seen: Sequence[KeyValue],
-        masks: Sequence[Tensor],
-        places: Sequence[Places | None] | None = None,
-    ) -> list[Float[Tensor, "batch queries keys"]]:
-        """Return the weights of each group as in `forward`, before dropout and averaged over the heads."""
+    def with_weights(
+        self, *arguments: Any, site: Site, **named: Any
+    ) -> tuple[Float[Tensor, "positions dim"], list[Float[Tensor, "batch queries keys"]]]:
+        """Return what `forward` does, and the weights of each group, before dropout and averaged over the heads."""
         with recorded_attention() as recorded:
-            self(x, shapes, seen, masks, site=Site("cross", 0), places=places)
-        return [call.weights.mean(1) for call in recorded]
+            attended: Tensor = self(*arguments, site=site, **named)
+        for call in recorded:
+            record(*call)  # for who listens outside
+        return attended, [call.weights.mean(1) for call in recorded]
 
     def past(self, seen: KeyValue, mask: Bool[Tensor, "batch keys"]) -> Cache:
         """Return what `attend_causally` takes after these keys and values."""

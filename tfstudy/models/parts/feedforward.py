@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -47,18 +47,34 @@ class Routing(NamedTuple):
     """How one mixture of experts distributed the positions of one call."""
 
     site: Site
-    load: Float[Tensor, " experts"]  # share of the positions' choices that each expert got; sums to 1
-    probability: Float[Tensor, " experts"]  # of the router, averaged over the positions; sums to 1
-    positions: int
+    probabilities: Float[Tensor, "positions experts"]  # of the router
+    chosen: Int[Tensor, "positions chosen"]  # numbers of experts
     weight: float  # of the balancing loss
+
+    def only(self, counted: Bool[Tensor, " positions"]) -> "Routing":
+        """Return the routing of some positions, such as those that are not padding."""
+        return self._replace(probabilities=self.probabilities[counted], chosen=self.chosen[counted])
+
+    @property
+    def positions(self) -> int:
+        """The number of positions."""
+        return len(self.probabilities)
+
+    @property
+    def load(self) -> Float[Tensor, " experts"]:
+        """The share of the positions' choices that each expert got. It sums to 1, or to 0 without positions."""
+        counts = self.chosen.flatten().bincount(minlength=self.probabilities.shape[1])
+        return (counts / max(1, self.chosen.numel())).to(self.probabilities.dtype)
 
     @property
     def loss(self) -> Float[Tensor, ""]:
-        """The balancing loss, summed over positions: weight * experts * load . probability (Fedus et al. 2022, eq. 4).
+        """The balancing loss, summed over positions: weight * experts * load . mean probability.
 
-        For one position it is `weight` if all experts have the same load, and up to `experts` times that otherwise.
+        For one position it is `weight` if all experts have the same load, and up to `experts` times that otherwise
+        (Fedus et al. 2022, eq. 4).
         """
-        return self.weight * self.positions * len(self.load) * (self.load @ self.probability)
+        load = self.load
+        return self.weight * len(load) * (load * self.probabilities.sum(0)).sum()
 
 
 _ROUTINGS: ContextVar[list[Routing] | None] = ContextVar("recorded_routing", default=None)
@@ -68,8 +84,9 @@ _ROUTINGS: ContextVar[list[Routing] | None] = ContextVar("recorded_routing", def
 def recorded_routing() -> Iterator[list[Routing]]:
     """Within this context, record how the mixtures of experts of this thread's models route: yields the list.
 
-    Training adds the `loss` of each to its own loss. As the list belongs to a thread and a call, micro-batches can be
-    computed on several threads, and computing a layer again in the backward pass counts nothing twice.
+    A routing has all positions of all groups, padding included. Training adds the `loss` of those that are not padding
+    to its own loss. As the list belongs to a thread and a call, micro-batches can be computed on several threads, and
+    computing a layer again in the backward pass counts nothing twice.
     """
     routings: list[Routing] = []
     token = _ROUTINGS.set(routings)
@@ -96,16 +113,11 @@ class MixtureOfExperts(nn.Module):
     def forward(self, x: Float[Tensor, "positions dim"], site: Site) -> Float[Tensor, "positions dim"]:
         probabilities = self.router(x).softmax(-1)
         weights, experts = probabilities.topk(self.chosen, -1)
-        self._record(probabilities, experts, site)
+        if (routings := _ROUTINGS.get()) is not None:
+            routings.append(Routing(site, probabilities, experts, self.weight))
         mixed = torch.zeros_like(x)
         for number, expert in enumerate(self.experts):
             positions, rank = (experts == number).nonzero(as_tuple=True)
-            mixed = mixed.index_add(0, positions, expert(x[positions]) * weights[positions, rank, None])
+            update = expert(x[positions]) * weights[positions, rank, None]
+            mixed = mixed.index_add(0, positions, update.to(mixed.dtype))  # of another type in mixed precision
         return mixed
-
-    def _record(self, probabilities: Tensor, experts: Tensor, site: Site) -> None:
-        routings = _ROUTINGS.get()
-        if routings is not None:
-            load = experts.flatten().bincount(minlength=probabilities.shape[1]) / max(1, experts.numel())
-            mean = probabilities.mean(0)
-            routings.append(Routing(site, load.to(mean.dtype), mean, len(probabilities), self.weight))

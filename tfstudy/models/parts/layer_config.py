@@ -17,11 +17,18 @@ class LayerConfig(CopyConfig):
     attention_window: int = Field(
         0, ge=0, description="self-attention sees at most this many positions to each side (0: all)"
     )
-    attention_dropout: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights (slower on CPU)")
-    score_scale: Literal["sqrt_dim", "none"] = Field(
-        "sqrt_dim", description="divide attention scores by sqrt(dim / heads), or not"
+    attention_dropout: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="dropout on attention weights, with linear attention of cross-attention only (slower on CPU)",
     )
-    temperature: float = Field(1.0, gt=0, description="divide attention scores by this number as well")
+    score_scale: Literal["sqrt_dim", "none"] = Field(
+        "sqrt_dim", description="divide attention scores by sqrt(dim / heads), or not (linear: cross-attention only)"
+    )
+    temperature: float = Field(
+        1.0, gt=0, description="divide attention scores by this number as well (linear: cross-attention only)"
+    )
     qk_norm: bool = Field(False, description="normalise queries and keys of each head (Henry et al. 2020)")
     feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
     activation: Literal["relu", "gelu", "swiglu", "geglu"] = Field(
@@ -45,12 +52,15 @@ class LayerConfig(CopyConfig):
     def _settings_agree(self) -> "LayerConfig":
         if self.dim % self.heads:
             raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
-        if self.experts_per_token > max(1, self.experts):
+        for key in ("experts_per_token", "expert_balance"):
+            if not self.experts and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} needs a mixture of experts, but experts is 0")
+        if self.experts and self.experts_per_token > self.experts:
             raise ValueError(
-                f"experts_per_token must be at most experts ({self.experts}), not {self.experts_per_token}"
+                f"experts_per_token must be at most experts ({self.experts}), but is {self.experts_per_token}"
             )
-        if self.norm == "none" and self.norm_type != "layer":
-            raise ValueError(f"norm_type {self.norm_type} needs a norm, but norm is none")
+        if self.norm == "none" and not self.qk_norm and self.norm_type != "layer":
+            raise ValueError(f"norm_type {self.norm_type} needs a norm or qk_norm, but norm is none")
         if self.attention == "linear" and self.attention_window:
             raise ValueError("attention_window needs attention full, but attention is linear")
         return self

@@ -49,4 +49,11 @@ class Residual(NamedTuple):
 
 def norm_layer(norm_type: str, dim: int, bias: bool = True) -> nn.Module:
     """Return layer normalisation, or with type `rms` x / sqrt(mean(x^2)) times a gain (Zhang & Sennrich 2019)."""
-    return nn.RMSNorm(dim) if norm_type == "rms" else nn.LayerNorm(dim, bias=bias)
+    return RMSNorm(dim) if norm_type == "rms" else nn.LayerNorm(dim, bias=bias)
+
+
+class RMSNorm(nn.RMSNorm):
+    """RMSNorm in the precision of its gain, as LayerNorm in mixed precision: its epsilon depends on the precision."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.to(self.weight.dtype))

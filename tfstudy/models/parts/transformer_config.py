@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from tfstudy.models.parts.position_config import ON_EMBEDDINGS, PositionConfig
 
+OF_SCORES = ("attention_dropout", "temperature", "score_scale")  # settings that linear attention has no use for
+
 
 class TransformerConfig(PositionConfig):
     """The settings of the Transformer (section `model`)."""
@@ -50,18 +52,22 @@ class TransformerConfig(PositionConfig):
             raise ValueError("layer_init 'depth_scaled' needs a layer for each depth, but share_layers is true")
         self._check_layout()
         if self.attention == "linear":
-            for scheme in self.position_schemes[:2]:
+            for key, scheme in zip(("positions", "decoder_positions"), self.position_schemes, strict=False):
                 if scheme not in (*ON_EMBEDDINGS, "none"):
                     allowed = ", ".join((*ON_EMBEDDINGS, "none"))
-                    raise ValueError(f"positions with linear attention must be one of {allowed}, but are {scheme}")
+                    raise ValueError(f"{key} must be one of {allowed} with linear attention, but is {scheme}")
         return self
 
     def _check_layout(self) -> None:
         """Raise `ValueError` if the layout is decoder-only and a setting needs another one."""
         if self.layout == "decoder_only":
             if "contextual" in self.position_schemes:
-                raise ValueError("positions contextual would count the padding between source and target of a batch")
+                raise ValueError(
+                    "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would "
+                    "count the padding between source and target"
+                )
             keys = ("decoder_positions", "cross_positions", "randomised_positions", "digit_positions", "copy_output")
-            for key in keys:
+            for key in (*keys, *(OF_SCORES if self.attention == "linear" else ())):
                 if getattr(self, key) != type(self).model_fields[key].default:
-                    raise ValueError(f"{key} needs layout encoder_decoder, but layout is decoder_only")
+                    other = " or attention full" if key in OF_SCORES else ""
+                    raise ValueError(f"{key} needs layout encoder_decoder{other}, but layout is decoder_only")

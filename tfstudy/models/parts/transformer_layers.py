@@ -138,22 +138,16 @@ class Layer(nn.Module):
         masks: Sequence[Tensor],
         number: int,
         places: Sequence[Places] | None = None,
-    ) -> Float[Tensor, "positions dim"]:
-        """Attend to the source, and apply the feed-forward network."""
-        normed = self.residual.before(self.cross_norm, x)
-        update = self.cross(normed, shapes, memory, masks, site=Site("cross", number), places=places)
-        return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number))
-
-    def cross_weights(
-        self,
-        x: Float[Tensor, "positions dim"],
-        shapes: Shapes,
-        memory: Sequence[KeyValue],
-        masks: Sequence[Tensor],
-        places: Sequence[Places] | None = None,
-    ) -> list[Tensor]:
-        """Return the weights with which `decode_cross` attends to the source (sources, queries, source)."""
-        return self.cross.weights(self.residual.before(self.cross_norm, x), shapes, memory, masks, places)
+        weighted: bool = False,
+    ) -> tuple[Float[Tensor, "positions dim"], list[Float[Tensor, "sources queries source"]]]:
+        """Attend to the source, and apply the feed-forward network; also return the weights if `weighted`."""
+        normed, site = self.residual.before(self.cross_norm, x), Site("cross", number)
+        weights: list[Tensor] = []
+        if weighted:
+            update, weights = self.cross.with_weights(normed, shapes, memory, masks, site=site, places=places)
+        else:
+            update = self.cross(normed, shapes, memory, masks, site=site, places=places)
+        return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number)), weights
 
     def _feed(self, x: Tensor, site: Site) -> Tensor:
         normed, network = self.residual.before(self.feedforward_norm, x), self.feedforward

@@ -28,8 +28,8 @@ class DigitPositions(nn.Module):
     A number is a sequence of digits without another token between them. If its first digit is the least significant
     one, digits that belong together have the same position in all operands and the result. In training, an offset is
     added to all positions of a group, so that the whole table is trained; it is drawn such that the table is not
-    exceeded by numbers as long as the source. Larger positions have the last embedding. Before `mark_digits`, all
-    tokens are digits.
+    exceeded by numbers as long as the source (padding included), and 0 if the table is not longer by two. Larger
+    positions have the last embedding. Before `mark_digits`, all tokens are digits.
     """
 
     source_digits: Tensor
