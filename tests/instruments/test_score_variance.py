@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tfstudy.instruments.score_variance import jacobian_norm, quantities
+from tfstudy.instruments.score_variance import GRADIENT, jacobian_norm, quantities
 
 
 def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, measure):
@@ -13,13 +13,19 @@ def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, meas
         assert found[width, "no scaling"] == pytest.approx(width, rel=0.05)
         assert found[width, "/ sqrt(d_k)"] == pytest.approx(1, rel=0.05)
         assert found[width, "/ d_k"] == pytest.approx(1 / width, rel=0.05)
-    for quantity, small in (("entropy share", 0.1), ("gradient norm", 0.3)):
-        of_scale = {
-            scale: [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == scale]
-            for scale in ("no scaling", "/ sqrt(d_k)")
-        }
-        assert of_scale["no scaling"][-1] < small * of_scale["no scaling"][0]
-        assert max(of_scale["/ sqrt(d_k)"]) < 1.1 * min(of_scale["/ sqrt(d_k)"])
+    of_scale = {
+        (quantity, scale): [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == scale]
+        for quantity in ("entropy share", GRADIENT)
+        for scale in ("no scaling", "/ sqrt(d_k)")
+    }
+    for quantity in ("entropy share", GRADIENT):
+        scaled = of_scale[quantity, "/ sqrt(d_k)"]
+        assert max(scaled) < 1.1 * min(scaled)
+        assert of_scale[quantity, "no scaling"][-1] < 0.5 * scaled[-1]
+    entropy, gradient = (of_scale[quantity, "no scaling"] for quantity in ("entropy share", GRADIENT))
+    assert entropy == sorted(entropy, reverse=True)
+    assert entropy[-1] < 0.1 * entropy[0]
+    assert gradient[0] > of_scale[GRADIENT, "/ sqrt(d_k)"][0]  # it vanishes at large widths only
 
 
 def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure):
@@ -43,5 +49,5 @@ def test_quantities_are_means_over_queries_of_what_torch_computes():
         float(torch.stack([s.var() for s in scores]).mean()), rel=1e-4
     )
     norms = [torch.autograd.functional.jacobian(lambda s: s.softmax(0), s).norm() for s in scores]
-    assert found["/ sqrt(d_k)", "gradient norm"] == pytest.approx(float(torch.stack(norms).mean()), rel=1e-4)
+    assert found["/ sqrt(d_k)", GRADIENT] == pytest.approx(float(torch.stack(norms).mean()), rel=1e-4)
     assert jacobian_norm(torch.tensor([0.0, 1.0, 0.0])).item() == 0.0

@@ -3,6 +3,9 @@
 Vaswani et al. 2017 (arXiv 1706.03762, section 3.2.1 and footnote 4): if queries and keys have components with mean 0
 and variance 1, then q k has the variance d_k; large scores saturate the softmax, so that its gradient vanishes.
 Dividing by sqrt(d_k) makes the variance 1; dividing by d_k makes it 1 / d_k, and attention almost uniform.
+
+The gradient is that with respect to the scores after scaling, which are what the softmax reads. The one with respect to
+the products q k is smaller by the factor of the scale.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,6 +26,7 @@ from tfstudy.models.parts.positions.base import Places, consecutive
 
 WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys
 CHUNK = 100  # random queries that are computed at once
+GRADIENT = "gradient after scaling"
 SCALES = {"no scaling": 0.0, "/ sqrt(d_k)": 0.5, "/ d_k": 1.0}  # what products are divided by, as a power of d_k
 
 
@@ -34,12 +38,12 @@ class ScoreVarianceConfig(ExampleSettings):
 
 
 class ScoreVariance(Instrument):
-    """Variance over all keys of a query, entropy as a share of log T, and gradient norm, for each scale.
+    """Variance over all keys of a query, entropy as a share of log T, and gradient after scaling, for each scale.
 
     `random` has queries and keys with independent normal components of variance 1, for several d_k. `model` has those
     of the trained model, as a mean over layers: with a norm or rotation, but without the bias of a position scheme.
-    Causal queries see all keys here. The gradient norm is the Frobenius norm of diag(w) - w w^T, the Jacobian of
-    the softmax.
+    Causal queries see all keys here. The gradient after scaling is the Frobenius norm of diag(w) - w w^T, the Jacobian
+    of the softmax with respect to the scores after scaling.
     """
 
     summary = "variance of scores, entropy and gradient of the softmax, by d_k and scaling"
@@ -89,8 +93,8 @@ def quantities(queries: Tensor, keys: Tensor) -> Quantities:
         scores = products / queries.shape[-1] ** power
         weights = scores.softmax(-1)
         found[scale, "variance"] = float(scores.var(-1).mean())
-        found[scale, "entropy share"] = float(entropy_share(weights).mean())
-        found[scale, "gradient norm"] = float(jacobian_norm(weights).mean())
+        found[scale, "entropy share"] = float(entropy_share(weights, torch.ones_like(weights, dtype=torch.bool)).mean())
+        found[scale, GRADIENT] = float(jacobian_norm(weights).mean())
     return found
 
 

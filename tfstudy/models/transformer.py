@@ -20,7 +20,7 @@ from tfstudy.models.parts.positions import Setup, acts_on_attention
 from tfstudy.models.parts.positions.base import Places, PositionScheme
 from tfstudy.models.parts.positions.digits import DigitPositions, digits_of_sources, digits_of_targets
 from tfstudy.models.parts.positions.numbering import Numbering, Numbers, places
-from tfstudy.models.parts.ragged import Shapes, flatten_groups, shapes_by_source, shapes_of
+from tfstudy.models.parts.ragged import RaggedGroup, Shapes, flatten_groups, shapes_by_source, shapes_of
 from tfstudy.models.parts.transformer_config import TransformerConfig
 from tfstudy.models.parts.transformer_layers import Past, Stack
 
@@ -32,6 +32,7 @@ class TransformerSource(NamedTuple):
     mask: Bool[Tensor, "sources source"]
     positions: tuple[Int[Tensor, "sources source"], ...] = ()  # one tensor or none
     copied: tuple[Int[Tensor, "sources source"], ...] = ()  # target ids of the source tokens, if the model copies
+    drawn: tuple[Int[Tensor, "sources longest"], ...] = ()  # random positions of training, for the target too
 
 
 class TransformerState(NamedTuple):
@@ -121,9 +122,18 @@ class Transformer(RaggedModel):
             if isinstance(module, PositionScheme):
                 yield from module.parameters_without_decay()
 
-    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[State]:
+    def forward_groups(self, groups: Sequence[RaggedGroup]) -> Tensor:
+        sources, masks, tokens = zip(*groups, strict=True)
+        lengths = [max(group.source.shape[1], group.tokens.shape[1]) for group in groups]
+        drawn = [self.numbering.sample(length, mask.device) for length, mask in zip(lengths, masks, strict=True)]
+        return self.decode_groups(tokens, self.encode_groups(sources, masks, drawn))[0]
+
+    def encode_groups(
+        self, sources: Sequence[Tensor], masks: Sequence[Tensor], drawn: Sequence[Tensor | None] = ()
+    ) -> list[State]:
         shapes, window = shapes_of(sources), self.config.attention_window
-        numbers = self._numbers(sources, [0] * len(sources))
+        drawn = drawn or [None] * len(sources)  # samples of random positions, from `forward_groups`
+        numbers = self._numbers(sources, [0] * len(sources), drawn)
         near = self._places(self.config.positions, numbers, numbers)
         digits, starts = digits_of_sources(self.digits, sources)
         x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers, digits))
@@ -138,12 +148,18 @@ class Transformer(RaggedModel):
         memories = zip(*(layer.cross.project(x, shapes, far) for layer in self.decoder), strict=True)
         return [
             TransformerState(
-                TransformerSource(memory, mask, (number.all.expand(mask.shape),) if far else (), copied),
+                TransformerSource(
+                    memory,
+                    mask,
+                    (number.all.expand(mask.shape),) if far else (),
+                    copied,
+                    () if sample is None else (sample.expand(len(mask), -1),),
+                ),
                 tuple(layer.attention.empty(x, len(mask)) for layer in self.decoder),
                 start,
             )
-            for memory, mask, number, copied, start in zip(
-                memories, masks, numbers, copied_ids(self.copy, sources), starts, strict=True
+            for memory, mask, number, copied, start, sample in zip(
+                memories, masks, numbers, copied_ids(self.copy, sources), starts, drawn, strict=True
             )
         ]
 
@@ -153,7 +169,8 @@ class Transformer(RaggedModel):
         sources, shapes = [state.source for state in states], shapes_of(tokens)
         masks = [source.mask for source in sources]
         by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]
-        numbers = self._numbers(tokens, [state.past[0].length for state in states])
+        drawn = [source.drawn[0] if source.drawn else None for source in sources]
+        numbers = self._numbers(tokens, [state.past[0].length for state in states], drawn)
         near, far = self._places(self.config.target_positions, numbers, numbers), self._far(shapes, numbers, sources)
         digits, states = digits_of_targets(self.digits, tokens, states)
         x = embedded = observed(Site("decoder", 0), self._embed(self.target_embedding, tokens, numbers, digits))
@@ -203,10 +220,12 @@ class Transformer(RaggedModel):
         setup = Setup(self.dim, positions=self.config.digit_positions, std=init.std * init.scale)
         return DigitPositions(setup, source_vocab, target_vocab)
 
-    def _numbers(self, tokens: Sequence[Tensor], starts: Sequence[int]) -> list[Numbers]:
+    def _numbers(
+        self, tokens: Sequence[Tensor], starts: Sequence[int], drawn: Sequence[Tensor | None]
+    ) -> list[Numbers]:
         """Return the positions of each group's tokens, which follow `start` others."""
-        groups = zip(tokens, starts, strict=True)
-        return [self.numbering(start, group.shape[1], group.device) for group, start in groups]
+        groups = zip(tokens, starts, drawn, strict=True)
+        return [self.numbering(start, group.shape[1], group.device, sample) for group, start, sample in groups]
 
     def _places(self, scheme: str, queries: Sequence[Numbers], keys: Sequence[Numbers]) -> list[Places] | None:
         """Return the positions that attention with this scheme depends on; None if it does not."""

@@ -29,7 +29,9 @@ class LayerConfig(CopyConfig):
     temperature: float = Field(
         1.0, gt=0, description="divide attention scores by this number as well (linear: cross-attention only)"
     )
-    qk_norm: bool = Field(False, description="normalise queries and keys of each head (Henry et al. 2020)")
+    qk_norm: bool = Field(
+        False, description="normalise queries and keys of each head, with learned gains (Dehghani et al. 2023)"
+    )
     feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
     activation: Literal["relu", "gelu", "swiglu", "geglu"] = Field(
         "relu", description="of the feed-forward layers; swiglu and geglu are gated (Shazeer 2020)"

@@ -36,7 +36,9 @@ class TransformerConfig(PositionConfig):
     )
     share_layers: bool = Field(False, description="use the same layer at every depth")
     depth_signal: bool = Field(
-        False, description="add sinusoids of the depth before each shared layer (Dehghani et al. 2019, eq. 4 and 5)"
+        False,
+        description="add sinusoids of the depth before each shared layer (of eq. 4 and 5 of Dehghani et al. 2019, "
+        "those of the depth only)",
     )
     input_injection: bool = Field(False, description="add the embeddings again before each layer after the first")
     test_layers: int = Field(

@@ -7,10 +7,12 @@ from torch.testing import assert_close
 from tests.models.reference import CLOSE
 from tfstudy.models.parts.layers import dropout_seed
 from tfstudy.models.parts.positions.numbering import Numbering, places
+from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.models.transformer import Transformer
 
 CPU = torch.device("cpu")
 SOURCE, TOKENS = torch.tensor([[4, 5, 6, 7, 2]]), torch.tensor([[1, 5, 4, 6]])
+GROUP = RaggedGroup(SOURCE, SOURCE > 0, TOKENS)
 
 
 def test_positions_are_consecutive_by_default():
@@ -31,7 +33,7 @@ def test_places_have_bounds_of_all_distances():
 def test_random_positions_are_distinct_sorted_and_in_range(length):
     torch.manual_seed(0)
     numbering = Numbering(50, 30)
-    drawn = [numbering(0, length, CPU).all[0].tolist() for _ in range(300)]
+    drawn = [numbering.sample(length, CPU)[0].tolist() for _ in range(300)]
     for positions in drawn:
         assert len(positions) == length
         assert positions == sorted(set(positions))
@@ -50,9 +52,9 @@ def test_the_sample_of_a_longest_sequence_is_uniform():
 def test_random_positions_are_drawn_with_the_seed_of_dropout():
     numbering = Numbering(1000, 10)
     with dropout_seed(3):
-        first, second = numbering(0, 10, CPU).all, numbering(0, 10, CPU).all
+        first, second = numbering.sample(10, CPU), numbering.sample(10, CPU)
     with dropout_seed(3):
-        assert torch.equal(numbering(0, 10, CPU).all, first)
+        assert torch.equal(numbering.sample(10, CPU), first)
     assert not torch.equal(first, second)
 
 
@@ -64,7 +66,7 @@ def test_in_evaluation_a_token_has_the_same_position_in_a_sequence_of_any_length
     assert torch.equal(numbering(3, 2, CPU).new, whole[:, 3:5])
 
 
-def test_a_token_that_follows_others_has_a_fixed_position_in_training_too():
+def test_without_a_sample_positions_are_fixed_in_training_too():
     numbering = Numbering(1000, 10)
     assert torch.equal(numbering(0, 1, CPU).all, numbering.fixed[None, :1])
     assert torch.equal(numbering(2, 3, CPU).all, numbering.fixed[None, :5])
@@ -83,10 +85,25 @@ def model(**config):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_random_positions_change_each_pass_of_training_and_none_of_evaluation(positions):
     changed = model(positions=positions, randomised_positions=100)
-    first, second = (changed(SOURCE, SOURCE > 0, TOKENS) for _ in range(2))
+    first, second = (changed.forward_groups([GROUP]) for _ in range(2))
     assert (first - second).abs().max() > 1e-3
     changed.eval()
-    assert torch.equal(changed(SOURCE, SOURCE > 0, TOKENS), changed(SOURCE, SOURCE > 0, TOKENS))
+    assert torch.equal(changed.forward_groups([GROUP]), changed.forward_groups([GROUP]))
+
+
+@pytest.mark.parametrize("longer", ["source", "target"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
+def test_in_training_source_and_target_of_a_group_have_the_first_positions_of_one_sample(positions, longer):
+    changed = model(positions=positions, cross_positions="rotary", randomised_positions=100)
+    group = GROUP if longer == "source" else RaggedGroup(TOKENS, TOKENS > 0, SOURCE)
+    with dropout_seed(3):
+        sample = changed.numbering.sample(5, CPU)[0]
+    with dropout_seed(3):
+        logits = changed.forward_groups([group])
+    changed.eval()
+    assert (changed.forward_groups([group]) - logits).abs().max() > 1e-3
+    changed.numbering.fixed = sample
+    assert_close(changed.forward_groups([group]), logits, **CLOSE)
 
 
 def test_a_model_with_random_positions_embeds_tokens_at_them():
@@ -96,7 +113,7 @@ def test_a_model_with_random_positions_embeds_tokens_at_them():
     wide.numbering.fixed = torch.arange(64) * 2
     wide.source_embedding.tokens.weight.data.zero_()
     assert_close(
-        wide._embed(wide.source_embedding, [SOURCE], wide._numbers([SOURCE], [0])),
+        wide._embed(wide.source_embedding, [SOURCE], wide._numbers([SOURCE], [0], [None])),
         wide.source_embedding.positions.embed(torch.zeros(5, 16), torch.arange(5) * 2),
         **CLOSE,
     )

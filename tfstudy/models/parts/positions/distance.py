@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tfstudy.models.parts.positions.base import Places, PositionScheme, Setup
 
 BUCKETS, FARTHEST = 32, 128  # of T5: the number of its buckets, and the distance from which on all share the last one
-SMALLEST = 0.01  # value of a parameter of Kerple, which must be positive
+SMALLEST = 0.01  # initial value of a parameter of Kerple, which must be positive
 
 
 class DistanceBias(PositionScheme):
@@ -101,31 +101,62 @@ def _buckets(distances: Tensor, number: int) -> Tensor:
     return torch.where(distances < exact, distances, logarithmic.clamp(max=number - 1))
 
 
-class KerpleLog(DistanceBias):
-    """-r1 log(1 + r2 |distance|), with learned r1, r2 > 0 for each head (Chi et al. 2022, arXiv 2205.09921, eq. 5)."""
+class Kerple(DistanceBias):
+    """A kernel of the distance with learned r1 and r2 for each head (Chi et al. 2022, arXiv 2205.09921, eq. 5).
 
-    def __init__(self, setup: Setup) -> None:
-        super().__init__(setup)
-        self.r1 = nn.Parameter(2 * torch.rand(setup.heads))
-        self.r2 = nn.Parameter(torch.rand(setup.heads))
-
-    def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
-        r1, r2 = self.r1.clamp(min=SMALLEST), self.r2.clamp(min=SMALLEST)
-        return -r1 * torch.log1p(r2 * distances.abs()[:, None])
-
-
-class KerplePower(DistanceBias):
-    """-r1 |distance|^r2, with learned r1 > 0 and 0 < r2 <= 2 for each head (Chi et al. 2022, arXiv 2205.09921, eq. 5).
-
-    For r2 = 1 it is ALiBi with learned slopes.
+    Parameters are unbounded, and r1 and r2 are functions of them, so that a gradient reaches them everywhere. (The code
+    of the paper sets r1 and r2 to a bound once they cross it.) r1 is a softplus and starts uniform in [0, 2].
     """
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.r1 = nn.Parameter(2 * torch.rand(setup.heads))
-        self.r2 = nn.Parameter(2 * torch.rand(setup.heads))
+        self.unbounded_r1 = nn.Parameter(inverse_softplus(2 * torch.rand(setup.heads)))
+        self.unbounded_r2 = nn.Parameter(self.start_of_r2(torch.rand(setup.heads)))
+
+    @property
+    def r1(self) -> Float[Tensor, " heads"]:
+        """The factor of each head, above 0."""
+        return nn.functional.softplus(self.unbounded_r1)
+
+    @abstractmethod
+    def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
+        """Return the initial parameters of r2, from numbers in [0, 1)."""
+
+
+class KerpleLog(Kerple):
+    """-r1 log(1 + r2 |distance|), with r1, r2 > 0. r2 is a softplus too, and starts uniform in [0, 1]."""
+
+    def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
+        return inverse_softplus(random)
+
+    @property
+    def r2(self) -> Float[Tensor, " heads"]:
+        """The factor of the distance, above 0."""
+        return nn.functional.softplus(self.unbounded_r2)
 
     def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
-        r1, r2 = self.r1.clamp(min=SMALLEST), self.r2.clamp(SMALLEST, 2.0)
-        powers: Tensor = distances.abs().clamp(min=1)[:, None] ** r2  # 0^r2 has no gradient with respect to r2
-        return -r1 * powers * (distances != 0)[:, None]
+        return -self.r1 * torch.log1p(self.r2 * distances.abs()[:, None])
+
+
+class KerplePower(Kerple):
+    """-r1 |distance|^r2, with r1 > 0 and 0 < r2 < 2. r2 is twice a sigmoid, and starts uniform in [0, 2].
+
+    For r2 = 1 it is ALiBi with learned slopes.
+    """
+
+    def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:
+        return random.logit(SMALLEST)
+
+    @property
+    def r2(self) -> Float[Tensor, " heads"]:
+        """The power of the distance, between 0 and 2."""
+        return 2 * self.unbounded_r2.sigmoid()
+
+    def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
+        powers: Tensor = distances.abs().clamp(min=1)[:, None] ** self.r2  # 0^r2 has no gradient with respect to r2
+        return -self.r1 * powers * (distances != 0)[:, None]
+
+
+def inverse_softplus(values: Tensor) -> Tensor:
+    """Return where softplus has these values, which are raised to `SMALLEST` at least."""
+    return values.clamp(min=SMALLEST).expm1().log()

@@ -16,6 +16,8 @@ class FIRE(PositionScheme):
     f(psi(i - j) / psi(max(L, i))) with psi(x) = log(c x + 1), a network f with one hidden layer, and learned c and L.
     It is added to the scaled scores. The paper has keys before the query only; here those after it have negative
     values, and the later of both positions takes the place of i, which is the same for keys before the query.
+
+    L starts at 512. As long as it is above all positions, the input of f depends on the distance alone.
     """
 
     acts_on = "attention"

@@ -33,10 +33,10 @@ def places(queries: Numbers, keys: Numbers, repeated: int = 1) -> Places:
 class Numbering(nn.Module):
     """Gives tokens their positions: 0, 1, ..., or with a `size` above 0 random positions below it, in ascending order.
 
-    In training, the positions of `length` tokens are the first of a random sample of distinct positions, drawn for each
-    group and pass. In the paper the sample has exactly `length` positions; but a decoder has to place the first token
-    before it knows the length. So evaluation uses one sample of `longest` positions, drawn once from a fixed seed, and
-    the size of a sample in training is drawn between both, with a uniform logarithm.
+    In training, the positions of source and target are the first of one random sample of distinct positions, drawn for
+    each group and pass. In the paper the sample has exactly as many positions as the sequence has tokens; but a decoder
+    has to place the first token before it knows the length. So evaluation uses one sample of `longest` positions, drawn
+    once from a fixed seed, and the size of a sample in training is drawn between both, with a uniform logarithm.
     """
 
     fixed: Tensor
@@ -47,8 +47,10 @@ class Numbering(nn.Module):
         sample = sorted(Random("positions").sample(range(size), longest)) if size else []
         self.register_buffer("fixed", torch.tensor(sample, dtype=torch.int64), persistent=False)
 
-    def forward(self, start: int, new: int, device: torch.device) -> Numbers:
-        """Return the positions of `new` tokens that follow `start` others; they are random only if `start` is 0.
+    def forward(
+        self, start: int, new: int, device: torch.device, sample: Int[Tensor, "rows length"] | None = None
+    ) -> Numbers:
+        """Return the positions of `new` tokens that follow `start` others: those of a `sample`, or of the fixed one.
 
         A length above `longest` raises an IndexError if positions are random.
         """
@@ -57,9 +59,12 @@ class Numbering(nn.Module):
             return Numbers(torch.arange(length, device=device)[None], start, start, length)
         if length > self.longest:
             raise IndexError(f"there are random positions for {self.longest} tokens, but a sequence has {length}")
-        one_by_one = start > 0 or new == 1  # a token of a sequence whose other tokens have fixed positions
-        sample = self.drawn(length, device) if self.training and not one_by_one else self.fixed[:length]
-        return Numbers(sample[None], start, 0, self.size)
+        positions = self.fixed[None] if sample is None else sample[:1]
+        return Numbers(positions[:, :length], start, 0, self.size)
+
+    def sample(self, length: int, device: torch.device) -> Int[Tensor, "1 length"] | None:
+        """Draw the positions of `length` tokens in training; None in evaluation, or if positions are not random."""
+        return self.drawn(length, device)[None] if self.size and self.training else None
 
     def known(self, positions: Int[Tensor, "rows length"]) -> Numbers:
         """Return positions that `forward` returned earlier; without rows if the batch is empty."""
