@@ -87,8 +87,46 @@ def test_a_run_that_can_not_be_measured_is_left_out_with_the_reason(study, capsy
     assert tfstudy("measure", "mine", "entropy", *FEW) == 0
     out, err = capsys.readouterr()
     assert out.startswith("lstm, entropy: ")
-    assert err.startswith(f"left out: {cnn.relative_to(Path.cwd())}: ")
+    assert err.startswith(f"left out: {cnn.relative_to(Path.cwd())} has a result but no weights")
     assert tfstudy("measure", cnn, "entropy", *FEW) == 2
+
+
+def test_one_line_gives_the_reason_that_several_runs_share(study, capsys):
+    runs = list(study("transformer", "lstm").glob("*/*/s*"))
+    assert tfstudy("measure", "mine", "entropy", "--set", "split=tst", *FEW) == 2
+    assert "(and 1 more run for the same reason)" in (error := capsys.readouterr().err)
+    assert error.count("did you mean 'test'?") == 1
+    for run in runs:
+        shutil.rmtree(run / "checkpoints")
+    assert tfstudy("measure", "mine", "entropy", *FEW) == 2
+    assert capsys.readouterr().err.count("reverse-short/lstm") == 2, "the folder, and its config in the command"
+
+
+def test_a_measurement_with_other_settings_that_is_replaced_is_named(study, capsys):
+    [run] = study("lstm").glob("*/*/s*")
+    for examples in (5, 6, 6):
+        assert tfstudy("measure", run, "entropy", "--set", f"examples={examples}", "-q", "--save") == 0
+    assert capsys.readouterr().err == "replaced: entropy with split=validation, examples=5, in 1 run\n"
+
+
+@pytest.mark.parametrize(
+    ("chart", "fact"),
+    [
+        ('"pie", x="layer", y="norm"', "unknown kind of chart 'pie'; expected one of: line, bar, heatmap"),
+        ('"bar", x="layer", y="nrom"', "did you mean 'norm'?"),
+    ],
+)
+def test_an_instrument_whose_chart_can_not_be_drawn_is_refused(study, tmp_path, capsys, chart, fact):
+    [run] = study("lstm").glob("*/*/s*")
+    plugin = (
+        "from tfstudy.instruments.base import Chart, Instrument\n\n\nclass Wrong(Instrument):\n"
+        f"    summary = 'wrong'\n    chart = Chart({chart})\n\n"
+        "    def measure(self, subject):\n        return [{'layer': 1, 'norm': 1.0}]\n"
+    )
+    (tmp_path / "wrong.py").write_text(plugin)
+    assert tfstudy("--plugin", "wrong.py", "measure", run, "wrong", "-q", "--save") == 2
+    assert fact in capsys.readouterr().err
+    assert saved_instruments(run) == []
 
 
 def test_the_list_of_instruments_has_a_line_for_each_and_imports_no_torch(capsys):

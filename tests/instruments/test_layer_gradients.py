@@ -12,7 +12,7 @@ from tests.interrupted_runs import at_row, command, folder, killed
 from tests.training.small_training import same, trained
 from tfstudy import instruments
 from tfstudy.experiment.measure import recorded
-from tfstudy.instruments.layer_gradients import LayerListener, layer_name
+from tfstudy.instruments.layer_gradients import LayerListener, layer_name, layers_of
 from tfstudy.tasks.errors import UserError
 
 MEASURED = ("--measure", "layer_gradients")
@@ -58,12 +58,20 @@ def test_a_long_training_is_measured_at_200_steps():
     [
         ("encoder.layers.0.attention.query.weight", "encoder 1"),
         ("decoder.11.parametrizations.weight.original0", "decoder 12"),
-        ("source_embedding.tokens.weight", "source_embedding"),
+        ("source_embedding.tokens.weight", "source embedding"),
         ("encoder.norm.weight", "encoder"),
     ],
 )
 def test_parameters_are_grouped_by_layer(parameter, layer):
     assert layer_name(parameter) == layer
+
+
+def test_what_a_stack_has_outside_of_its_layers_is_named_as_such():
+    encoder = torch.nn.ModuleDict(
+        {"layers": torch.nn.ModuleList([torch.nn.Linear(2, 2)]), "norm": torch.nn.LayerNorm(2)}
+    )
+    model = torch.nn.ModuleDict({"encoder": encoder, "output": torch.nn.Linear(2, 2)})
+    assert list(layers_of(model)) == ["encoder 1", "encoder (rest)", "output"]
 
 
 @pytest.mark.usefixtures("task")

@@ -45,6 +45,7 @@ def test_the_pair_that_differs_in_the_fewest_tokens_is_chosen():
     ("settings", "message"),
     [
         ({"source": "a b", "other": "a b c"}, "2 and 3"),
+        ({"source": "a b"}, "other is missing"),
         ({"source": "a b", "other": "a d"}, "'d'"),
         ({"source": "a b", "other": "a b"}, "the same"),
     ],

@@ -72,6 +72,24 @@ def test_a_long_table_has_as_many_columns_as_fit_and_all_of_their_numbers(study,
     assert len({len(line.split()) for line in lines}) == 1
 
 
+def test_a_table_has_every_name_that_fits_and_says_how_many_it_leaves_out(study, capsys, monkeypatch):
+    def named(base):
+        return [{"role": f"role {n}", "entropy": base + n} for n in range(9)]
+
+    for width, columns in ((200, 9), (60, 6)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        show(measured(study, Chart("bar", x="role", y="entropy"), make=named))
+        out = capsys.readouterr().out
+        assert out.splitlines()[1].count("role ") == columns
+        assert (f"{columns} of 9 values of role are shown" in out) == (columns < 9)
+
+
+def test_a_long_heading_is_wrapped(study, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    show(measured(study, source="walk " * 9, other="run " * 9))
+    assert max(map(len, capsys.readouterr().out.splitlines()[:3])) <= 60
+
+
 @pytest.mark.parametrize(
     ("chart", "panels", "legend"),
     [
@@ -100,7 +118,7 @@ def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(s
     save_measurement(run.path, Measurement.of(run.result.run, "entropy", 1, {"examples": 9}, LINE, rows(0)))
     found, notes = saved_measurements(read_finished_runs(study).runs)
     assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 2)]
-    assert notes == ["Not shown: 1 measurement of entropy with other settings."]
+    assert notes == ["Not shown: 1 measurement of entropy with other settings: cnn/s0-cnn0 (examples=9)."]
     page, content = publish(read_finished_runs(study), tmp_path / "page")
     assert "measure-entropy" in [figure.name for figure in content.figures]
     assert notes[0] in page.read_text()

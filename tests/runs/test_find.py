@@ -162,6 +162,19 @@ def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
         find_run(tmp_path / "nowhere", "abc")
 
 
+def test_of_runs_that_differ_in_their_hash_only_the_message_asks_for_the_hash(tmp_path):
+    for digest in ("abc12345", "abd12345"):
+        started(tmp_path / f"one/scan-length/lstm/s0-{digest}")
+    with pytest.raises(UserError, match="matches 2 runs; give the start of a hash, such as one/abc12345:"):
+        find_run(tmp_path, "one/lstm")
+
+
+def test_where_a_study_would_do_its_name_is_suggested(tmp_path):
+    started(tmp_path / "first/scan-length/lstm/s0-abc12345")
+    with pytest.raises(UserError, match=r"no study or run 'frist' .*; did you mean 'first'"):
+        find_run(tmp_path, "frist", ["first"])
+
+
 def test_a_run_folder_in_the_place_of_a_study_is_refused(tmp_path):
     started(tmp_path / "results/s0-abc12345")
     with pytest.raises(UserError, match="s0-abc12345 is a run, not a study"):

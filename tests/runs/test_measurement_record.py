@@ -75,7 +75,7 @@ def test_the_digest_depends_on_the_instrument_its_version_and_its_settings_but_n
         (lambda tree: tree | {"columns": tree["columns"] | {"../x": [1, 2, 3]}}, r"the name '\.\./x'"),
         (lambda tree: tree | {"columns": tree["columns"] | {"entropy": ["a", 1, 2]}}, "number for each row"),
         (lambda tree: tree | {"columns": tree["columns"] | {"kind": ["\x1b[2J", "", ""]}}, "not printable"),
-        (lambda tree: tree | {"chart": tree["chart"] | {"x": "depth"}}, "'depth', which is missing"),
+        (lambda tree: tree | {"chart": tree["chart"] | {"x": "depth"}}, "unknown column of the chart 'depth'"),
         (lambda tree: tree | {"chart": tree["chart"] | {"kind": "pie"}}, "is broken"),
         (lambda tree: tree | {"columns": [[]]}, "is broken"),
     ],

@@ -1,5 +1,7 @@
 """Which file of a run folder holds its weights, and what is said where there is none."""
 
+import shlex
+
 import pytest
 
 from tests.commands import tfstudy
@@ -33,7 +35,9 @@ def test_a_run_without_weights_is_answered_with_the_command_that_trains_it_again
     assert tfstudy(*(str(run) if word == "RUN" else word for word in words)) == 2
     error = capsys.readouterr().err
     assert "no weights" in error
-    assert f"tfstudy run --config {run / 'config.yaml'}" in error
+    study = run.parents[2]
+    again = f"tfstudy run --config {run / 'config.yaml'} --results {study.parent} --study {study.name} --restart"
+    assert shlex.split(again) == shlex.split(error.split("`")[1])
     assert error.count("\n") == 1
 
 

@@ -43,6 +43,7 @@ def bench(
     (uncached), attention without fused kernels (explicit), gradient checkpointing, and mixed precision (bf16).
     """
     from tfstudy.performance.record import check_free
+    from tfstudy.tasks.errors import UserError
 
     as_json, request = is_json(format_), _request(arch, vary, measure, variant, settings, repeats)
     if out:
@@ -56,6 +57,11 @@ def bench(
     device = device_of(RunOptions(accelerator=accelerator))
     with progress_on_stderr(quiet), torch_threads(threads):
         records, notes = measured(request, device, device_name(device))
+    if not records and not notes:  # this is known only when the models are built
+        raise UserError(
+            f"nothing to measure: {', '.join(request.archs)} without the fused attention that the variant explicit "
+            "replaces; add the variant default"
+        )
     if out:
         bench_table.save(out, records, notes, next(iter(request.axes)))
     if as_json:
@@ -73,8 +79,10 @@ def _request(
     from tfstudy import models
     from tfstudy.config.resolve import overrides
     from tfstudy.performance import settings as sizes
+    from tfstudy.performance.record import VARIANTS
+    from tfstudy.tasks.errors import UserError
 
-    return sizes.Request(
+    request = sizes.Request(
         sizes.parse_names(arch, "architecture", models.names()),
         sizes.parse_axes(vary or []),
         sizes.parse_names(measure, "measure", sizes.MEASURES),
@@ -82,3 +90,8 @@ def _request(
         sizes.check_overrides(overrides(settings or [])),
         repeats,
     )
+    if not request.settings():
+        applies = "; ".join(f"the variant {name} applies to {VARIANTS[name][0]}" for name in request.variants)
+        asked = "" if request.timed else ", and without training or generation, memory and FLOPs are those of training"
+        raise UserError(f"nothing to measure with --measure {measure} --variant {variant}: {applies}{asked}")
+    return request

@@ -79,4 +79,4 @@ def _runs(results: Path, target: str) -> list[Path]:
     folder = results / target if target in studies(results) else Path(target)
     if folder.is_dir() and not any((folder / name).exists() for name in STARTED):
         return [run.path for run in read_finished_runs(folder).runs if run.finished]
-    return [find_run(results, target)]
+    return [find_run(results, target, studies(results))]

@@ -84,7 +84,8 @@ def options(
         bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
     plugin: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Python file with a task or an architecture; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Python file with a task, architecture or instrument; repeatable."),
     ] = None,
 ) -> None:
     """Take the options that come before a command."""

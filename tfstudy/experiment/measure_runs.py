@@ -1,5 +1,7 @@
 """Measure several finished runs with one instrument."""
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,31 +9,65 @@ from typing import Any
 from tfstudy import instruments
 from tfstudy.config.resolve import resolve_section
 from tfstudy.experiment.finished import load
-from tfstudy.runs.measurement_record import Measurement
+from tfstudy.runs.measurement_record import KINDS, Measurement, read_measurement
 from tfstudy.runs.schema import Result
-from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.errors import UserError, one_of
 
 Measured = tuple[Path, Result, Measurement]
+HASH = re.compile(r"\b[0-9a-f]{8}\b")
 
 
 def measure_runs(
     paths: Sequence[Path], instrument: str, settings: Mapping[str, Any], save: bool = False, online: bool = False
 ) -> tuple[list[Measured], list[str]]:
-    """Return the measurement of each run, and a note on each run that is left out, with the reason.
+    """Return the measurement of each run, and notes: which runs are left out, and which measurements are replaced.
 
     `UserError` for an unknown instrument or setting, or if no run is measured.
     """
-    resolve_section(instruments.find(instrument).Config, dict(settings))
+    cls = instruments.find(instrument)
+    resolve_section(cls.Config, dict(settings))
+    one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
     measured: list[Measured] = []
-    notes: list[str] = []
+    failures: list[tuple[Path, str]] = []
+    replaced: Counter[str] = Counter()
     for number, path in enumerate(paths, 1):
         if len(paths) > 1:
             print(f"{number} of {len(paths)}: {path}", flush=True)
         try:
             run = load(path, online=online)
-            measured.append((path, run.result, run.measure(instrument, save, **settings)))
+            before = _saved(path, instrument) if save and not cls.during_training else None
+            record = run.measure(instrument, save, **settings)
+            measured.append((path, run.result, record))
+            if before and before.digest != record.digest:
+                replaced[f"{instrument} with {before.shown_settings or 'no settings'}"] += 1
         except UserError as error:
-            notes.append(f"{path}: {error}" if len(paths) > 1 else str(error))
+            failures.append((path, str(error)))
     if not measured:
-        raise UserError("\n".join(notes))
-    return measured, [f"left out: {note}" for note in notes]
+        if len(failures) == 1:
+            raise UserError(failures[0][1])
+        raise UserError("\n".join(_grouped(failures)) or "there is no finished run to measure")
+    notes = [f"left out: {text}" for text in _grouped(failures)]
+    return measured, [*notes, *(f"replaced: {text}, in {_count(n, 'run')}" for text, n in replaced.items())]
+
+
+def _saved(path: Path, instrument: str) -> Measurement | None:
+    try:
+        return read_measurement(path, instrument)
+    except UserError:
+        return None
+
+
+def _grouped(failures: Sequence[tuple[Path, str]]) -> list[str]:
+    """Return a line for each reason, with the first run and the number of the others."""
+    groups: dict[str, list[str]] = {}
+    for path, reason in failures:
+        alike = HASH.sub("", reason.replace(str(path), ""))
+        groups.setdefault(alike, []).append(reason if reason.startswith(str(path)) else f"{path}: {reason}")
+    return [
+        first if not others else f"{first} (and {_count(len(others), 'more run')} for the same reason)"
+        for first, *others in groups.values()
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number > 1 else ''}"

@@ -35,6 +35,8 @@ def device_of(options: RunOptions) -> "torch.device":
     """The device for evaluation; `UserError` if the requested devices are missing."""
     import torch
 
+    if options.accelerator == "gpu":
+        raise UserError("--accelerator gpu: a GPU is called cuda; expected one of: " + ", ".join(ACCELERATORS))
     one_of("accelerator", options.accelerator, ACCELERATORS)
     count = torch.cuda.device_count() if options.accelerator != "cpu" else 0
     if options.accelerator == "cuda" and not count:

@@ -1,4 +1,4 @@
-"""The load of the experts of a mixture: the share of the tokens that each of them computes."""
+"""The load of the experts of a mixture: the share of the choices of the router that each of them gets."""
 
 from collections import defaultdict
 
@@ -18,7 +18,7 @@ class ExpertLoad(Instrument):
     A token has `experts_per_token` choices. If all n experts are used alike, each has the load 1/n.
     """
 
-    summary = "the share of the tokens that each expert of a mixture computes, by layer"
+    summary = "share of the choices of the router that each expert gets, by layer"
     chart = Chart("bar", x="expert", y="load", hue="layer", facet="kind")
     Config = ExampleSettings
     config: ExampleSettings

@@ -21,7 +21,7 @@ class LayerGradients(TrainingInstrument):
     """The norm of each layer's gradient before clipping, and that of its update, divided by that of its weights.
 
     It is measured at up to 200 evenly spaced steps. What is outside of the layers of a stack, such as embeddings, is
-    measured too.
+    measured too; `encoder (rest)` is what the encoder has outside of its layers, such as a last norm.
     """
 
     summary = "gradient norm and size of the updates of each layer, during training"
@@ -65,12 +65,16 @@ class LayerListener(Listener):
 
 
 def layers_of(model: nn.Module) -> dict[str, list[nn.Parameter]]:
-    """Return the trained parameters of each layer by its name, such as `encoder 1`, and of all that is in no stack."""
+    """Return the trained parameters of each layer by its name, such as `encoder 1`, and of all that is in no stack.
+
+    `encoder (rest)` is what is in the encoder and in none of its layers.
+    """
     layers: dict[str, list[nn.Parameter]] = defaultdict(list)
     for name, parameter in model.named_parameters():
         if parameter.requires_grad:
             layers[layer_name(name)].append(parameter)
-    return dict(layers)
+    stacks = {name.rpartition(" ")[0] for name in layers}
+    return {f"{name} (rest)" if name in stacks else name: own for name, own in layers.items()}
 
 
 def layer_name(parameter: str) -> str:
@@ -78,7 +82,7 @@ def layer_name(parameter: str) -> str:
     parts = parameter.split(".")
     number = next((i for i, part in enumerate(parts) if part.isdigit()), 0)
     if not number:
-        return parts[0]
+        return parts[0].replace("_", " ")
     return " ".join([*(part for part in parts[:number] if part != "layers"), str(int(parts[number]) + 1)])
 
 

@@ -72,6 +72,10 @@ def source_pair(subject: Subject, settings: Patching.Config) -> tuple[Tokens, To
     """Return the tokens of the two sources; `UserError` if they do not fit the model or each other."""
     if not (settings.source or settings.other):
         return nearest_pair(chosen_examples(subject, settings))
+    if not (settings.source and settings.other):
+        raise UserError(
+            f"{'other' if settings.source else 'source'} is missing; give both source and other, or neither"
+        )
     first, second = (subject.task.tokens(text) for text in (settings.source, settings.other))
     for token in (*first, *second):
         one_of("source token", token, subject.data.source_vocab.tokens[len(SPECIAL) :])

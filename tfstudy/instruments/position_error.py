@@ -27,7 +27,10 @@ class PositionError(Instrument):
     """
 
     summary = "errors by position in the output, free-running and teacher-forced, by length"
-    chart = Chart("line", x="position", y="rate", hue="error", facet="length", y_label="share of examples")
+    chart = Chart(
+        "line", x="position", y="rate", hue="error", facet="length",
+        x_label="position, with <eos>", y_label="share of examples this long",
+    )  # fmt: skip
 
     class Config(ExampleSettings):
         examples: int = Field(1000, ge=1, le=10**6, description="number of examples, spread evenly over the split")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tfstudy.analysis.benchmarks import SIZES
 from tfstudy.analysis.intervals import Interval
-from tfstudy.analysis.medians import median_interval, ratios
+from tfstudy.analysis.medians import fewest_values, median_interval, ratios
 from tfstudy.performance.record import Machine, Record, write_records
 from tfstudy.report.markup import markdown_list, markdown_table, plural
 from tfstudy.report.terminal import Terminal, plain_table
@@ -107,11 +107,17 @@ def explanations(records: Sequence[Record]) -> list[str]:
     notes = [_describe(machine)]
     if timed:
         one_thread = timed[0].record.times is timed[0].record.cpu_seconds
-        notes.append(
+        half = "half the width of its 95 % interval (order statistics)"
+        parts = [
             f"tokens/s: target tokens per second of {'CPU' if one_thread else 'wall-clock'} time, median of "
-            f"{plural(len(timed[0].record.seconds), 'round')}; ±: half the width of its 95 % interval (order "
-            "statistics); ratio: to the variant default, median over the rounds; cores: CPU time per wall-clock time"
-        )
+            f"{plural(len(timed[0].record.seconds), 'round')}",
+            f"±: {half}"
+            if any(map(_percent, (row.speed for row in timed)))
+            else f"its interval (±) needs {fewest_values()} rounds",
+            "ratio: to the variant default, median over the rounds" if any(map(_has_ratio, timed)) else "",
+            "cores: CPU time per wall-clock time",
+        ]
+        notes.append("; ".join(filter(None, parts)))
         if machine.accelerator == "cpu" and not one_thread and median(row.cores for row in timed) < BUSY:
             notes.append("the machine was busy with other work; --threads 1 measures CPU time instead")
     if any(record.memory for record in records):
@@ -167,6 +173,10 @@ def _number(value: float) -> str:
     if value != value:
         return ""
     return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:#.3g}"
+
+
+def _has_ratio(row: Row) -> bool:
+    return row.ratio.mean == row.ratio.mean
 
 
 def _percent(speed: Interval) -> str:

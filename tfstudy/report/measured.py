@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
+from textwrap import wrap
 from typing import NamedTuple
 
 from rich.table import Table
@@ -15,7 +16,9 @@ from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
 from tfstudy.tasks.errors import UserError
 
-MAX_SHOWN = 6  # values of x in a text table
+MAX_SHOWN = 6  # values of x in a text table, if they are numbers
+MAX_NAMES = 20  # if they are names
+MAX_NAMED = 3  # runs that a note names
 WIDEST = 1000  # characters
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
 
@@ -67,10 +70,17 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
     measured: dict[str, list[Measured]] = {}
     for name, groups in sorted(found.items()):
         most = max(groups.values(), key=len)
-        if others := sum(map(len, groups.values())) - len(most):
-            notes.append(f"Not shown: {plural(others, 'measurement')} of {name} with other settings.")
+        notes += [_other_settings(name, group) for group in groups.values() if group is not most]
         measured[name] = by_condition(most)
     return measured, notes
+
+
+def _other_settings(name: str, group: Sequence[tuple[RunRecord, Measurement]]) -> str:
+    """Return the note on measurements that are left out: how many, of which runs, and with which settings."""
+    runs = ["/".join(run.path.parts[-2:]) for run, _ in group]
+    named = ", ".join(runs[:MAX_NAMED]) + (f" and {len(runs) - MAX_NAMED} more" if len(runs) > MAX_NAMED else "")
+    settings = f" ({shown})" if (shown := group[0][1].shown_settings) else ""
+    return f"Not shown: {plural(len(group), 'measurement')} of {name} with other settings: {named}{settings}."
 
 
 def intervals(measured: Measured) -> dict[Key, Interval]:
@@ -105,15 +115,19 @@ def show(all_measured: Sequence[Measured]) -> None:
     """Print the table of means, with the measured number and the settings above it."""
     console, first = Terminal(soft_wrap=True), all_measured[0].records[0]
     label = first.chart.hue_label if first.chart.kind == "heatmap" else first.chart.y_label
-    settings = [f"{key}={value}" for key, value in first.settings.items() if value != ""]
     name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
-    title = ", ".join([f"{name}{first.instrument}: {label or first.chart.value}", *settings])
-    console.print(title, markup=False, highlight=False)
-    for count in range(MAX_SHOWN, 1, -1):  # values of x, as many as fit
+    title = f"{name}{first.instrument}: {label or first.chart.value}"
+    title = ", ".join(filter(None, [title, first.shown_settings]))
+    values = {x for one in all_measured for record in one.records for x in record.columns[first.chart.x]}
+    names = any(isinstance(value, str) for value in values)
+    for count in range(min(MAX_NAMES, len(values)) if names else MAX_SHOWN, 0, -1):  # values of x, as many as fit
         lines = _lines_of(text_table(all_measured, count))
-        if max(map(len, lines)) <= console.width or count == 2:
-            console.print("\n".join(lines), markup=False, highlight=False)
-            return
+        if max(map(len, lines)) <= console.width or count <= 2:
+            break
+    more = f"{count} of {len(values)} values of {first.chart.x} are shown; --format json has all"
+    notes = [more] if names and count < len(values) else []
+    for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *notes]:
+        console.print(line, markup=False, highlight=False)
 
 
 def _lines_of(table: Table) -> list[str]:
@@ -133,7 +147,9 @@ def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Tabl
     table = plain_table()
     alone = len(all_measured) == 1
     heads = (*(["condition"] if not alone else []), *filter(None, (chart.facet, series_name)))
-    for number, head in enumerate([*heads, *(f"{chart.x} {columns[0]}", *map(_text, columns[1:]))]):
+    by_name = any(isinstance(x, str) for x in columns)  # names say themselves what they are
+    first = [] if by_name else [f"{chart.x} {columns[0]}"]
+    for number, head in enumerate([*heads, *first, *map(_text, columns[len(first) :])]):
         table.add_column(Text(head), justify="left" if number < len(heads) else "right", no_wrap=True)
     for label, facet, series, *numbers in _lines(means, columns):
         named = [cell for cell, name in ((facet, chart.facet), (series, series_name)) if name]

@@ -109,8 +109,10 @@ def _loops(link: os.DirEntry[str]) -> bool:
     return os.path.realpath(link.path) in {os.path.realpath(parent) for parent in parents}
 
 
-def find_run(root: Path, text: str) -> Path:
+def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
     """The run that `text` names: see `FORMS`. Copies of a run in several studies count as one, finished ones first.
+
+    `studies` are named in the message where a study would do as well.
 
     `UserError` if no run matches, or several different ones.
     """
@@ -129,16 +131,22 @@ def find_run(root: Path, text: str) -> Path:
             return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
         if by_name:
             raise _ambiguous(text, [copies[0] for copies in by_name.values()])
-    near = difflib.get_close_matches(text, [form for path in runs for form in _forms(path)], n=1, cutoff=0.6)
+    names = [*studies, *(form for path in runs for form in _forms(path))]
+    near = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
     hint = f"; did you mean '{near[0]}'?" if near else ""
-    raise UserError(f"no run '{text}' in {root}; expected {FORMS}{hint}")
+    what, expected = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
+    raise UserError(f"no {what} '{text}' in {root}; expected {expected}{hint}")
 
 
 def _ambiguous(text: str, matches: Sequence[Path]) -> UserError:
     """The error that lists the first of several matching runs, a line each."""
     shown = [f"  {path}" for path in matches[:SHOWN]]
     more = [f"  ... and {len(matches) - SHOWN} more"] if len(matches) > SHOWN else []
-    head = f"'{text}' matches {len(matches)} runs; add the study, the task and split scheme, or the seed:"
+    how = "add the study, the task and split scheme, or the seed"
+    if len({(path.parent, path.name.partition("-")[0]) for path in matches}) == 1:  # they differ in their hash only
+        form = "/".join([*matches[0].parts[-4:-3], matches[0].name.partition("-")[2]])
+        how = f"give the start of a hash, such as {form}"
+    head = f"'{text}' matches {len(matches)} runs; {how}:"
     return UserError("\n".join([head, *shown, *more]))
 
 

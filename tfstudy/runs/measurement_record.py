@@ -11,12 +11,12 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from tfstudy.runs.files import read_bytes, write_atomically
-from tfstudy.tasks.errors import UserError, printable, quoted
+from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 FOLDER = "instruments"
 DIGITS = 6  # significant ones of a saved number
@@ -30,6 +30,7 @@ Cell = str | int | float
 Row = dict[str, Cell]
 Value = str | bool | int | float
 Kind = Literal["line", "bar", "heatmap"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Chart(msgspec.Struct, frozen=True):
@@ -91,6 +92,11 @@ class Measurement(msgspec.Struct, frozen=True):
     def rows(self) -> list[Row]:
         """The table as a list of rows."""
         return [dict(zip(self.columns, cells, strict=True)) for cells in zip(*self.columns.values(), strict=True)]
+
+    @property
+    def shown_settings(self) -> str:
+        """The settings as text, such as `split=validation, examples=200`, without empty ones."""
+        return ", ".join(f"{key}={value}" for key, value in self.settings.items() if value != "")
 
     def json(self) -> str:
         """The measurement as a JSON object."""
@@ -189,8 +195,14 @@ def _impossible_cell(cells: Iterable[Value]) -> str:
 
 
 def _impossible_chart(record: Measurement) -> str:
-    if missing := next((name for name in record.chart.columns if name not in record.columns), None):
-        return f"the chart uses a column {quoted(missing)}, which is missing"
+    try:
+        one_of("kind of chart", record.chart.kind, KINDS)
+        for name in record.chart.columns:
+            one_of("column of the chart", name, record.columns)
+    except UserError as error:
+        return str(error)
+    if not record.chart.x:
+        return "the chart has no column x"
     if not record.chart.value or any(isinstance(cell, str) for cell in record.columns[record.chart.value]):
         return "the chart has no column with a number for each row"
     return ""

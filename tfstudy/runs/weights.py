@@ -1,5 +1,6 @@
 """The file with the weights of a finished run. Imports no torch, so that a run without weights is refused at once."""
 
+import shlex
 from pathlib import Path
 
 from tfstudy.runs.schema import Result
@@ -22,8 +23,17 @@ def find_weights(path: Path, result: Result) -> Path:
             return file
     raise UserError(
         f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
-        f"`tfstudy run --config {path / 'config.yaml'}` trains it again"
+        f"`{command_again(path)}` trains it again"
     )
+
+
+def command_again(path: Path) -> str:
+    """Return the command that runs a finished run again, in the same study."""
+    words = ["tfstudy", "run", "--config", str(path / "config.yaml")]
+    if len(path.parents) > 3:  # RESULTS/STUDY/EXPERIMENT/ARCHITECTURE/RUN
+        study = path.parents[2]
+        words += [*(["--results", str(study.parent)] if study.parent != Path("results") else []), "--study", study.name]
+    return shlex.join([*words, "--restart"])
 
 
 def has_weights(path: Path) -> bool:
