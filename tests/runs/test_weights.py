@@ -1,13 +1,14 @@
 """Which file of a run folder holds its weights, and what is said where there is none."""
 
 import shlex
+from pathlib import Path
 
 import pytest
 
 from tests.commands import tfstudy
 from tests.example_study import finish_run
 from tfstudy.runs.reader import read_result
-from tfstudy.runs.weights import WEIGHTS, find_weights, has_weights
+from tfstudy.runs.weights import WEIGHTS, command_again, find_weights, has_weights
 from tfstudy.tasks.errors import UserError
 
 
@@ -39,6 +40,11 @@ def test_a_run_without_weights_is_answered_with_the_command_that_trains_it_again
     again = f"tfstudy run --config {run / 'config.yaml'} --results {study.parent} --study {study.name} --restart"
     assert shlex.split(again) == shlex.split(error.split("`")[1])
     assert error.count("\n") == 1
+
+
+def test_a_smoke_run_is_trained_again_in_the_folder_that_smoke_runs_have():
+    path = Path("results-smoke/runs/copying-copy/lstm/s0-abcd1234")
+    assert command_again(path, smoke=True) == f"tfstudy run --config {path}/config.yaml --study runs --restart"
 
 
 def test_a_record_names_no_checkpoint_outside_of_its_folder(tmp_path):

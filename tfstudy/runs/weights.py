@@ -23,16 +23,17 @@ def find_weights(path: Path, result: Result) -> Path:
             return file
     raise UserError(
         f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
-        f"`{command_again(path)}` trains it again"
+        f"`{command_again(path, result.smoke)}` trains it again"
     )
 
 
-def command_again(path: Path) -> str:
+def command_again(path: Path, smoke: bool = False) -> str:
     """Return the command that runs a finished run again, in the same study."""
     words = ["tfstudy", "run", "--config", str(path / "config.yaml")]
     if len(path.parents) > 3:  # RESULTS/STUDY/EXPERIMENT/ARCHITECTURE/RUN
         study = path.parents[2]
-        words += [*(["--results", str(study.parent)] if study.parent != Path("results") else []), "--study", study.name]
+        results = str(study.parent).removesuffix("-smoke" if smoke else "")  # which a smoke run adds itself
+        words += [*(["--results", results] if results != "results" else []), "--study", study.name]
     return shlex.join([*words, "--restart"])
 
 
