@@ -151,8 +151,14 @@ def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
         ({"of": {"arch": "lstm"}, "above": math.inf}, "must be finite"),
         ({"of": {"arch": ["lstm"]}, "above": 1}, "'arch' must be a name"),
         ({"of": {"arch": "lstm", "model.dim": [1]}, "above": 1}, "'model.dim' must be a single value"),
-        ({"metric": "entropy", "of": {"arch": "lstm", "rows.head": [1]}, "above": 1}, "'rows.head' must be a single value"),
-        ({"metric": "entropy", "of": {"arch": "lstm", "rows.take": ["max"]}, "above": 1}, "'rows.take' must be a single"),
+        (
+            {"metric": "entropy", "of": {"arch": "lstm", "rows.head": [1]}, "above": 1},
+            "'rows.head' must be a single value",
+        ),
+        (
+            {"metric": "entropy", "of": {"arch": "lstm", "rows.take": ["max"]}, "above": 1},
+            "'rows.take' must be a single",
+        ),
         ({"metric": "entropy", "of": {"arch": "lstm", "rows.take": "maxx"}, "above": 1}, "did you mean 'max'?"),
         ({"of": {"arch": "lstm", "task": "scann"}, "above": 1}, "did you mean 'scan'?"),
         ({"of": {"arch": "lstm", "split": "lenght"}, "above": 1}, "did you mean 'length'?"),

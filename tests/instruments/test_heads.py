@@ -40,7 +40,9 @@ def logits(model, batch):
 def test_kinds_and_layers_are_those_of_recorded_attention(subject, variant):
     one = subject(variant)
     sites = {
-        (site.kind, site.layer) for site, weights in weights_of(one.model, first(one))[0].items() if weights.shape[1] > 1
+        (site.kind, site.layer)
+        for site, weights in weights_of(one.model, first(one))[0].items()
+        if weights.shape[1] > 1
     }
     assert {(head.kind, head.layer) for head in heads_of(one.model)} == sites
 
