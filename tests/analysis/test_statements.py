@@ -129,7 +129,10 @@ def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
     assert request.repeats >= fewest_values(1 - ALPHA / timed_ratios(ALL.values())) or not request.timed
 
 
-@pytest.mark.parametrize("one", OF_RUNS, ids=lambda one: one.id)
+PER_CLAIM = [pytest.param(one, id=one.id, marks=pytest.mark.slow if one.grid == "pcfg" else ()) for one in OF_RUNS]
+
+
+@pytest.mark.parametrize("one", PER_CLAIM)  # the data of pcfg take long
 def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
     known = list(conditions_of(one.command))
     for statement in one.statements:

@@ -68,9 +68,12 @@ def length_lines(lengths: Lengths) -> list[str]:
     if not lengths:
         return []
     l90, l50 = (threshold(value, lengths.longest_tested) for value in (lengths.L90, lengths.L50))
-    longest, tested = max(map(int, lengths.exact_match), default=0), f"longest tested: {lengths.longest_tested}"
+    counts = {
+        int(length): part["n"] for length, part in lengths.exact_match.items() if length.isdecimal() and "n" in part
+    }
+    longest, tested = max(counts, default=0), f"longest tested: {lengths.longest_tested}"
     if longest > lengths.longest_tested:
-        enough = min(MIN_EXAMPLES, max(int(part["n"]) for part in lengths.exact_match.values()))
+        enough = min(MIN_EXAMPLES, round(max(counts.values())))
         tested = f"longest with at least {enough} examples: {lengths.longest_tested}; {longest} with fewer"
     return [f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % ({tested})"]
 
