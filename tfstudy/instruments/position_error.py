@@ -29,7 +29,7 @@ class PositionError(Instrument):
     summary = "errors by position in the output, free-running and teacher-forced, by length"
     chart = Chart(
         "line", x="position", y="rate", hue="error", facet="length",
-        x_label="position, with <eos>", y_label="share of examples this long",
+        x_label="position, with <eos>", y_label="share with an error",
     )  # fmt: skip
 
     class Config(ExampleSettings):
