@@ -267,9 +267,12 @@ def undecided(study, **rows):
     return found.reason
 
 
-def test_a_claim_about_an_instrument_is_undecided_until_it_was_measured(tmp_path):
+def test_a_claim_about_an_instrument_is_not_run_until_it_was_measured(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF)
-    assert undecided(tmp_path, head=1) == f"not measured: `tfstudy measure {tmp_path} head_roles --save`"
+    found = judged(tmp_path, {"of": {"arch": "lstm", "rows.head": 1}, "above": 0}, metric="head_roles")
+    reason = f"not measured: `tfstudy measure {tmp_path} head_roles --save`"
+    assert (found.verdict, found.reason) == ("not run", reason)
+    assert f"| not run | It is so. | {reason} |" in markdown([found])
 
 
 def test_measurements_that_can_not_be_used_decide_nothing_and_the_reason_says_why(tmp_path):

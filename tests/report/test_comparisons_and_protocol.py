@@ -10,6 +10,7 @@ from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.report.comparisons import summarize_comparisons
 from tfstudy.report.protocol import build_protocol
 from tfstudy.report.tables import table
@@ -39,11 +40,15 @@ def test_an_undecided_comparison_says_how_many_seeds_it_needs(tmp_path):
 
 
 def test_the_page_on_statistics_has_the_number_of_statements_of_claims():
-    number = family_size(read_claims().values())
+    number, ratios = family_size(read_claims().values()), timed_ratios(read_claims().values())
     page = Path(__file__).parents[2].joinpath("docs/concepts/statistics.md").read_text()
     assert set(re.findall(r"(\d+)\s+statements of all claims|, (\d+) at present|- \.05/(\d+)", page)) == {
-        (f"{number}", "", ""), ("", f"{number}", ""), ("", "", f"{number}")
+        (f"{number}", "", ""), ("", f"{number}", ""), ("", "", f"{number}"), ("", "", f"{ratios}")
     }  # fmt: skip
+    assert set(re.findall(r"it is one of (\d+)|the (\d+) such statements", page)) == {
+        (f"{number}", ""),
+        ("", f"{ratios}"),
+    }
 
 
 def test_of_many_comparisons_the_clearest_are_listed(study, monkeypatch):

@@ -24,6 +24,7 @@ from tfstudy.analysis.collection import Study
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.condition_selection import candidate_conditions, select_conditions
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics
+from tfstudy.analysis.instrument_values import NotMeasuredError
 from tfstudy.analysis.measurement import ACROSS, WITHIN, Measurement, measure, measure_comparison
 from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.published import figure_of
@@ -141,9 +142,10 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
         try:
             measurement = measure(statement, pair, evidence.tests)
         except UserError as error:  # what an instrument measured can't be used
-            return StatementVerdict(statement, pair, unused, None, None, UNDECIDED, str(error))
-    verdict = statement_verdict(statement, pair, measurement, minimum_seeds)
-    return StatementVerdict(statement, pair, unused, measurement, None, *verdict)
+            verdict = NOT_RUN if isinstance(error, NotMeasuredError) else UNDECIDED
+            return StatementVerdict(statement, pair, unused, None, None, verdict, str(error))
+    decided = statement_verdict(statement, pair, measurement, minimum_seeds)
+    return StatementVerdict(statement, pair, unused, measurement, None, *decided)
 
 
 def _comparison(statement: Statement, pair: Sequence[Condition], evidence: Evidence) -> Comparison | None:

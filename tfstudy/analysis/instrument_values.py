@@ -12,16 +12,20 @@ DIFFERENT = "runs were measured by {} with different settings"
 SHOWN = 8  # values of a column in a message
 
 
+class NotMeasuredError(UserError):
+    """No run of a condition was measured with an instrument."""
+
+
 def instrument_values(condition: Condition, instrument: str, selector: Selector) -> dict[int, float]:
     """Return the number of each run with a saved measurement, by seed: of the rows that a selector chooses.
 
-    `UserError` if no run has a measurement or such a row, if a file is broken, or if runs were measured with different
-    settings.
+    `NotMeasuredError` if no run has a measurement; `UserError` if none has such a row, if a file is broken, or if runs
+    were measured with different settings.
     """
     wanted = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
     found = _saved(condition, instrument)
     if not found:
-        raise UserError(f"not measured: `tfstudy measure {condition.study} {instrument} --save`")
+        raise NotMeasuredError(f"not measured: `tfstudy measure {condition.study} {instrument} --save`")
     if len({measured.digest for _, measured in found}) > 1:
         raise UserError(DIFFERENT.format(instrument))
     numbers = {seed: [float(row[measured.chart.value]) for row in _rows(measured, wanted)] for seed, measured in found}

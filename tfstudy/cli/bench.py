@@ -57,9 +57,10 @@ def bench(
     device = device_of(RunOptions(accelerator=accelerator))
     with progress_on_stderr(quiet), torch_threads(threads):
         records, notes = measured(request, device, device_name(device))
-    if not records and not notes:  # this is known only when the models are built
+    if not records:  # known only when the models are built
         raise UserError(
-            f"nothing to measure: {', '.join(request.archs)} without the fused attention that the variant explicit "
+            "; ".join(notes)
+            or f"nothing to measure: {', '.join(request.archs)} without the fused attention that the variant explicit "
             "replaces; add the variant default"
         )
     if out:

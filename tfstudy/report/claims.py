@@ -56,7 +56,9 @@ def protocol() -> list[str]:
 
 def reason(verdict: ClaimVerdict) -> str:
     """Return the reason for a verdict, and the command that runs the experiments if there are none."""
-    command = f"`{verdict.claim.command}`" if verdict.claim.command and verdict.verdict == NOT_RUN else ""
+    has_runs = any(statement.conditions for statement in verdict.statements)  # then they only lack a measurement
+    missing = verdict.verdict == NOT_RUN and not has_runs
+    command = f"`{verdict.claim.command}`" if verdict.claim.command and missing else ""
     return ": ".join(filter(None, (verdict.reason, command)))
 
 

@@ -45,7 +45,8 @@ def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
 
 
 def _reason(claim: Mapping[str, Any]) -> str:
-    command = f": `{claim['command']}`" if claim["verdict"] == claims.NOT_RUN and claim.get("command") else ""
+    missing = claim["verdict"] == claims.NOT_RUN and not any(one.get("conditions") for one in claim["statements"])
+    command = f": `{claim['command']}`" if missing and claim.get("command") else ""
     return f"{claim['reason']}{command}"
 
 

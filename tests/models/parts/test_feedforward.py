@@ -94,7 +94,8 @@ def test_a_routing_of_some_positions_is_that_of_their_inputs():
 
 
 def test_in_mixed_precision_the_sum_keeps_the_precision_of_its_input():
-    experts, x = randomised(MixtureOfExperts(config(experts=3, experts_per_token=2))), torch.randn(5, 6)
+    # each token has all experts: rounding could change which ones it has otherwise, and so its whole output
+    experts, x = randomised(MixtureOfExperts(config(experts=2, experts_per_token=2))), torch.randn(5, 6)
     with torch.autocast("cpu", torch.bfloat16):
         found = experts(x, SITE)
     assert found.dtype == torch.float32
