@@ -13,7 +13,10 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfstudy.analysis.claims import NOT_RUN
 from tfstudy.cli import main as tfstudy
+from tfstudy.report.claims import judged_claims
+from tfstudy.report.verdict_table import verdict_table
 
 RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table
@@ -40,6 +43,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
+VERDICTS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -63,6 +67,12 @@ def output(*words: str) -> str:
     return out.getvalue()
 
 
+def decided_claims() -> str:
+    """Return a table of the claims with a verdict, from the records in the current folder."""
+    verdicts = [verdict for verdict in judged_claims(Path(), ())[0] if verdict.verdict != NOT_RUN]
+    return verdict_table(verdicts, "claims.md") + "\n"
+
+
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield each document that contains numbers, with its text by the records in the current folder."""
     for study, options in TABLES.items():
@@ -70,6 +80,9 @@ def documents() -> Iterator[tuple[Path, str]]:
         table = output("table", study, *options, "--format", "md")
         yield page, TABLE.sub(lambda _, table=table: table, page.read_text(encoding="utf-8"), count=1)
     yield RESULTS / "claims.md", output("claims")
+    page = RESULTS / "README.md"
+    table = decided_claims()
+    yield page, VERDICTS.sub(lambda _: table, page.read_text(encoding="utf-8"), count=1)
     pages = (f"## {paper}\n\n{output('reproduce', paper, '--format', 'md')}" for paper in PAPERS)
     yield RESULTS / "papers.md", "\n".join((PAPERS_HEAD, *pages))
 

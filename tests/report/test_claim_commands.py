@@ -19,7 +19,10 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     out = capsys.readouterr().out
     assert re.search(r"\| L23 \| theorem \|.*tested by tests/models/parts/test_positions.py::", out)
     assert re.search(r"\| P14 \| not run \|.*: `tfstudy grid pcfg`", out)
-    assert re.search(r"\| L3 \| mixed \|.*supported: statement 3; refuted: statement 2; undecided: statement 1", out)
+    assert re.search(
+        r"\| L3 \| mixed \|.*claimed: 15.8 ± 5; lstm minus .* \+13.9 \[.*; other statements: 1 undecided \| results \|",
+        out,
+    )
     assert re.search(r"\| L1 \| not run \|.*: `tfstudy grid scan-simple", out)
     assert f"lstm [s0]({study.as_posix()}/scan-length/lstm/s0-lstm0), [s1](" in out
     assert tfstudy("claims", "L3", "L1", "--results", str(study), "--format", "json") == 0

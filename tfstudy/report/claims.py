@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.claim_files import read_claims, select_claims
-from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
+from tfstudy.analysis.claims import ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import Measurement, by_seed
@@ -14,7 +14,8 @@ from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
 from tfstudy.report.evidence import evidence, measured, ratio_subject, settings, subject
-from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural
+from tfstudy.report.markup import json_text, markdown_list, plural
+from tfstudy.report.verdict_table import has_section, verdict_table
 from tfstudy.runs.find import PERFORMANCE
 from tfstudy.tasks.errors import one_of
 
@@ -40,10 +41,9 @@ PROTOCOL = (
 
 def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     """Return a table of all claims, then the evidence on each claim that was run."""
-    rows = [(verdict.claim.id, verdict.verdict, verdict.claim.claim, reason(verdict)) for verdict in verdicts]
-    blocks = [markdown_table(("id", "verdict", "claim", "reason"), rows)]
+    blocks = [verdict_table(verdicts)]
     for verdict in verdicts:
-        if any(statement.measurement or statement.conditions for statement in verdict.statements) or len(verdicts) == 1:
+        if has_section(verdict) or len(verdicts) == 1:
             blocks += _section(verdict)
     return "\n\n".join([*blocks, markdown_list([*protocol(), *notes])]) + "\n"
 
@@ -52,14 +52,6 @@ def protocol() -> list[str]:
     """Return the notes on how claims are judged."""
     claims = read_claims().values()
     return [line.format(tests=family_size(claims), ratios=timed_ratios(claims)) for line in PROTOCOL]
-
-
-def reason(verdict: ClaimVerdict) -> str:
-    """Return the reason for a verdict, and the command that runs the experiments if there are none."""
-    has_runs = any(statement.conditions for statement in verdict.statements)  # then they only lack a measurement
-    missing = verdict.verdict == NOT_RUN and not has_runs
-    command = f"`{verdict.claim.command}`" if verdict.claim.command and missing else ""
-    return ": ".join(filter(None, (verdict.reason, command)))
 
 
 def _section(verdict: ClaimVerdict) -> list[str]:
