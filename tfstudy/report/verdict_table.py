@@ -18,11 +18,12 @@ def verdict_table(verdicts: Iterable[ClaimVerdict], details: str = "") -> str:
     """Return a Markdown table of claims; with `details`, the page that says more of each, in the folder of all results, its ids and studies
     are links.
     """
-    return markdown_table(
-        ("id", "verdict", "claim", "evidence", "study"),
-        [(_id(verdict, details), verdict.verdict, verdict.claim.claim, _evidence(verdict, bool(details)), _studies(verdict.statements, bool(details)))
-         for verdict in verdicts],
-    )  # fmt: skip
+    linked = bool(details)
+    rows = [
+        (_id(one, details), one.verdict, one.claim.claim, _evidence(one, linked), _studies(one.statements, linked))
+        for one in verdicts
+    ]
+    return markdown_table(("id", "verdict", "claim", "evidence", "study"), rows)
 
 
 def reason(verdict: ClaimVerdict) -> str:
