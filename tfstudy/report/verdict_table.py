@@ -15,8 +15,9 @@ DECIDING = {SUPPORTED: (SUPPORTED,), REFUTED: (REFUTED,), MIXED: (REFUTED, SUPPO
 
 
 def verdict_table(verdicts: Iterable[ClaimVerdict], details: str = "") -> str:
-    """Return a Markdown table of claims; with `details`, the page that says more of each, in the folder of all results, its ids and studies
-    are links.
+    """Return a Markdown table of claims.
+
+    With `details`, the page that says more of each, its ids and studies are links, from the folder of all results.
     """
     linked = bool(details)
     rows = [
