@@ -1,18 +1,17 @@
 """The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020)."""
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
 from tfstudy.models.base import RaggedModel, State
 from tfstudy.models.parts.attention import windowed
-from tfstudy.models.parts.cache import KeyValue
 from tfstudy.models.parts.checkpointing import run_layer
 from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
 from tfstudy.models.parts.decoder_only import PrefixState, read_source, read_target, target_positions
 from tfstudy.models.parts.embedding import Embedding, embedding_init
+from tfstudy.models.parts.encoder_only import SourceEnd, read_outputs
 from tfstudy.models.parts.hidden_states import observed
 from tfstudy.models.parts.layers import Dropout
 from tfstudy.models.parts.listening import Site
@@ -22,25 +21,8 @@ from tfstudy.models.parts.positions.digits import DigitPositions, digits_of_sour
 from tfstudy.models.parts.positions.numbering import Numbering, Numbers, places
 from tfstudy.models.parts.ragged import RaggedGroup, Shapes, flatten_groups, shapes_by_source, shapes_of
 from tfstudy.models.parts.transformer_config import TransformerConfig
-from tfstudy.models.parts.transformer_layers import Past, Stack
-
-
-class TransformerSource(NamedTuple):
-    """Keys and values of the source for each decoder layer, and what else attention and copying read of it."""
-
-    memory: tuple[KeyValue, ...]
-    mask: Bool[Tensor, "sources source"]
-    positions: tuple[Int[Tensor, "sources source"], ...] = ()  # one tensor or none
-    copied: tuple[Int[Tensor, "sources source"], ...] = ()  # target ids of the source tokens, if the model copies
-    drawn: tuple[Int[Tensor, "sources longest"], ...] = ()  # random positions of training, for the target too
-
-
-class TransformerState(NamedTuple):
-    """The source, and keys and values of the target tokens decoded so far for each decoder layer."""
-
-    source: TransformerSource
-    past: tuple[Past, ...]
-    digits: tuple[Tensor, ...] = ()  # a `DigitState`, if there are positions of digits
+from tfstudy.models.parts.transformer_layers import Stack
+from tfstudy.models.parts.transformer_state import TransformerSource, TransformerState
 
 
 class Transformer(RaggedModel):
@@ -68,6 +50,7 @@ class Transformer(RaggedModel):
         "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 5},
         "decoder_only_relative": {"layout": "decoder_only", "positions": "relative", "share_layers": True},
         "decoder_only_linear": {"layout": "decoder_only", "attention": "linear", "positions": "learned"},
+        "encoder_only": {"layout": "encoder_only", "positions": "rotary"},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "universal": {"share_layers": True, "depth_signal": True, "input_injection": True, "activation": "geglu"},
         "tie_output": {"tie_output": True},
@@ -78,6 +61,7 @@ class Transformer(RaggedModel):
         "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("none",)
+    source_only = ("encoder_only",)
 
     Config = TransformerConfig
 
@@ -98,8 +82,12 @@ class Transformer(RaggedModel):
         )
         self.numbering = Numbering(config.randomised_positions, config.max_positions)
         self.digits = self._digit_positions(source_vocab, target_vocab) if config.digit_positions else None
+        layers = config.encoder_layers + config.decoder_layers
         if config.layout == "decoder_only":
-            self.decoder = Stack(config, config.encoder_layers + config.decoder_layers, decoder=False)
+            self.decoder = Stack(config, layers, decoder=False)
+        elif config.layout == "encoder_only":
+            self.encoder, self.end = Stack(config, layers, decoder=False), SourceEnd(config.dim)
+            del self.target_embedding
         else:
             self.encoder = Stack(config, config.encoder_layers, decoder=False)
             self.decoder = Stack(config, config.decoder_layers, decoder=True)
@@ -144,6 +132,8 @@ class Transformer(RaggedModel):
             entered = self.encoder.enter(x, embedded, number)
             x = observed(Site("encoder", number), run_layer(layer.encode, entered, shapes, seen, number, near))
         x = self.encoder.norm(x)
+        if self.config.layout == "encoder_only":
+            return self.end.states(x, shapes, masks)
         far = self._places(self.config.cross_positions, numbers, numbers)
         memories = zip(*(layer.cross.project(x, shapes, far) for layer in self.decoder), strict=True)
         return [
@@ -166,6 +156,9 @@ class Transformer(RaggedModel):
     def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
         if self.config.layout == "decoder_only":
             return self._decode_after_prefix(tokens, states)
+        if self.config.layout == "encoder_only":
+            x, after = read_outputs(tokens, states)
+            return self.output(x), after
         sources, shapes = [state.source for state in states], shapes_of(tokens)
         masks = [source.mask for source in sources]
         by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]

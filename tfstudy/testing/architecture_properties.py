@@ -31,12 +31,13 @@ __all__ = ["PROPERTIES", "ArchitectureVariant", "architecture_variants"]
 
 
 def what_it_declares_is_valid(variant: ArchitectureVariant) -> None:
-    """`widths` are keys of the config, `bags` are variants, the version is a number, and there is a docstring."""
+    """`widths` are keys of the config, `bags` and `source_only` are variants; it has a version and a docstring."""
     cls = variant.cls
     unknown = sorted(set(cls.widths) - set(cls.Config.model_fields))
     expect(not unknown, f"widths must be keys of the config, but these are not: {', '.join(unknown)}")
-    unknown = sorted(set(cls.bags) - {"", *cls.variants})
-    expect(not unknown, f"bags must be variants, but these are not: {', '.join(unknown)}")
+    for name, declared in (("bags", cls.bags), ("source_only", cls.source_only)):
+        unknown = sorted(set(declared) - {"", *cls.variants})
+        expect(not unknown, f"{name} must be variants, but these are not: {', '.join(unknown)}")
     expect(isinstance(cls.version, int), f"the version must be a whole number, but is {cls.version!r}")
     expect((cls.__doc__ or "").strip(), "the class has no docstring, which `tfstudy list architectures` shows")
 

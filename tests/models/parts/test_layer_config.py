@@ -26,6 +26,7 @@ from tfstudy.models.parts.transformer_config import TransformerConfig
         ({"layout": "decoder_only", "decoder_positions": "t5"}, ["decoder_positions", "decoder_only"]),
         ({"layout": "decoder_only", "positions": "contextual"}, ["'contextual' needs layout encoder_decoder"]),
         ({"layout": "decoder_only", "copy_output": True}, ["copy_output", "decoder_only"]),
+        ({"layout": "encoder_only", "tie_output": True}, ["tie_output needs layout encoder_decoder", "encoder_only"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
 )
@@ -42,6 +43,7 @@ def test_settings_that_contradict_each_other_are_refused(settings, words):
         {"norm": "none", "norm_type": "rms", "qk_norm": True},
         {"attention": "linear", "temperature": 2.0, "attention_dropout": 0.1},
         {"layout": "decoder_only", "temperature": 2.0, "score_scale": "none"},
+        {"layout": "encoder_only", "positions": "contextual"},
         {"experts": 2, "expert_balance": 0.0},
     ],
     ids=lambda settings: " ".join(settings),

@@ -12,9 +12,12 @@ OF_SCORES = ("attention_dropout", "temperature", "score_scale")  # settings that
 class TransformerConfig(PositionConfig):
     """The settings of the Transformer (section `model`)."""
 
-    layout: Literal["encoder_decoder", "decoder_only"] = Field(
+    layout: Literal["encoder_decoder", "decoder_only", "encoder_only"] = Field(
         "encoder_decoder",
-        description="decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target",
+        description=(
+            "decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target; encoder_only: "
+            "it reads the source, and each of its positions predicts one target token"
+        ),
     )
     encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
     decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
@@ -61,15 +64,18 @@ class TransformerConfig(PositionConfig):
         return self
 
     def _check_layout(self) -> None:
-        """Raise `ValueError` if the layout is decoder-only and a setting needs another one."""
-        if self.layout == "decoder_only":
-            if "contextual" in self.position_schemes:
-                raise ValueError(
-                    "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would "
-                    "count the padding between source and target"
-                )
-            keys = ("decoder_positions", "cross_positions", "randomised_positions", "digit_positions", "copy_output")
-            for key in (*keys, *(OF_SCORES if self.attention == "linear" else ())):
-                if getattr(self, key) != type(self).model_fields[key].default:
-                    other = " or attention full" if key in OF_SCORES else ""
-                    raise ValueError(f"{key} needs layout encoder_decoder{other}, but layout is decoder_only")
+        """Raise `ValueError` if a setting needs another layout."""
+        if self.layout == "encoder_decoder":
+            return
+        keys = ["decoder_positions", "cross_positions", "randomised_positions", "digit_positions", "copy_output"]
+        if self.layout == "encoder_only":
+            keys += ["share_embeddings", "tie_output"]  # the target has no embedding
+        elif "contextual" in self.position_schemes:
+            raise ValueError(
+                "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would count "
+                "the padding between source and target"
+            )
+        for key in (*keys, *(OF_SCORES if self.attention == "linear" else ())):
+            if getattr(self, key) != type(self).model_fields[key].default:
+                other = " or attention full" if key in OF_SCORES else ""
+                raise ValueError(f"{key} needs layout encoder_decoder{other}, but layout is {self.layout}")
