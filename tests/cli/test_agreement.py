@@ -123,7 +123,7 @@ def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
     finished = sorted(path.parent for path in results.glob("scan/*/*/s*/result.json"))
     n = len(finished)
     splits = "length,addprim_jump,addprim_turn_left,template_around_right"
-    words = ["grid", "--task", "scan", "--split", splits, "--preset", "untuned", "--study", "scan", "--dry-run"]
+    words = ["grid", "--task", "scan", "--split", splits, "--study", "scan", "--dry-run"]
     words += ["--results", results]
     assert f"{n} runs, {n} finished" in show(*words, "--arch", "transformer,lstm,cnn", "--seed", "0-4")
     assert f"{n} of {n} runs finished" in show("status", "scan", "--results", results)

@@ -15,6 +15,7 @@ from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.errors import KIND_STYLES
 from tfstudy.report.plots.operands import read_answers, trained_digits
 from tfstudy.report.plots.series_style import COLOURS
+from tfstudy.report.plots.settings import row_names
 from tfstudy.tasks.errors import UserError
 
 # length
@@ -181,3 +182,28 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     configured(study, **{name: {"model": {"dim": dim, "dropout": x}} for name, (dim, x) in models.items()})
     assert "lstm model.dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
     assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
+
+
+# settings
+
+
+def test_settings_are_a_heat_map_of_the_means_over_seeds_by_test_set(tmp_path):
+    tests = {"test": 1.0, "test_long": 0.25}
+    parts = {name: result(0, share)["splits"]["test"] for name, share in tests.items()}
+    made = [one | {"splits": parts} for one in runs("lstm", 0.5, 0.5, experiment="a")]
+    study = configured(
+        write(tmp_path, *made, *runs("lstm", 0.5, experiment="b")), a={"model": {"dim": 128}}, b={"model": {"dim": 64}}
+    )
+    one = make_plot(read_study(study), "settings")
+    [axes] = one.figure.axes
+    assert axes.images[0].get_array().filled(-1).tolist() == [[50, -1], [100, 25]]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["model.dim=64", "model.dim=128"]
+    assert [tick.get_text().endswith("long") for tick in axes.get_xticklabels()] == [False, True]
+    assert sorted(text.get_text() for text in axes.texts) == ["100", "25", "50"]
+    assert "model.dim=128: length 100.0, length long 25.0" in one.alt
+
+
+def test_what_all_rows_start_with_is_left_out_of_their_names():
+    labels = ["lstm default model.dim=8", "lstm", "lstm dessi-2019 model.dim=8"]
+    assert row_names(labels) == ["model.dim=8", "(default)", "dessi-2019 model.dim=8"]
+    assert row_names(["lstm", "cnn"]) == ["lstm", "cnn"]

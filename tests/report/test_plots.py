@@ -37,6 +37,7 @@ def test_the_suffix_decides_the_file_format(tmp_path, ending, begin):
         ("operands", "a.png", "", "digits_left"),
         ("data", "a.png", "", "training examples"),
         ("scaling", "a.png", "", "parameters"),
+        ("settings", "a.png", "", "two settings of an architecture"),
         ("differences", "a.png", "", "2 seeds"),
         ("errors", "a.png", "", "predictions"),
     ],

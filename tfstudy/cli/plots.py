@@ -8,7 +8,7 @@ import typer
 from tfstudy.cli import completion
 from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, some_path, study_folder
 
-KINDS = "split, length, learning, operands, data, scaling, differences, errors, slices"
+KINDS = "split, length, learning, operands, data, scaling, settings, differences, errors, slices"
 
 
 @app.command(rich_help_panel=STUDY)
@@ -29,8 +29,8 @@ def plot(
 
     split: each test set, with published figures. length: accuracy by length. learning: training and validation by
     step. operands: correct sums by number of digits. data, scaling: by training examples or parameters, with a fitted
-    line. differences: pairwise comparisons. errors: kinds of wrong predictions. slices: accuracy by the values of a
-    tag.
+    line. settings: each setting on each test set. differences: pairwise comparisons. errors: kinds of wrong
+    predictions. slices: accuracy by the values of a tag.
     """
     from tfstudy.report import plots
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
-KINDS = ("split", "length", "learning", "operands", "data", "scaling", DIFFERENCES, "errors", SLICES)
+KINDS = ("split", "length", "learning", "operands", "data", "scaling", "settings", DIFFERENCES, "errors", SLICES)
 FILE_TYPES = (".png", ".svg", ".pdf")
 WIDTHS = ("column", "page")
 

@@ -1,0 +1,74 @@
+"""`--kind settings`: the mean of each setting (rows) on each test set (columns), as a heat map."""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from statistics import mean
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+
+from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.report.plots import captions, layout
+from tfstudy.report.plots.grouping import group_by_test_set
+from tfstudy.report.plots.series_style import condition_styles
+from tfstudy.tasks.errors import UserError
+
+CELL = (0.62, 0.21)  # inches
+COLOURS, DARK = "Blues", 60.0  # percent above which a number is white
+DEFAULT = "(default)"
+Means = Mapping[str, Mapping[str, float]]  # by row, then by column, in percent
+
+
+def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
+    """Return the mean over seeds of the main metric; `UserError` if no architecture has two settings.
+
+    A setting that was not evaluated on a test set leaves its cell empty.
+    """
+    metrics = main_metrics(conditions)
+    shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
+    labels, groups = list(condition_styles(shown)), group_by_test_set(shown)
+    if len(labels) == len({condition.arch for condition in shown}):
+        raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")
+    means = {
+        label: {
+            name: mean(one.values(metrics[one.task]))
+            for name, members in groups.items()
+            for one in members
+            if one.label == label
+        }
+        for label in labels
+    }
+    rows = dict(zip(row_names(labels), means.values(), strict=True))
+    slanted = 0.65 * sheet.letter * max(map(len, groups))  # the names of the columns
+    width, height = CELL[0] * len(groups), CELL[1] * len(rows) + slanted + 0.2
+    figure, [axes] = layout.uneven_panels(
+        sheet, "Mean of each setting on each test set", [height], width + sheet.letter * max(map(len, rows)), 1,
+        [], [f"{captions.metric_label(metrics)}, mean over seeds.", captions.run_caption(shown)],
+    )  # fmt: skip
+    _draw(axes, rows, list(groups), sheet)
+    described = captions.join([f"{name}: {_describe(own)}" for name, own in rows.items()])
+    return layout.Plot("settings", figure, f"Mean {captions.metric_label(metrics)} of each setting: {described}.")
+
+
+def row_names(labels: Sequence[str]) -> list[str]:
+    """Return labels without the words that all of them start with."""
+    texts = [captions.shorten(label).split() for label in labels]
+    shared = len(list(takewhile(lambda words: len(set(words)) == 1, zip(*texts, strict=False))))
+    return [" ".join(words[shared:]) or DEFAULT for words in texts]
+
+
+def _describe(means: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.1f}" for name, value in means.items())
+
+
+def _draw(axes: Axes, rows: Means, columns: Sequence[str], sheet: layout.Sheet) -> None:
+    grid = [[own.get(column, float("nan")) for column in columns] for own in rows.values()]
+    axes.imshow(grid, cmap=COLOURS, norm=mpl.colors.Normalize(0, 100), aspect="auto", interpolation="none")
+    axes.grid(visible=False)
+    axes.set_yticks(range(len(rows)), [captions.wrap(name, 2 * sheet.label_letters) for name in rows])
+    axes.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor")
+    for y, cells in enumerate(grid):
+        for x, value in enumerate(cells):
+            if value == value:  # not nan
+                ink = "white" if value > DARK else "0.2"
+                axes.text(x, y, f"{value:.0f}", ha="center", va="center", fontsize=min(7.5, sheet.points), color=ink)
