@@ -149,8 +149,9 @@ def _capturable(optimizer: torch.optim.Optimizer, rate: Tensor) -> Iterator[None
     Outside of it is as it was, so that schedules and checkpoints do not know of this.
     """
     kept = [dict(group) for group in optimizer.param_groups]
+    capturing = rate.is_cuda and torch.cuda.is_current_stream_capturing()  # otherwise AdamW would warn of the flag
     for group in optimizer.param_groups:
-        group.update({"lr": rate} | ({"capturable": True} if "capturable" in group else {}))
+        group.update({"lr": rate} | ({"capturable": capturing} if "capturable" in group else {}))
     try:
         yield
     finally:
