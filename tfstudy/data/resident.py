@@ -25,8 +25,8 @@ class ResidentRows(NamedTuple):
     @classmethod
     def of(cls, encoded: Encoded, device: torch.device) -> Self:
         """Return a split with its filler on a device."""
-        padded = [_with_filler(ids.to(device), token) for ids, token in ((encoded.source, EOS), (encoded.target, BOS))]
-        return cls(*padded, (encoded.source_lengths, encoded.target_lengths))
+        source, target = _with_filler(encoded.source.to(device), EOS), _with_filler(encoded.target.to(device), BOS)
+        return cls(source, target, (encoded.source_lengths, encoded.target_lengths))
 
     @property
     def filler(self) -> int:

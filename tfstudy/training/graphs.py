@@ -28,7 +28,7 @@ class CudaGraphs(Graphs):
     """CUDA graphs on the current device. Torch's global generator is part of each: a new seed counts in a replay."""
 
     def __init__(self) -> None:
-        self._stream = torch.cuda.Stream()
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._pool = torch.cuda.graph_pool_handle()
 
     def warm_up(self, work: Work) -> None:
