@@ -52,6 +52,10 @@ class StaticDecoder:
         except NotStaticError as error:
             self._give_up(str(error))
             return None
+        except torch.OutOfMemoryError:  # then the caller decodes fewer rows at a time
+            for kept in (self._searches, self._replays, self._steps):
+                kept.clear()  # type: ignore[attr-defined]
+            raise
 
     def _give_up(self, obstacle: str) -> None:
         self._obstacle = obstacle

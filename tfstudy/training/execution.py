@@ -88,6 +88,7 @@ class Execution(Callback):
     def on_train_end(self, *_: Any) -> None:
         for line in self._graphed.padding() if self._graphed else []:
             self._log(line)
+        self._graphed = None  # with the memory of its graphs
 
 
 def graph_obstacle(config: TrainConfig, model: Model, devices: int = 1) -> str:

@@ -115,7 +115,7 @@ class WholeStep:
         if self._rate.is_cuda:  # from pinned memory, which is not used again before the device has read it
             index = index.pin_memory()
         if shape not in self._indices:
-            self._indices[shape] = torch.empty_like(index, device=self._rate.device)
+            self._indices[shape] = torch.empty(shape.rows, dtype=torch.long, device=self._rate.device)
         self._indices[shape].copy_(index, non_blocking=True)
         self._rate.fill_(self._optimizer.param_groups[0]["lr"])
 
