@@ -54,7 +54,7 @@ class StaticDecoder:
             return None
         except torch.OutOfMemoryError:  # then the caller decodes fewer rows at a time
             for kept in (self._searches, self._replays, self._steps):
-                kept.clear()  # type: ignore[attr-defined]
+                kept.clear()
             raise
 
     def _give_up(self, obstacle: str) -> None:
