@@ -5,7 +5,7 @@ STAMP = .venv/installed
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow chaos engines docs docs-serve dist bench peers tasks-first clean
+.PHONY: help scan test check slow chaos engines docs docs-serve dist bench gpu peers tasks-first clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -18,6 +18,7 @@ help:
 	@echo "make docs-serve  the site on a local port, following changes"
 	@echo "make dist        build the wheel and the sdist in dist/, and check them"
 	@echo "make bench       every benchmark, as ratios to a baseline"
+	@echo "make gpu         tests and benchmarks that need a CUDA device, with the packages of PYTHON (25 minutes; results in OUT)"
 	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
 	@echo "make clean       remove what the other targets make: environments, caches, site/, dist/, results of smoke runs"
@@ -70,6 +71,10 @@ dist: $(STAMP)
 bench: $(STAMP)
 	for script in $$(ls benchmarks/*/*.py | grep -v /peers/); do \
 	  echo "== $$script"; $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
+
+# No environment of its own: PyTorch for CUDA is part of the machine. OUT names the folder of the results.
+gpu:
+	$(PYTHON) -m benchmarks.gpu $(ARGS)
 
 peers: $(STAMP)
 	$(BIN)/python -m benchmarks.peers.joeynmt $(ARGS)

@@ -118,12 +118,12 @@ def loader(data: TaskData, batch_size: int) -> DataLoader[Example]:
     return DataLoader(examples, batch_size, shuffle=True, collate_fn=collate)
 
 
-def usual(prepared: Prepared) -> Speed:
+def usual(prepared: Prepared, accelerator: str = "cpu", speed: Speed | None = None) -> Speed:
     """Measure the speed of the usual way."""
-    config, speed = prepared.config.train, Speed()
+    config, speed = prepared.config.train, speed or Speed()
     trainer = Trainer(
         max_steps=config.steps,
-        accelerator="cpu",
+        accelerator=accelerator,
         devices=1,
         gradient_clip_val=config.gradient_clip_norm,
         callbacks=[speed],

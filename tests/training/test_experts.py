@@ -26,7 +26,7 @@ def experts(monkeypatch):
 
 def gradient_and_loss(module, *groups):
     """The gradient of the routers and the loss of a micro-batch."""
-    loss = module._loss(groups, teacher_forcing=True)
+    loss = module.loss_of(groups, teacher_forcing=True)
     routers = [weight for name, weight in module.named_parameters() if "router" in name]
     return torch.cat([one.flatten() for one in torch.autograd.grad(loss, routers)]), loss.item()
 

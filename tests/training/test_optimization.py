@@ -65,13 +65,13 @@ def test_the_gradient_is_clipped_as_a_whole_and_its_norm_before_that_is_kept():
             norms.append(torch.stack([p.grad.norm() for p in pl_module.parameters()]).norm().item())
 
     module = trained(steps=1, gradient_clip_norm=0.01, callbacks=[Recorder()])
-    norm = float(module._gradient_norm)
+    norm = float(module.runner.gradient_norm)
     assert norm > 0.011
     assert norms == pytest.approx([norm], rel=1e-5)
     clipped = torch.stack([p.grad.norm() for p in module.parameters()])
     assert clipped.norm().item() == pytest.approx(0.01, rel=1e-3)
     unclipped = trained(steps=1, gradient_clip_norm=0)
-    assert float(unclipped._gradient_norm) == pytest.approx(norm, rel=1e-5)
+    assert float(unclipped.runner.gradient_norm) == pytest.approx(norm, rel=1e-5)
 
 
 def test_the_epsilon_of_adam_is_that_of_the_config():

@@ -21,7 +21,7 @@ def rows_of(micro_batch) -> int:
 
 def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
     """Make training of more than so many rows fail; return the list of the rows of all attempts."""
-    compute, attempts = module._loss, []
+    compute, attempts = module.loss_of, []
 
     def loss(micro_batch, teacher_forcing):
         attempts.append(rows_of(micro_batch))
@@ -29,7 +29,7 @@ def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
             raise error
         return compute(micro_batch, teacher_forcing)
 
-    module._loss = loss
+    module.runner._loss_of = loss
     return attempts
 
 
@@ -85,7 +85,7 @@ def test_memory_that_runs_out_in_the_backward_pass_splits_the_batch_too():
     parameters = list(module.model.parameters())
 
     def loss_of(part, largest=99):
-        return Failing.apply(module._loss(part, True), min(largest, rows_of(part)))
+        return Failing.apply(module.loss_of(part, True), min(largest, rows_of(part)))
 
     executor = MicroBatchExecutor()
     whole = torch.autograd.grad(executor.loss(lambda p: loss_of(p, 1), [micro_batch], parameters, 0), parameters)

@@ -11,6 +11,7 @@ from tfstudy.cli.options import (
     RUN,
     Accelerator,
     Devices,
+    Execution,
     FailFast,
     LoggerNames,
     MeasureNames,
@@ -89,6 +90,7 @@ def grid(
     timeout: Timeout = 0.0,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
+    execution: Execution = "auto",
     shard: Shard = "",
     logger: LoggerNames = "",
     measure: MeasureNames = "",
@@ -142,7 +144,10 @@ def grid(
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
     measured = parse_in_training(measure)
-    options = RunOptions(devices=devices, accelerator=accelerator, loggers=parse_loggers(logger), measure=measured)
+    loggers = parse_loggers(logger)
+    options = RunOptions(
+        devices=devices, accelerator=accelerator, loggers=loggers, measure=measured, execution=execution
+    )
     settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])

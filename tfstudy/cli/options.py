@@ -60,6 +60,14 @@ def one_seed(text: str | int) -> int:
     raise UserError(f"--seed must be one whole number from 0, but is {quoted(text)}{hint}")
 
 
+def execution_name(text: str) -> str:
+    """Return how steps are computed; `UserError` for an unknown name."""
+    from tfstudy.experiment.options import EXECUTIONS
+    from tfstudy.tasks.errors import one_of
+
+    return one_of("execution", text, EXECUTIONS)
+
+
 class App(typer.Typer):
     """The app, whose commands are of the class `Command` unless they have one of their own."""
 
@@ -126,6 +134,12 @@ Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, ke
 # How to run it
 Devices = Annotated[int, typer.Option(min=1, help="Devices for each run (more than 1: DDP).")]
 Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Execution = Annotated[
+    str,
+    typer.Option(
+        parser=execution_name, metavar="NAME", help="Training steps: auto, eager, compiled or graphed (CUDA graphs)."
+    ),
+]
 PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
 Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop when a run fails twice.")]

@@ -11,6 +11,7 @@ from tfstudy.cli.options import (
     Arch,
     ConfigFile,
     Devices,
+    Execution,
     LoggerNames,
     MeasureNames,
     Online,
@@ -42,6 +43,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; fail if there is no unfinished run.")] = False,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
+    execution: Execution = "auto",
     logger: LoggerNames = "",
     measure: MeasureNames = "",
     study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",
@@ -73,7 +75,7 @@ def run(
     from tfstudy.report.terminal import show_lines
 
     used = recorded_preset(config, request.task) if request.is_whole else preset
-    options = RunOptions(used, restart, resume, devices, accelerator, loggers, measured)
+    options = RunOptions(used, restart, resume, devices, accelerator, loggers, measured, execution=execution)
     with progress_on_stderr(quiet):
         outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
         if outcome:

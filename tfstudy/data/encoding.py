@@ -4,6 +4,7 @@ import copy
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +28,7 @@ class Batch(NamedTuple):
 
     micro_batches: tuple[tuple[PaddedRows, ...], ...]
     tokens: float  # target tokens on all devices (EOS counts; padding and BOS do not), divided by the number of devices
+    rows: np.ndarray = np.empty(0, np.int64)  # numbers of the rows, without micro-batches, if the step gathers them
 
 
 class Encoded:
@@ -56,6 +58,10 @@ class Encoded:
         source_length, target_length = int(self.source_lengths[index].max()), int(self.target_lengths[index].max())
         index = index.to(self.source.device)
         return PaddedRows(self.source[index, :source_length], self.target[index, :target_length])
+
+    def batch_of_rows(self, index: Tensor) -> Batch:
+        """Return the batch of these rows with their numbers only, for a step that gathers them by itself."""
+        return Batch((), float(self.target_lengths[index].sum() - len(index)), index.numpy())
 
     def batch(self, index: Tensor, micro_batches: int = 1, groups: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
         """Return the batch of these rows, or the share of device `rank` of `ranks`.

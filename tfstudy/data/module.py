@@ -60,6 +60,7 @@ class TaskData(LightningDataModule):
         self.batches = Batches(train, batch_size, batch_tokens, batching, seed, resampled_examples)
         self.batches_per_epoch = len(self.batches)
         self._micro_batches = micro_batches
+        self.only_rows = False  # whether batches for training are the numbers of their rows, as graphed steps take them
 
     def with_epochs_of(self, batches: int) -> Self:
         """Return the same data with epochs of this many batches. The order of the batches stays the same."""
@@ -98,6 +99,8 @@ class TaskData(LightningDataModule):
         encoded = self.encoded[split]
         micro_batches = micro_batch_count(self._micro_batches, encoded.source.device)
         groups = GROUPS if micro_batches > 1 else 1
+        if self.only_rows and batches is self.batches:
+            return Loader(count, first, lambda number: encoded.batch_of_rows(batches.index(number)))
         return Loader(
             count, first, lambda number: encoded.batch(batches.index(number), micro_batches, groups, rank, ranks)
         )

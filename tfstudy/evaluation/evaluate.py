@@ -14,6 +14,7 @@ from tfstudy.evaluation.batches import MemoryUse, in_batches
 from tfstudy.evaluation.decoding import beam, greedy, greedy_both, greedy_of_lengths
 from tfstudy.evaluation.lengths import mean_over_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.evaluation.static_decoding import static_decoder
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import Example, Task, Tokens, stable_hash
@@ -124,7 +125,7 @@ def _outputs(
     source, target = encoded.source_lengths, encoded.target_lengths
     limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
     memory = MemoryUse.of(model, len(data.target_vocab), decode.beam_size if decode.method == "beam" else 1)
-    tokens = data.target_vocab.decode
+    tokens, decoder = data.target_vocab.decode, static_decoder(model, device)
 
     def forced(index: Tensor) -> list[float]:
         return teacher_forced_accuracy(model, encoded.rows(index))
@@ -132,7 +133,9 @@ def _outputs(
     def compute(index: Tensor) -> list[Output]:
         rows = encoded.rows(index)
         searched = limits[index].to(device), (target[index] - 2).to(device)
-        free, oracle = generate_both(model, rows.source, rows.source != PAD, *searched, decode)
+        inputs = (rows.source, rows.source != PAD, *searched, decode)
+        graphed = decoder.generate_both(*inputs) if decoder else None
+        free, oracle = graphed or generate_both(model, *inputs)
         parts = in_batches(forced, index, source, target, memory.teacher_forcing, len(index))
         accuracies = [accuracy for _, part in parts for accuracy in part]
         cut = [len(ids) >= limit for ids, limit in zip(free, limits[index].tolist(), strict=True)]

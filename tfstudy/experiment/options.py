@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     import torch
 
 ACCELERATORS = ("auto", "cpu", "cuda")
+EXECUTIONS = ("auto", "eager", "compiled", "graphed")
 
 
 class RunOptions(NamedTuple):
     """How a run is executed: plain values, the same from the command line to the job of a cluster.
 
-    Only `devices` and `accelerator` affect the numbers, by rounding and by the draws of dropout.
+    Only `devices`, `accelerator` and `execution` affect the numbers, by rounding and by the draws of dropout.
     """
 
     preset: str = "default"  # the name of the preset that the config comes from, for the record
@@ -26,6 +27,7 @@ class RunOptions(NamedTuple):
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
     measure: tuple[str, ...] = ()  # instruments that listen to training
     tuning: bool = False  # a trial of a search: no test set is evaluated
+    execution: str = "auto"  # of training steps, one of EXECUTIONS: see `tfstudy.training.execution`
 
 
 DEFAULTS = RunOptions()

@@ -12,7 +12,7 @@ import torch
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment.compatibility import check_output
 from tfstudy.experiment.measure_training import check_measured
-from tfstudy.experiment.options import DEFAULTS, RunOptions, device_name, device_of
+from tfstudy.experiment.options import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
 from tfstudy.experiment.prepare import Prepared, describe, prepare
 from tfstudy.experiment.reuse import find_reusable, index_weights, reuse, weights_key
 from tfstudy.experiment.score import Scored, score, scored_splits
@@ -24,7 +24,7 @@ from tfstudy.runs.environment import environment, recorded_words
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.tasks.base import overlap, overlap_warning
-from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.training.fit import quiet
 from tfstudy.training.logger_choice import check_loggers
 
@@ -62,6 +62,7 @@ def run(
     if options.restart and options.resume:
         raise UserError("--restart and --resume exclude each other")
     check_loggers(options.loggers)
+    one_of("execution", options.execution, EXECUTIONS)
     for name in options.measure:
         known_in_training(name)
     device = device_of(options)

@@ -15,6 +15,7 @@ from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import ProgressBar
 from tfstudy.training.checkpoints import Checkpoints
+from tfstudy.training.execution import Execution
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.module import DivergenceError, Seq2Seq
@@ -36,10 +37,23 @@ class Trained(NamedTuple):
     peak_mib: float = 0.0  # highest memory in training
 
 
-def training_data(prepared: Prepared) -> TaskData:
-    """Return the data of a run in the batches of its config."""
+def execution_of(options: RunOptions, folder: RunFolder, rank: int, watched: bool, report: Report) -> Execution:
+    """Return what chooses how steps are computed; the first process records it."""
+    if rank:
+        return Execution(options.execution, watched=watched, report=lambda _: None)
+
+    def tell(line: str) -> None:
+        report(line)
+        folder.log(line)
+
+    record = folder.record_execution
+    return Execution(options.execution, watched=watched, record=record, report=tell, log=folder.log)
+
+
+def training_data(prepared: Prepared, compiled: bool = False) -> TaskData:
+    """Return the data of a run in the batches of its config, undivided if the model is compiled."""
     task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
-    micro_batches = 1 if train.compile else train.micro_batches
+    micro_batches = 1 if train.compile or compiled else train.micro_batches
     limits = (train.batch_size, train.batch_tokens, train.batching)
     return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos)
 
@@ -49,7 +63,8 @@ def train(
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
-    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
+    compiled = options.execution == "compiled"
+    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, compiled)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint)
@@ -70,7 +85,7 @@ def train(
             folder.drop_scores()
             fit(
                 module,
-                training_data(prepared),
+                training_data(prepared, compiled),
                 callbacks=[
                     ProgressBar((lambda _: None) if rank else folder.log),
                     Checkpoints(folder.checkpoints, folder.run),
@@ -81,6 +96,7 @@ def train(
                 resume=checkpoint,
                 devices=options.devices,
                 accelerator=device_of(options).type,
+                execution=execution_of(options, folder, rank, watched=bool(listeners), report=report),
             )
     except DivergenceError as error:
         folder.log(str(error))

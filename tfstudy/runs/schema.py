@@ -73,7 +73,6 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
     @classmethod
     def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
         """The scores of an `evaluation.Evaluation.summary`."""
-        slices = msgspec.Raw(msgspec.json.encode(summary.get("slices", {})))
         return cls(
             n=summary["n"],
             metrics=summary.get("metrics", {}),
@@ -84,7 +83,7 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
             baselines=summary.get("baselines", {}),
             errors=summary.get("errors", {}),
             mean_over_lengths=summary.get("mean_over_lengths", {}),
-            encoded_slices=slices,
+            encoded_slices=msgspec.Raw(msgspec.json.encode(summary.get("slices", {}))),
         )
 
 
@@ -191,6 +190,7 @@ class Environment(msgspec.Struct, frozen=True):
     commit: str | None = ""
     platform: str = ""
     device: str = ""
+    execution: str = ""  # of training steps: eager, compiled, graphed; why not graphed
     threads: int = 0
     processors: int | None = 0
     arguments: list[str] = []  # of the command

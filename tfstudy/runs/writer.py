@@ -93,6 +93,11 @@ class RunFolder:
         """Add this process to `env.json`."""
         _write_json(self.path / "env.json", [*read_environments(self.path), environment])
 
+    def record_execution(self, how: str) -> None:
+        """Record how this process computes the steps of training, in its entry of `env.json`."""
+        *before, last = read_environments(self.path)
+        _write_json(self.path / "env.json", [*before, msgspec.structs.replace(last, execution=how)])
+
     def write_progress(self, progress: Progress) -> None:
         """Replace `progress.json`. It is written often, so it is not forced to the disk."""
         write_atomically(self.path / "progress.json", msgspec.json.encode(progress), durable=False)

@@ -13,6 +13,7 @@ from lightning.pytorch.loggers import Logger
 
 from tfstudy.data.module import TaskData
 from tfstudy.training.checkpoints import AtomicCheckpointIO, Resume
+from tfstudy.training.execution import Execution
 from tfstudy.training.module import Seq2Seq
 
 
@@ -31,12 +32,13 @@ def fit(
     resume: dict[str, Any] | None = None,
     devices: int = 1,
     accelerator: str = "auto",
+    execution: Execution | None = None,
 ) -> Trainer:
     """Train until `config.steps` steps, starting from the checkpoint `resume` if there is one.
 
     An epoch is `validation_interval` steps. It ends with validation and with a checkpoint, if `Checkpoints` is among
     the callbacks. Callbacks get their state from the checkpoint by `state_key`. No argument but `module` and the
-    callbacks is changed.
+    callbacks is changed. Steps are eager unless `execution` says otherwise.
     """
     config = module.config
     resuming = [Resume(resume, resume["global_step"] // config.validation_interval, callbacks)] if resume else []
@@ -49,7 +51,7 @@ def fit(
         accumulate_grad_batches=config.accumulate_grad_batches,
         log_every_n_steps=config.log_interval,
         logger=list(loggers),
-        callbacks=[*resuming, *callbacks],
+        callbacks=[*resuming, *callbacks, *filter(None, [execution])],
         # named explicitly: in a Slurm job with one task, Lightning would count two devices but start one process
         plugins=[AtomicCheckpointIO(), LightningEnvironment()],
         num_sanity_val_steps=0,

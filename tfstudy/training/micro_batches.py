@@ -67,7 +67,7 @@ class MicroBatchExecutor:
 
         def compute(number: int) -> tuple[Tensor, Gradients]:
             with torch.enable_grad(), cast:
-                return self._gradients(loss_of, micro_batches[number], parameters, None if alone else mix(seed, number))
+                return self.gradients(loss_of, micro_batches[number], parameters, None if alone else mix(seed, number))
 
         computed = list((self._pool.map if self._pool and not alone else map)(compute, range(len(micro_batches))))
         if not computed:
@@ -76,14 +76,17 @@ class MicroBatchExecutor:
         loss: Tensor = _KnownGradient.apply(total, gradients, *parameters)  # type: ignore[no-untyped-call]
         return loss
 
-    def _gradients(
+    def gradients(
         self,
         loss_of: Callable[[MicroBatch], Tensor],
         micro_batch: MicroBatch,
         parameters: Sequence[Tensor],
         seed: int | None,
     ) -> tuple[Tensor, Gradients]:
-        """Return the loss and its gradients, computed in halves if memory runs out; each half has its own seed."""
+        """Return the loss and its gradients, computed in halves if memory runs out; each half has its own seed.
+
+        Without a seed, dropout draws from torch's global generator.
+        """
 
         def compute() -> tuple[Tensor, Gradients]:
             with nullcontext() if seed is None else dropout_seed(seed):
@@ -96,7 +99,7 @@ class MicroBatchExecutor:
         parts = halves(micro_batch)
         self.splits += 1
         seeds = [None if seed is None else mix(seed, number) for number in range(len(parts))]
-        return _sum([self._gradients(loss_of, part, parameters, own) for part, own in zip(parts, seeds, strict=True)])
+        return _sum([self.gradients(loss_of, part, parameters, own) for part, own in zip(parts, seeds, strict=True)])
 
 
 def in_memory(

@@ -1,7 +1,6 @@
 """The LightningModule that trains any model."""
 
 import math
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,13 +15,11 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.models.parts.checkpointing import gradient_checkpointing
-from tfstudy.models.parts.feedforward import recorded_routing
-from tfstudy.models.parts.ragged import RaggedGroup, flatten_groups
 from tfstudy.training.averaging import AveragedWeights
-from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
+from tfstudy.training.loss import exact_matches, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
+from tfstudy.training.step import BatchLoss, EagerStep, StepRunner
 
 LOGIT_COPIES = 4  # of a validation: logits, log-probabilities, and those of the metrics
 
@@ -40,10 +37,18 @@ class Seq2Seq(LightningModule):
     steps: `train_loss` (nats per target token, without the loss that balances experts), `gradient_norm` and
     `learning_rate`, and after validation `validation_loss` (nats per target token, without label smoothing),
     `validation_accuracy` (of target tokens, teacher-forced) and `validation_exact_match` (by greedy decoding).
-    `DivergenceError` if a logged loss is not finite.
+    `DivergenceError` if a logged loss is not finite. With `compiled` the loss is compiled even if the config does not
+    say so.
     """
 
-    def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        model: Model,
+        target_vocab: int,
+        config: TrainConfig | None = None,
+        seed: int = 0,
+        compiled: bool = False,
+    ) -> None:
         super().__init__()
         self.model = model
         self.config = config or TrainConfig()
@@ -57,64 +62,33 @@ class Seq2Seq(LightningModule):
         )
         self.validation_matches = SumMetric(nan_strategy="disable")
         self.validation_rows = SumMetric(nan_strategy="disable")
-        self._gradient_norm = torch.zeros(())
         self._logged_step = 0
-        self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
-        if self.config.compile:
-            self._forward = torch.compile(model.forward_groups)
+        self._compiled = compiled or self.config.compile
+        self.loss_of = BatchLoss(model, self.config, self._compiled)
+        self._eager = EagerStep(self.loss_of, model, self.config, self.executor)
+        self.runner: StepRunner = self._eager
 
     def on_fit_start(self) -> None:
         """Start the threads for micro-batches, where batches are split and the model allows it."""
         self._logged_step = self.global_step
-        count = 1 if self.config.compile else micro_batch_count(self.config.micro_batches, self.device)
+        count = 1 if self._compiled else micro_batch_count(self.config.micro_batches, self.device)
         if self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1:
             self.executor.start()
 
     def teardown(self, stage: str) -> None:
         self.executor.stop()
+        self.runner = self._eager
 
     def training_step(self, batch: Batch, batch_idx: int) -> Tensor:
         trainer = self.trainer
         number = trainer.current_epoch * int(trainer.num_training_batches) + batch_idx
         seed = mix(mix(self._seed, DROPOUT), number * trainer.world_size + trainer.global_rank)
         torch.manual_seed(seed)
-        teacher_forcing = self.config.teacher_forcing == 1 or bool(torch.rand(()) < self.config.teacher_forcing)
-
-        def loss_of(micro_batch: MicroBatch) -> Tensor:
-            return self._loss(micro_batch, teacher_forcing)
-
-        if len(batch.micro_batches) == 1 and self.config.precision == "16-mixed":
-            loss = loss_of(batch.micro_batches[0])  # the loss is scaled before its gradient is computed
-        else:
-            parameters = [p for p in self.model.parameters() if p.requires_grad]
-            loss = self.executor.loss(loss_of, batch.micro_batches, parameters, seed)
+        loss = self.runner.loss(batch, seed)
         mean = loss / batch.tokens
         self.train_loss.update(mean.detach())
         # devices average their gradients
         return loss * trainer.world_size if self.config.loss_reduction == "sum" else mean
-
-    def _loss(self, micro_batch: MicroBatch, teacher_forcing: bool) -> Tensor:
-        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model.
-
-        With a mixture of experts, the loss that balances their load adds its gradient, but not its value. It counts
-        the source tokens and the target positions that are scored.
-        """
-        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
-        if not teacher_forcing:
-            groups = [
-                group._replace(tokens=predicted_inputs(self.model, *group[:2], group.tokens.shape[1]))
-                for group in groups
-            ]
-            if self.config.sampling_stops_at_eos:
-                targets = targets.masked_fill(follows_eos(groups), PAD)
-        with gradient_checkpointing(self.config.gradient_checkpointing), recorded_routing() as routings:
-            logits = self._forward(groups)
-        loss = summed_loss(logits, targets, self.config.label_smoothing)
-        if not routings:
-            return loss
-        counted = {"encoder": flatten_groups([group.source_mask for group in groups]), "decoder": targets != PAD}
-        balance = torch.stack([routing.only(counted[routing.site.kind]).loss for routing in routings]).sum()
-        return loss + (balance - balance.detach())
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         for micro_batch in batch.micro_batches:
@@ -138,7 +112,18 @@ class Seq2Seq(LightningModule):
         self.validation_rows.update(sum(len(rows.target) for rows in micro_batch))
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
-        self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.gradient_clip_norm or math.inf)
+        maximum = self.config.gradient_clip_norm or math.inf
+        self.runner.gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), maximum)
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not self.runner.whole:
+            super().backward(loss, *args, **kwargs)
+
+    def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        if self.runner.whole:  # the closure calls `training_step`, which updates the weights
+            optimizer_closure()
+        else:
+            super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
 
     def on_train_batch_end(self, *_: Any) -> None:
         step = self.global_step
@@ -148,7 +133,7 @@ class Seq2Seq(LightningModule):
         loss = float(self.train_loss.compute())
         self.train_loss.reset()
         learning_rate = self.config.learning_rate * self._rate_factor(step - 1)
-        self._log(step, train_loss=loss, gradient_norm=float(self._gradient_norm), learning_rate=learning_rate)
+        self._log(step, train_loss=loss, gradient_norm=float(self.runner.gradient_norm), learning_rate=learning_rate)
         if not math.isfinite(loss):
             raise DivergenceError(f"the training loss is {loss} at step {step}")
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from tfstudy.models.parts import positions
-from tfstudy.models.parts.cache import Cache, KeyValue
+from tfstudy.models.parts.cache import Cache, KeyValue, static_masks
 from tfstudy.models.parts.chunks import in_chunks
 from tfstudy.models.parts.layers import Dropout
 from tfstudy.models.parts.listening import Site, is_recorded, record, recorded_attention
@@ -78,7 +78,7 @@ class MultiHeadAttention(nn.Module):
     ) -> list[KeyValue]:
         """Project inputs to keys and values, one `KeyValue` for each group.
 
-        The inputs are the last keys of `places`; without places they are at 0, 1, ...
+        The inputs are where the queries of `places` are; without places they are at 0, 1, ...
         """
         keys, values = (split_groups(half, shapes) for half in self.key_value(x).chunk(2, dim=-1))
         projected = [KeyValue(self.key_norm(self._split(k)), self._split(v)) for k, v in zip(keys, values, strict=True)]
@@ -87,7 +87,7 @@ class MultiHeadAttention(nn.Module):
         rotated = []
         for new, place in zip(projected, places or [None] * len(shapes), strict=True):
             length = new.keys.shape[2]
-            at = (place or consecutive(length, length, x.device)).keys[:, -length:]
+            at = (place or consecutive(length, length, x.device)).queries
             rotated.append(new._replace(keys=self.relative.rotate_keys(new.keys, at)))
         return rotated
 
@@ -138,7 +138,7 @@ class MultiHeadAttention(nn.Module):
         """
         new = self.project(x, shapes, places)
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        seen = [cache.seen for cache in past]
+        seen, masks = [cache.seen for cache in past], masks or static_masks(past, self.window)
         return self(x, shapes, seen, masks, causal=masks is None, site=site, places=places), past
 
     def with_weights(

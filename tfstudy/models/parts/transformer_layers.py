@@ -50,7 +50,7 @@ class Stack(nn.Module):
         if self.input_injection and number > 1:
             x = x + embedded
         if self.depth_signal:
-            x = x + sinusoids(torch.tensor(number, device=x.device), x.shape[-1]).to(x.dtype)
+            x = x + sinusoids(torch.full((), number, device=x.device), x.shape[-1]).to(x.dtype)
         return x
 
 

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
+from tfstudy.models.parts.cache import StaticPosition
 from tfstudy.models.parts.layers import uniform
 from tfstudy.models.parts.positions.base import Places
 
@@ -15,14 +16,15 @@ class Numbers(NamedTuple):
     """The positions of one group's tokens, the same for all rows; those from `start` on are new."""
 
     all: Int[Tensor, "1 length"]
-    start: int
+    start: int | Int[Tensor, " 1"]  # a tensor if one token is new, and more positions follow
     first: int  # no new position is below
     end: int  # all positions are below
 
     @property
     def new(self) -> Int[Tensor, "1 new"]:
         """The positions of the new tokens."""
-        return self.all[:, self.start :]
+        start = self.start
+        return self.all[:, start:] if isinstance(start, int) else self.all.index_select(1, start)
 
 
 def places(queries: Numbers, keys: Numbers, repeated: int = 1) -> Places:
@@ -48,12 +50,18 @@ class Numbering(nn.Module):
         self.register_buffer("fixed", torch.tensor(sample, dtype=torch.int64), persistent=False)
 
     def forward(
-        self, start: int, new: int, device: torch.device, sample: Int[Tensor, "rows length"] | None = None
+        self,
+        start: int | StaticPosition,
+        new: int,
+        device: torch.device,
+        sample: Int[Tensor, "rows length"] | None = None,
     ) -> Numbers:
         """Return the positions of `new` tokens that follow `start` others: those of a `sample`, or of the fixed one.
 
         A length above `longest` raises an IndexError if positions are random.
         """
+        if isinstance(start, StaticPosition):
+            return self._static(start, device)
         length = start + new
         if not self.size:
             return Numbers(torch.arange(length, device=device)[None], start, start, length)
@@ -61,6 +69,13 @@ class Numbering(nn.Module):
             raise IndexError(f"there are random positions for {self.longest} tokens, but a sequence has {length}")
         positions = self.fixed[None] if sample is None else sample[:1]
         return Numbers(positions[:, :length], start, 0, self.size)
+
+    def _static(self, start: StaticPosition, device: torch.device) -> Numbers:
+        """Return the position of one token, in evaluation, among those of a cache of a fixed size."""
+        if not self.size:
+            return Numbers(torch.arange(start.room, device=device)[None], start.value, 0, start.room)
+        last = torch.arange(start.room, device=device).clamp(max=self.longest - 1)  # the room may be larger
+        return Numbers(self.fixed[last][None], start.value, 0, self.size)
 
     def sample(self, length: int, device: torch.device) -> Int[Tensor, "1 length"] | None:
         """Draw the positions of `length` tokens in training; None in evaluation, or if positions are not random."""

@@ -1,0 +1,155 @@
+"""CUDA graphs of training steps: randomness, learning rate, resuming, precision, failed captures, several devices."""
+
+import shutil
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.gpu.gpu_training import LONG, Trained, trained
+from tests.training.replayed import ReplayedExecution
+from tests.training.small_training import ARCHITECTURES, metrics, same, small_training
+from tests.training.test_devices import shell
+from tests.training.test_resuming import Interrupt, InterruptionError
+from tfstudy.data.resident import ResidentRows
+from tfstudy.models.parts.layers import Dropout
+from tfstudy.training.checkpoints import Checkpoints
+from tfstudy.training.graphs import CaptureError, CudaGraphs
+from tfstudy.training.optimization import build_optimizer
+from tfstudy.training.saved_weights import load_checkpoint
+from tfstudy.training.step import WholeStep
+
+KEPT = 0.75
+SHAPE = (512, 1024)
+
+
+def captured_masks(compiled: bool, seeds) -> list[Tensor]:
+    """Two dropout masks of one captured step, after each seed: the booleans (2, *SHAPE)."""
+    layer = Dropout(1 - KEPT).cuda()
+
+    def two(x: Tensor) -> Tensor:
+        return torch.stack([layer(x), layer(x * 2)])
+
+    function = torch.compile(two) if compiled else two
+    ones, out = torch.ones(SHAPE, device="cuda"), torch.zeros(2, *SHAPE, device="cuda")
+    graphs = CudaGraphs()
+
+    def work() -> None:
+        out.copy_(function(ones))
+
+    graphs.warm_up(work)
+    graphs.warm_up(work)
+    replay, masks = graphs.capture(work), []
+    for seed in seeds:
+        torch.manual_seed(seed)
+        replay()
+        masks.append(out != 0)
+    return masks
+
+
+def agreement(one: Tensor, other: Tensor) -> float:
+    """The fraction of equal elements."""
+    return float((one == other).float().mean())
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["captured", "compiled"])
+def test_dropout_masks_are_independent_over_steps_calls_and_rows(compiled):
+    first, again, other = captured_masks(compiled, [1, 1, 2])
+    chance = KEPT**2 + (1 - KEPT) ** 2
+    assert torch.equal(first, again), "the seed of a step determines its masks"
+    assert float(first.float().mean()) == pytest.approx(KEPT, abs=0.005)
+    for one, two in [
+        (first, other),
+        (first[0], first[1]),
+        (first[:, 1:], first[:, :-1]),
+        (first[..., 4:], first[..., :-4]),
+    ]:
+        assert agreement(one, two) == pytest.approx(chance, abs=0.005)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_graphs_draw_the_dropout_of_the_same_steps_without_graphs(arch):
+    """Both pad batches alike, so all random numbers are the same."""
+    assert same(trained("graphed", arch, 0.2, **LONG), trained(ReplayedExecution(), arch, 0.2, **LONG), atol=1e-3)
+
+
+@pytest.mark.parametrize("settings", [{"optimizer": "sgd", "learning_rate": 0.1}, {"ema_decay": 0.9}])
+def test_other_ways_of_training_equal_the_eager_one(settings):
+    assert same(trained("eager", **LONG | settings), trained("graphed", **LONG | settings), atol=1e-3)
+
+
+def test_a_replay_reads_the_learning_rate():
+    module, data = small_training(optimizer="sgd", beta1=0, gradient_clip_norm=0)
+    module.cuda()
+    rows = ResidentRows.of(data.encoded["train"], torch.device("cuda"))
+    parameters, optimizer = list(module.model.parameters()), build_optimizer(module.model, module.config)
+    step, graphs = WholeStep(module.loss_of, parameters, optimizer, module.config, rows), CudaGraphs()
+    index = torch.arange(8)
+    shape = rows.shape(index)
+
+    def compute(rate: float, run) -> None:
+        for group in optimizer.param_groups:
+            group.update(lr=rate, weight_decay=0.0)
+        step.prepare(index, shape)
+        run()
+
+    compute(0.0, lambda: graphs.warm_up(lambda: step(shape)))
+    replay = graphs.capture(lambda: step(shape))
+    before, moved = [p.detach().clone() for p in parameters], []
+    for rate in (0.0, 0.01, 0.02):
+        compute(rate, replay)
+        moved.append(max(float((p.detach() - b).abs().max()) for p, b in zip(parameters, before, strict=True)))
+        for parameter, value in zip(parameters, before, strict=True):
+            parameter.data.copy_(value)
+    assert moved[0] == 0 < moved[1]
+    assert moved[2] == pytest.approx(2 * moved[1], rel=1e-2)
+
+
+@pytest.mark.parametrize(("first", "second"), [("eager", "graphed"), ("graphed", "eager"), ("graphed", "graphed")])
+def test_a_run_resumes_with_either_way_of_computing_steps(first, second, tmp_path):
+    settings = {"steps": 6, "validation_interval": 2, "adam_epsilon": 1e-3}
+    with pytest.raises(InterruptionError):
+        trained(first, callbacks=[Checkpoints(tmp_path, "0"), Interrupt()], **settings)
+    resumed = trained(second, resume=load_checkpoint(tmp_path / "last.ckpt", "0"), **settings)
+    assert same(resumed, trained("eager", **settings), atol=1e-3)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_loss_in_bf16_is_near_that_in_float32(arch):
+    full = Trained("eager", arch, **LONG).logged("train_loss")
+    mixed = Trained("graphed", arch, precision="bf16-mixed", **LONG).logged("train_loss")
+    assert mixed == pytest.approx(full, rel=0.05)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_compiled_and_graphed_steps_train_as_eager_steps_do(arch):
+    if not shutil.which("gcc"):
+        pytest.skip("torch.compile needs a compiler")
+    compiled = Trained("graphed", arch, compile=True, **LONG)
+    assert compiled.recorded == ["compiled and graphed"]
+    assert compiled.logged("train_loss") == pytest.approx(Trained("eager", arch, **LONG).logged("train_loss"), rel=1e-2)
+
+
+def test_after_a_failed_capture_everything_works():
+    x, stream = torch.ones(1000, device="cuda"), torch.cuda.current_stream()
+
+    def work() -> None:
+        torch.nn.functional.dropout(x, 0.5).sum().item()
+
+    with pytest.raises(CaptureError):
+        CudaGraphs().capture(work)
+    assert torch.cuda.current_stream() == stream
+    torch.manual_seed(3)
+    first = torch.nn.functional.dropout(x, 0.5)
+    torch.manual_seed(3)
+    assert torch.equal(first, torch.nn.functional.dropout(x, 0.5))
+    assert same(trained("graphed", **LONG), trained("eager", **LONG), atol=1e-3)
+
+
+def test_two_devices_train_as_one_does():
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two CUDA devices")
+    one, two = (metrics(shell(f"on{n}", "--accelerator", "cuda", "--devices", str(n))) for n in (1, 2))
+    assert one.keys() == two.keys()
+    for key, value in one.items():
+        assert two[key] == pytest.approx(value, abs=1e-2, rel=1e-2), key

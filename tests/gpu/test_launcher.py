@@ -1,0 +1,57 @@
+"""The launcher against the real `nvidia-smi`, and a run and a grid on a GPU from the command line."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfstudy.launchers.gpu_sharing import MultiProcessService, Sharing, gpus
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.reader import read_result
+
+
+def tfstudy(*words: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tfstudy", *words, "--accelerator", "cuda"],
+        env=os.environ, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+
+
+def test_nvidia_smi_is_understood():
+    if not shutil.which("nvidia-smi"):
+        pytest.skip("needs nvidia-smi")
+    found = gpus()
+    assert found
+    assert all(gpu.total and gpu.used is not None and 0 < gpu.total < 10**6 for gpu in found)
+    assert Sharing([found[0].number]).limit(found[0].number) == 1
+
+
+def test_the_multi_process_service_starts_and_stops_or_is_not_used():
+    service = MultiProcessService()
+    service.start()
+    folder = service.environment.get("CUDA_MPS_PIPE_DIRECTORY", "")
+    assert service.available == bool(folder)
+    service.stop()
+    assert not folder or not Path(folder).exists()
+
+
+def test_a_run_is_graphed_and_says_so():
+    tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--results", "r")
+    [path] = find_runs(Path("r-smoke"))
+    assert json.loads((path / "env.json").read_text())[-1]["execution"] == "graphed"
+    assert read_result(path).device == "cuda"
+    assert "shape " in (path / "train.log").read_text()
+
+
+def test_runs_of_a_grid_share_a_gpu():
+    tfstudy(
+        "grid", "--task", "copying", "--arch", "lstm", "--seed", "0-3", "--smoke", "--per-device", "2", "--results", "g"
+    )
+    results = [read_result(path) for path in find_runs(Path("g-smoke"))]
+    assert len(results) == 4
+    assert {result.status for result in results} == {"finished"}

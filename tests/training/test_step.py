@@ -1,0 +1,192 @@
+"""Graphed steps train as eager ones do. Here a replay computes the work again; `tests/gpu` has real graphs."""
+
+import re
+
+import pytest
+import torch
+
+from tests.training.replayed import NoWaiting, Repeated, ReplayedExecution, graphed
+from tests.training.small_training import ARCHITECTURES, same, small_training, trained
+from tests.training.test_resuming import Interrupt, InterruptionError
+from tfstudy import models
+from tfstudy.config.schema import TrainConfig
+from tfstudy.data.encoding import PaddedRows
+from tfstudy.data.resident import ResidentRows
+from tfstudy.data.shapes import Shape
+from tfstudy.training.checkpoints import Checkpoints
+from tfstudy.training.execution import Execution, graph_obstacle
+from tfstudy.training.fit import fit
+from tfstudy.training.optimization import build_optimizer
+from tfstudy.training.saved_weights import load_checkpoint
+from tfstudy.training.step import BatchLoss, WholeStep
+
+# Some gradients are 0 but for rounding, such as those of key biases; a small epsilon would make steps of them.
+LONG = {"steps": 50, "batching": "length", "validation_interval": 50, "micro_batches": 1, "adam_epsilon": 1e-3}
+SHORT = LONG | {"steps": 20}
+ROWS = torch.arange(3, 11)
+
+
+def whole_step(arch: str = "transformer", dropout: float = 0.0, **train) -> tuple[WholeStep, ResidentRows]:
+    """A step, and the rows that it takes."""
+    module, data = small_training(arch, dropout, **train)
+    rows = ResidentRows.of(data.encoded["train"], torch.device("cpu"))
+    optimizer = build_optimizer(module.model, module.config)
+    return WholeStep(module.loss_of, list(module.model.parameters()), optimizer, module.config, rows), rows
+
+
+def losses(step: WholeStep, shape: Shape, seeds, rate: float = 0.0) -> list[float]:
+    """The losses of one batch for these seeds, without an update."""
+    out = []
+    for seed in seeds:
+        for group in step._optimizer.param_groups:
+            group.update(lr=rate, weight_decay=0.0)
+        torch.manual_seed(seed)
+        step.prepare(ROWS, shape)
+        step(shape)
+        out.append(float(step.loss))
+    return out
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_replayed_steps_train_as_eager_steps_do(arch):
+    execution = ReplayedExecution(graphs=Repeated(watch=True))
+    one, other = trained(arch, **LONG), graphed(arch, execution=execution, **LONG)
+    assert same(one, other, atol=2e-4)
+    assert execution.recorded == ["graphed"]
+    assert execution.given.captures <= 4 < 30 < execution.given.replays
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"optimizer": "sgd", "learning_rate": 0.1},
+        {"loss_reduction": "sum", "label_smoothing": 0.1, "gradient_clip_norm": 0},
+        {"ema_decay": 0.9},
+        {"precision": "bf16-mixed"},
+    ],
+)
+def test_every_way_of_training_that_is_graphed_equals_the_eager_one(settings):
+    tolerance = 2e-2 if "precision" in settings else 2e-4
+    assert same(trained(**SHORT | settings), graphed(**SHORT | settings), atol=tolerance)
+
+
+def test_padding_a_batch_changes_neither_its_loss_nor_its_gradient():
+    step, rows = whole_step()
+    needed = rows.shape(ROWS)
+    [plain] = losses(step, needed, [0])
+    norm = float(step.gradient_norm)
+    [padded] = losses(step, Shape(needed.rows + 5, *rows.gather(ROWS, Shape(0, 99, 99)).source.shape[1:], 6), [0])
+    assert padded == pytest.approx(plain, rel=1e-5)
+    assert float(step.gradient_norm) == pytest.approx(norm, rel=1e-4)
+
+
+def test_dropout_follows_the_seed_of_each_step():
+    step, rows = whole_step(dropout=0.3)
+    one, again, other = losses(step, rows.shape(ROWS), [1, 1, 2])
+    assert one == again != other
+
+
+def test_the_learning_rate_is_read_at_every_step_and_the_optimiser_stays_as_it_was():
+    step, rows = whole_step(optimizer="sgd", beta1=0, gradient_clip_norm=0)
+    before = [p.detach().clone() for p in step._parameters]
+    moved = []
+    for rate in (0.01, 0.02):
+        losses(step, rows.shape(ROWS), [0], rate)
+        moved.append(max(float((p.detach() - b).abs().max()) for p, b in zip(step._parameters, before, strict=True)))
+        for parameter, value in zip(step._parameters, before, strict=True):
+            parameter.data.copy_(value)
+    assert moved[1] == pytest.approx(2 * moved[0], rel=1e-3)
+    assert [(group["lr"], group.get("capturable")) for group in step._optimizer.param_groups] == [(0.02, None)] * 2
+    assert all(parameter.grad is None for parameter in step._parameters)
+
+
+@pytest.mark.parametrize(("first", "second"), [(trained, graphed), (graphed, trained)], ids=["eager", "graphed"])
+def test_a_run_resumes_with_the_other_way_of_computing_steps(first, second, tmp_path):
+    settings = {"steps": 6, "validation_interval": 2, "micro_batches": 1}
+    with pytest.raises(InterruptionError):
+        first(callbacks=[Checkpoints(tmp_path, "0"), Interrupt()], **settings)
+    checkpoint = load_checkpoint(tmp_path / "last.ckpt", "0")
+    assert checkpoint["global_step"] == 4
+    assert all(isinstance(group["lr"], float) for group in checkpoint["optimizer_states"][0]["param_groups"])
+    module, data = small_training(**settings)
+    execution = ReplayedExecution() if second is graphed else None
+    fit(module, data, accelerator="cpu", resume=checkpoint, execution=execution)
+    assert same(module, trained(**settings), atol=2e-4)
+
+
+def test_a_failed_capture_is_reported_once_and_training_goes_on_without_graphs():
+    execution = ReplayedExecution(graphs=Repeated(refuse=True))
+    assert same(graphed(execution=execution, **SHORT), trained(**SHORT), atol=2e-4)
+    assert len(execution.reported) == 1
+    assert execution.recorded[0] == "graphed"
+    assert "not permitted" in execution.recorded[1]
+
+
+def test_the_padding_of_each_shape_is_reported():
+    execution = ReplayedExecution()
+    graphed(execution=execution, **SHORT)
+    assert 1 <= len(execution.lines) <= 5
+    assert all(
+        re.fullmatch(r"shape \d+ x \(\d+ \+ \d+\): .* % of steps, .* % more tokens", line) for line in execution.lines
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"teacher_forcing": 0.5},
+        {"gradient_checkpointing": True},
+        {"accumulate_grad_batches": 2},
+        {"micro_batches": 2},
+        {"precision": "16-mixed"},
+    ],
+)
+def test_what_no_graph_can_hold_is_named(settings):
+    [(key, _)] = settings.items()
+    assert key in graph_obstacle(TrainConfig(**settings), small_training()[0].model)
+
+
+def test_experts_and_several_devices_are_not_graphed():
+    cls = models.find("transformer")
+    experts = cls(cls.Config(**cls.small, experts=2), 9, 9)
+    assert "experts" in graph_obstacle(TrainConfig(), experts)
+    assert "devices" in graph_obstacle(TrainConfig(), small_training()[0].model, 2)
+
+
+@pytest.mark.parametrize(("requested", "lines"), [("auto", 0), ("eager", 0), ("graphed", 1)])
+def test_on_a_cpu_steps_are_eager_with_a_line_only_if_graphs_were_requested(requested, lines):
+    recorded, reported = [], []
+    module, data = small_training()
+    execution = Execution(requested, record=recorded.append, report=reported.append)
+    fit(module, data, accelerator="cpu", execution=execution)
+    assert [text.partition(",")[0] for text in recorded] == ["eager"]
+    assert len(reported) == lines
+    assert same(module, trained())
+
+
+def test_a_measured_training_is_eager():
+    execution = ReplayedExecution(watched=True)
+    graphed(execution=execution)
+    assert execution.recorded[0].startswith("eager, not graphed: an instrument")
+
+
+def variants():
+    for arch in ARCHITECTURES:
+        cls = models.find(arch)
+        for name, changes in {"small": {}, **cls.variants}.items():
+            config = cls.Config(**{**cls.small, **changes, "dropout": 0.2})
+            yield pytest.param(cls, config, id=f"{arch}-{name}")
+
+
+@pytest.mark.parametrize(("cls", "config"), list(variants()))
+def test_a_loss_can_be_computed_where_no_value_can_be_read(cls, config, monkeypatch):
+    """On the device `meta`, which takes the ways of a GPU, tensors have no values, and none of the CPU may mix in."""
+    model = cls(config, 12, 12).to("meta")
+    if graph_obstacle(TrainConfig(), model):
+        pytest.skip("not graphed")
+    source, target = (torch.zeros(4, n, dtype=torch.long, device="meta") for n in (7, 5))
+    monkeypatch.setattr(torch, "tensor", None)  # would copy a value of the CPU to the device
+    with NoWaiting():
+        loss = BatchLoss(model, TrainConfig(), False)([PaddedRows(source, target)], True)
+        gradients = torch.autograd.grad(loss, list(model.parameters()), materialize_grads=True)
+    assert {gradient.device.type for gradient in gradients} == {"meta"}
