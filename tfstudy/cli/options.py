@@ -127,6 +127,9 @@ Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, ke
 Devices = Annotated[int, typer.Option(min=1, help="Devices for each run (more than 1: DDP).")]
 Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
+Cohort = Annotated[
+    str, typer.Option(metavar="K|auto", help="Train up to K similar runs in one process (default: a process for each).")
+]
 Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop when a run fails twice.")]
 LoggerNames = Annotated[

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -20,6 +21,7 @@ from tfstudy.models.parts.checkpointing import gradient_checkpointing
 from tfstudy.models.parts.feedforward import recorded_routing
 from tfstudy.models.parts.ragged import RaggedGroup, flatten_groups
 from tfstudy.training.averaging import AveragedWeights
+from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.loss import exact_matches, follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
@@ -43,12 +45,12 @@ class Seq2Seq(LightningModule):
     `DivergenceError` if a logged loss is not finite.
     """
 
-    def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
+    def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0, member: Member = ALONE) -> None:
         super().__init__()
         self.model = model
         self.config = config or TrainConfig()
         self.executor = MicroBatchExecutor()
-        self._seed, self._target_vocab = seed, target_vocab
+        self._seed, self._target_vocab, self._member = seed, target_vocab, member
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
         self.validation_loss = SumMetric(nan_strategy="disable")  # a MeanMetric without nan checks ignores weights
         self.validation_tokens = SumMetric(nan_strategy="disable")
@@ -136,6 +138,10 @@ class Seq2Seq(LightningModule):
         self.validation_tokens.update((targets != PAD).sum())
         self.validation_matches.update(matches)
         self.validation_rows.update(sum(len(rows.target) for rows in micro_batch))
+
+    def optimizer_step(self, *arguments: Any, **keywords: Any) -> None:
+        """Take a whole step (forward, backward, clip, optimiser), at which the members of a cohort meet."""
+        self._member.step(partial(super().optimizer_step, *arguments, **keywords))
 
     def configure_gradient_clipping(self, optimizer: torch.optim.Optimizer, *_: Any, **__: Any) -> None:
         self._gradient_norm = nn.utils.clip_grad_norm_(self.parameters(), self.config.gradient_clip_norm or math.inf)
