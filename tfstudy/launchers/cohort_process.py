@@ -1,5 +1,6 @@
 """The process of a cohort: it trains the jobs that its launcher sends, each as a member in its own thread."""
 
+import gc
 import signal
 import sys
 import traceback
@@ -40,4 +41,5 @@ def train_member(job: Job, connection: Connection, member: Member) -> None:
     except BaseException:
         traceback.print_exc()
         code = FAILED
+    gc.collect()  # a Trainer and its module refer to each other
     connection.send(Ended(job.path, code, member.seconds()))

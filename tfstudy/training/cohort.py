@@ -5,7 +5,6 @@ and when it ends. So all members meet at their steps: between two turns of a mem
 step, or has ended. On a CPU the steps are computed in turn. A `launch` may compute those of all members together.
 """
 
-import gc
 import threading
 import time
 from collections import deque
@@ -67,7 +66,6 @@ class Cohort:
         try:
             run(member)
         finally:
-            gc.collect()  # a Trainer and its module refer to each other
             self._clean.restore()
             with self._lock:
                 self._ring.popleft()
