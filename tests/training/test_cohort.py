@@ -37,7 +37,7 @@ def test_a_member_that_ends_early_leaves_the_others_to_their_steps():
 
 
 def test_a_member_that_joins_later_takes_part():
-    steps, cohort = [], Cohort()
+    steps, threads, cohort = [], [], Cohort()
 
     def member(me, number):
         for _ in range(3):
@@ -45,7 +45,7 @@ def test_a_member_that_joins_later_takes_part():
             if steps == [0]:
                 threads.append(cohort.start(lambda me: member(me, 1)))
 
-    threads = [cohort.start(lambda me: member(me, 0))]
+    threads.append(cohort.start(lambda me: member(me, 0)))
     for thread in threads:
         thread.join()
     assert steps == [0, 0, 1, 0, 1, 1]
@@ -78,7 +78,7 @@ def test_each_member_draws_its_own_random_numbers():
 
     run_together(member)
     for number, values in drawn.items():
-        expected = random.Random(number)  # noqa: S311 - no cryptography
+        expected = random.Random(number)
         assert values == [expected.random() for _ in range(4)]
 
 

@@ -21,7 +21,7 @@ def state():
 
 
 def draws():
-    return float(torch.rand(())), random.random(), float(np.random.random())  # noqa: NPY002, S311 - the global generators
+    return float(torch.rand(())), random.random(), float(np.random.random())
 
 
 def test_draws_repeat_after_the_state_is_restored(state):

@@ -103,7 +103,10 @@ class Cohorts(Local):
         busy = [worker for worker in self._workers if worker.members]
         if not busy:
             return super().wait(seconds)
-        wait([*(worker.connection for worker in busy), *(process.handle.sentinel for process in self._processes)], seconds)
+        wait(
+            [*(worker.connection for worker in busy), *(process.handle.sentinel for process in self._processes)],
+            seconds,
+        )
         exits = [job_exit for worker in busy for job_exit in self._exits_of(worker)]
         return [*exits, *super().wait(0)]
 
@@ -123,7 +126,9 @@ class Cohorts(Local):
             exits += self._lose(worker)
         allowed = self._timeout * worker.most
         if allowed and any(time.monotonic() - started > allowed for _, started in worker.members.values()):
-            exits += self._lose(worker, f"took longer than the timeout of {self._timeout:g} s for each of {worker.most}")
+            exits += self._lose(
+                worker, f"took longer than the timeout of {self._timeout:g} s for each of {worker.most}"
+            )
         if self._limits and any(job_exit.code == OUT_OF_MEMORY for job_exit in exits):
             self._limits.out_of_memory(worker.slot.device)
         return exits

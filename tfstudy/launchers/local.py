@@ -124,10 +124,7 @@ class Local(Executor):
         if self._devices == ["cpu"]:
             return f"device: cpu, {count}"
         devices = f"device{'s' * (len(self._devices) > 1)}: cuda {', '.join(self._devices)}"
-        if self._sharing:
-            runs = "as many runs in parallel on each as raise the throughput"
-        else:
-            runs = f"{count} on each"
+        runs = "as many runs in parallel on each as raise the throughput" if self._sharing else f"{count} on each"
         service = ", with NVIDIA's multi-process service" if self._service and self._service.available else ""
         return f"{devices}; {runs}{service}"
 

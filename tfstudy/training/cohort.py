@@ -80,7 +80,7 @@ class Cohort:
             return result
         member.work = work
         self._pass_on(member)
-        if member.work:  # it was the first to come, and all others have come by now
+        if member.work is not None:  # it was the first to come, and all others have come by now
             self._meet(self._launch)
         if member.error:
             raise member.error
@@ -104,11 +104,11 @@ class Cohort:
     def _meet(self, launch: Launch) -> None:
         """Compute the waiting steps together; their members share the time since they met last equally."""
         with self._lock:
-            members = [member for member in self._ring if member.work]
+            members = [member for member in self._ring if member.work is not None]
         results: Sequence[Any] = [None] * len(members)
         error: Exception | None = None
         try:
-            results = launch([member.work for member in members if member.work])
+            results = launch([member.work for member in members if member.work is not None])
         except Exception as failure:
             error = failure
         now = time.monotonic()

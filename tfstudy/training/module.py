@@ -45,7 +45,14 @@ class Seq2Seq(LightningModule):
     `DivergenceError` if a logged loss is not finite.
     """
 
-    def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0, member: Member = ALONE) -> None:
+    def __init__(
+        self,
+        model: Model,
+        target_vocab: int,
+        config: TrainConfig | None = None,
+        seed: int = 0,
+        member: Member = ALONE,
+    ) -> None:
         super().__init__()
         self.model = model
         self.config = config or TrainConfig()

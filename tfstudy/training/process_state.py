@@ -47,7 +47,7 @@ class ProcessState(NamedTuple):
 
 def _cuda_generator() -> torch.Tensor | None:
     """The state of the current device's generator; None if this process does not use CUDA."""
-    return torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+    return torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
 
 
 def _set_cuda_generator(state: torch.Tensor | None) -> None:
