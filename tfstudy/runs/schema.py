@@ -73,7 +73,6 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
     @classmethod
     def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
         """The scores of an `evaluation.Evaluation.summary`."""
-        slices = msgspec.Raw(msgspec.json.encode(summary.get("slices", {})))
         return cls(
             n=summary["n"],
             metrics=summary.get("metrics", {}),
@@ -84,7 +83,7 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
             baselines=summary.get("baselines", {}),
             errors=summary.get("errors", {}),
             mean_over_lengths=summary.get("mean_over_lengths", {}),
-            encoded_slices=slices,
+            encoded_slices=msgspec.Raw(msgspec.json.encode(summary.get("slices", {}))),
         )
 
 
