@@ -3,9 +3,9 @@
     python -m tests.launchers.chaos --kills 200     prints a table (minutes)
     python -m tests.launchers.chaos --cohort 4      the disturbed runs train in cohorts, the others do not
 
-Each kill is a SIGKILL, at a random moment, of the process of a run (and its cohort) or, one time in ten, of the launcher while it has
-runs. The same command is then started again until all runs are finished. If that happens before there were enough
-kills, the next round starts in an empty folder.
+Each kill is a SIGKILL, at a random moment, of the process of a run (with its cohort) or, one time in ten, of the
+launcher while it has runs. The same command is then started again until all runs are finished. If that happens before
+there were enough kills, the next round starts in an empty folder.
 """
 
 import argparse

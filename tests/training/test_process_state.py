@@ -25,9 +25,10 @@ def draws():
 
 
 def test_draws_repeat_after_the_state_is_restored(state):
+    state.restore_copy()
     first = draws()
     assert draws() != first
-    state.restore()
+    state.restore_copy()
     assert draws() == first
 
 
@@ -43,6 +44,7 @@ def test_settings_come_back(state):
             sys.stdout,
         )
 
+    state.restore_copy()
     before = settings()
     torch.set_num_threads(2)
     torch.set_default_dtype(torch.float64)
@@ -59,8 +61,7 @@ def test_settings_come_back(state):
 
 def test_a_filter_that_is_added_after_the_state_was_restored_does_not_change_it(state):
     before = list(warnings.filters)
-    warnings.simplefilter("default")
-    state.restore()
+    state.restore_copy()
     warnings.simplefilter("default")
     state.restore()
     assert warnings.filters == before

@@ -61,7 +61,7 @@ class Cohort:
 
     def _take_part(self, member: "_CohortMember", run: Callable[[Member], None]) -> None:
         member.turn.acquire()
-        self._clean.restore()
+        self._clean.restore_copy()
         member.since = time.monotonic()
         try:
             run(member)
@@ -127,7 +127,8 @@ class _CohortMember(Member):
     def __init__(self, cohort: Cohort, size: int, shared: dict[str, Any]) -> None:
         super().__init__(size, shared)
         self._cohort = cohort
-        self.turn = threading.Semaphore(0)
+        self.turn = threading.Lock()  # another member releases it when this one gets the baton
+        self.turn.acquire()
         self.since = self.active = self.met = 0.0  # start of its turn; seconds of earlier turns, and when it last met
         self.work: Work | None = None
         self.result: Any = None

@@ -4,6 +4,7 @@ What a thread keeps for itself (gradient mode, autocast, context variables) need
 cohort has its own thread.
 """
 
+import copy
 import os
 import random
 import sys
@@ -39,6 +40,12 @@ class ProcessState(NamedTuple):
         for (_, write), value in zip(SETTINGS, self.settings, strict=True):
             write(value)
 
+    def restore_copy(self) -> None:
+        """The same, such that this state can be restored again whatever happens to the process."""
+        self.restore()
+        np.random.set_bit_generator(copy.deepcopy(np.random.get_bit_generator()))
+        warnings.filters = list(warnings.filters)
+
     def close(self) -> None:
         """Close the duplicates of the streams."""
         for stream in self.streams:
@@ -73,10 +80,10 @@ def _set_cudnn(state: tuple[bool, bool]) -> None:
 
 
 def _set_filters(filters: list[Any]) -> None:
-    if filters != warnings.filters:
+    if filters is not warnings.filters:
         with warnings.catch_warnings():  # it drops what Python remembers of the filters
             pass
-        warnings.filters = list(filters)  # a list of its own, since filters are added in place
+        warnings.filters = filters
 
 
 def _set_python_streams(streams: tuple[Any, Any]) -> None:
@@ -87,12 +94,12 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (torch.get_rng_state, torch.set_rng_state),
     (_cuda_generator, _set_cuda_generator),
     (random.getstate, random.setstate),
-    (np.random.get_state, np.random.set_state),
+    (np.random.get_bit_generator, np.random.set_bit_generator),
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
     (_deterministic, _set_deterministic),
     (_cudnn, _set_cudnn),
-    (lambda: list(warnings.filters), _set_filters),
+    (lambda: warnings.filters, _set_filters),
     (lambda: (sys.stdout, sys.stderr), _set_python_streams),
 )
