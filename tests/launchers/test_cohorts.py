@@ -9,8 +9,10 @@ import pytest
 from tests.example_cohorts import grid, train_alone
 from tests.example_jobs import digests, planned, process_of, seen
 from tfstudy.experiment.options import RunOptions
-from tfstudy.launchers import ExecutorSettings, executor
+from tfstudy.launchers import ExecutorSettings, JobExit, executor, gpu_sharing
+from tfstudy.launchers.cohort_process import Ended
 from tfstudy.launchers.cohorts import Cohorts
+from tfstudy.launchers.job import OUT_OF_MEMORY
 from tfstudy.launchers.supervisor import RETRYING, supervise
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.reader import read_environments
@@ -63,7 +65,7 @@ def test_a_cohort_that_takes_longer_than_its_members_may_is_killed(tmp_path):
 
 @pytest.fixture
 def unstarted(monkeypatch):
-    """Cohorts of at most two runs whose processes only exist on paper; and the jobs of two architectures."""
+    """Cohorts whose processes only exist on paper; and the jobs of two architectures."""
 
     class Process:
         def __init__(self, **_):
@@ -77,8 +79,8 @@ def unstarted(monkeypatch):
 
     made = []
 
-    def make(per_device):
-        made.append(Cohorts(["cpu"], per_device, 2))
+    def make(per_device, size=2, device="cpu"):
+        made.append(Cohorts([device], per_device, size))
         monkeypatch.setattr(made[-1], "_context", type("Context", (), {"Process": Process}))
         return made[-1]
 
@@ -104,6 +106,40 @@ def test_free_cores_are_used_before_a_process_gets_a_second_run(tmp_path, unstar
         assert cohorts.has_room(job, False)
         cohorts.start(job, False)
     assert [len(worker.members) for worker in cohorts._workers] == [2, 1]
+
+
+def test_on_a_gpu_auto_follows_the_measured_limit(tmp_path, unstarted, monkeypatch):
+    monkeypatch.setattr(gpu_sharing, "gpus", lambda: [gpu_sharing.Gpu("0", 50.0, 1000.0, 80_000.0)])
+    monkeypatch.setattr(gpu_sharing, "MEASURE_SECONDS", 0.0)
+    cohorts, jobs = unstarted(1, size=0, device="0"), planned(tmp_path, RUNS)
+    monkeypatch.setattr(cohorts._limits, "_rate", lambda path, steps: 1.0)
+    cohorts.start(jobs[0], False)
+    assert not cohorts.has_room(jobs[1], False)
+    cohorts._measure()
+    assert cohorts.has_room(jobs[1], False)
+    cohorts.start(jobs[1], False)
+    cohorts._measure()
+    assert cohorts._limit(cohorts._workers[0]) == 3
+    [worker] = cohorts._workers
+    worker.connection = Ends([Ended(jobs[1].path, OUT_OF_MEMORY, 2.0)])
+    assert cohorts._exits_of(worker) == [JobExit(jobs[1], OUT_OF_MEMORY, seconds=2.0)]
+    assert cohorts._limit(worker) == 2
+
+
+class Ends:
+    """The connection of a process that has sent these ends."""
+
+    def __init__(self, ends):
+        self.ends = ends
+
+    def poll(self):
+        return bool(self.ends)
+
+    def recv(self):
+        return self.ends.pop()
+
+    def close(self):
+        pass
 
 
 def test_auto_is_one_run_after_the_other_on_a_cpu():

@@ -12,8 +12,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
-import numpy as np
 import torch
+from numpy.random import mtrand
 
 STREAMS = (1, 2)  # file descriptors: standard output, standard error
 
@@ -43,7 +43,7 @@ class ProcessState(NamedTuple):
     def restore_copy(self) -> None:
         """The same, such that this state can be restored again whatever happens to the process."""
         self.restore()
-        np.random.set_bit_generator(copy.deepcopy(np.random.get_bit_generator()))
+        mtrand.set_bit_generator(copy.deepcopy(mtrand.get_bit_generator()))
         warnings.filters = list(warnings.filters)
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ SETTINGS: tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...] = (
     (torch.get_rng_state, torch.set_rng_state),
     (_cuda_generator, _set_cuda_generator),
     (random.getstate, random.setstate),
-    (np.random.get_bit_generator, np.random.set_bit_generator),
+    (mtrand.get_bit_generator, mtrand.set_bit_generator),
     (torch.get_num_threads, torch.set_num_threads),
     (torch.get_default_dtype, torch.set_default_dtype),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
