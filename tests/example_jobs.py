@@ -3,6 +3,9 @@
 import hashlib
 import json
 import stat
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from tfstudy.experiment.options import RunOptions
@@ -64,6 +67,23 @@ def process_of(path: Path) -> int:
         return int((path / ".lock").read_text().split()[1]) if is_locked(path) else 0
     except (OSError, IndexError):
         return 0
+
+
+def seen(root: Path, wanted: int, then: Callable[[int], object]) -> threading.Thread:
+    """Calls `then` with the process of the first run that has validated `wanted` times, once there is one."""
+
+    def look() -> None:
+        for _ in range(6000):
+            for path in root.glob("*/*/*/s*"):
+                log = path / "train.log"
+                if log.exists() and log.read_text().count("validation_loss") >= wanted and process_of(path):
+                    then(process_of(path))
+                    return
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    return thread
 
 
 def executable(path: Path, text: str) -> Path:

@@ -1,10 +1,11 @@
 """Kill the processes of a grid of 20 tiny runs at random, and compare the results with those of an undisturbed grid.
 
     python -m tests.launchers.chaos --kills 200     prints a table (minutes)
+    python -m tests.launchers.chaos --cohort 4      the disturbed runs train in cohorts, the others do not
 
-Each kill is a SIGKILL, at a random moment, of the process of a run or, one time in ten, of the launcher while it has
-runs. The same command is then started again until all runs are finished. If that happens before there were enough
-kills, the next round starts in an empty folder.
+Each kill is a SIGKILL, at a random moment, of the process of a run (with its cohort) or, one time in ten, of the
+launcher while it has runs. The same command is then started again until all runs are finished. If that happens before
+there were enough kills, the next round starts in an empty folder.
 """
 
 import argparse
@@ -28,9 +29,9 @@ GRID = {**COPYING, "axes": {"arch": ["transformer", "lstm"]}, "seeds": "0-9"}
 RUN, LAUNCHER = "process of a run", "launcher"
 
 
-def start(grid: Path, results: Path) -> "subprocess.Popen[bytes]":
+def start(grid: Path, results: Path, *more: str) -> "subprocess.Popen[bytes]":
     """Start the grid's command in a session of its own, so that what it leaves can be found."""
-    words = ["grid", str(grid), "--study", "study", "--results", str(results), "--accelerator", "cpu"]
+    words = ["grid", str(grid), "--study", "study", "--results", str(results), "--accelerator", "cpu", *more]
     with (grid.parent / "grid.log").open("ab") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "tfstudy", *words], stdout=log, stderr=subprocess.STDOUT, start_new_session=True
@@ -64,11 +65,11 @@ def wait_until_nothing_is_left(results: Path, seconds: float = 30.0) -> None:
         time.sleep(0.05)
 
 
-def disturb(grid: Path, results: Path, kills: int, draw: random.Random) -> Counter[tuple[str, str]]:
+def disturb(grid: Path, results: Path, kills: int, draw: random.Random, *more: str) -> Counter[tuple[str, str]]:
     """Run the grid to its end, with at most this many kills; return what was killed, and how far the run was."""
     counts: Counter[tuple[str, str]] = Counter()
     while True:
-        launcher = start(grid, results)
+        launcher = start(grid, results, *more)
         for victim in _victims(launcher, results, draw):
             if counts.total() >= kills:
                 break
@@ -104,7 +105,7 @@ def _progress(run: Path) -> str:
     return "in evaluation" if step >= COPYING["base"]["train"]["steps"] else "in training, after a checkpoint"
 
 
-def report(kills: int, seed: int = 0) -> tuple[list[str], bool]:
+def report(kills: int, seed: int = 0, cohort: str = "") -> tuple[list[str], bool]:
     """Return the lines of a table, and whether every grid ended as the undisturbed one."""
     draw, counts, outcome, rounds = random.Random(seed), Counter[tuple[str, str]](), Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -116,7 +117,7 @@ def report(kills: int, seed: int = 0) -> tuple[list[str], bool]:
         while counts.total() < kills:
             rounds += 1
             results = Path(folder) / f"disturbed-{rounds}"
-            counts += disturb(grid, results, kills - counts.total(), draw)
+            counts += disturb(grid, results, kills - counts.total(), draw, *(["--cohort", cohort] if cohort else []))
             found = digests(results)
             outcome["lost"] += len(expected.keys() - found.keys())
             outcome["doubled"] += len(runs(results)) - len(found)
@@ -133,7 +134,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cohort", default="", help="of the disturbed grids: see `tfstudy grid --cohort`")
     given = parser.parse_args()
-    table, sound = report(given.kills, given.seed)
+    table, sound = report(given.kills, given.seed, given.cohort)
     print("\n".join(table))
     sys.exit(0 if sound else 1)

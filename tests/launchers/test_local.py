@@ -5,13 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.example_jobs import COPYING, numbers, planned, process_of
+from tests.example_jobs import COPYING, numbers, planned, process_of, seen
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.local import Local, local
@@ -24,23 +23,6 @@ from tfstudy.tasks.errors import UserError
 def test_runs_per_device_must_be_a_number(text):
     with pytest.raises(UserError, match=f"--per-device must be auto or a number from 1 to 64, but is '{text}'"):
         local(ExecutorSettings(text, options=RunOptions(accelerator="cpu")))
-
-
-def seen(root: Path, wanted: int, then) -> threading.Thread:
-    """Calls `then` with the process of the first run that has validated `wanted` times, once there is one."""
-
-    def look():
-        for _ in range(6000):
-            for path in root.glob("*/*/*/s*"):
-                log = path / "train.log"
-                if log.exists() and log.read_text().count("validation_loss") >= wanted and process_of(path):
-                    then(process_of(path))
-                    return
-            time.sleep(0.005)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    return thread
 
 
 @pytest.fixture(scope="module")

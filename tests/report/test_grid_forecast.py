@@ -34,10 +34,15 @@ def test_each_run_shows_what_varies(capsys):
     assert all("/lstm/s" in words[1] for words in runs)
 
 
+def test_a_line_says_which_runs_can_train_together(capsys):
+    assert tfstudy(*GRID, "--cohort", "2", "--dry-run") == 0
+    assert "cohorts from groups of 4 runs" in capsys.readouterr().out.splitlines()
+
+
 def test_the_forecast_is_one_json_document(capsys):
     assert tfstudy(*GRID, "--dry-run", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"runs", "pending", "parallel", "seconds", "outdated", "total", "finished"}
+    assert found.keys() == {"runs", "pending", "parallel", "seconds", "outdated", "cohorts", "total", "finished"}
     assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
     assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}
     assert not list(Path().iterdir())

@@ -10,6 +10,7 @@ from tfstudy.cli.options import (
     RESULTS,
     RUN,
     Accelerator,
+    Cohort,
     Devices,
     Execution,
     FailFast,
@@ -87,6 +88,7 @@ def grid(
     dry_run: DryRun = False,
     fail_fast: FailFast = False,
     per_device: PerDevice = "auto",
+    cohort: Cohort = "",
     timeout: Timeout = 0.0,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
@@ -119,6 +121,7 @@ def grid(
     The same command resumes an interrupted grid.
     """
     from tfstudy.experiment.options import RunOptions
+    from tfstudy.grids.cohorts import check_cohort
     from tfstudy.grids.spec import load_grid
     from tfstudy.instruments import parse_in_training
     from tfstudy.launchers import ExecutorSettings, SlurmRequest
@@ -143,12 +146,17 @@ def grid(
     if as_json and not dry_run:
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
+    if cohort:
+        check_cohort(cohort, launcher, devices)
     measured = parse_in_training(measure)
-    loggers = parse_loggers(logger)
     options = RunOptions(
-        devices=devices, accelerator=accelerator, loggers=loggers, measure=measured, execution=execution
+        devices=devices,
+        accelerator=accelerator,
+        loggers=parse_loggers(logger),
+        measure=measured,
+        execution=execution,
     )
-    settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options)
+    settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options, cohort)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))

@@ -15,6 +15,7 @@ from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import ProgressBar
 from tfstudy.training.checkpoints import Checkpoints
+from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.execution import Execution
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
@@ -59,12 +60,18 @@ def training_data(prepared: Prepared, compiled: bool = False) -> TaskData:
 
 
 def train(
-    prepared: Prepared, folder: RunFolder, options: RunOptions, rank: int, progress: Progress, report: Report = print
+    prepared: Prepared,
+    folder: RunFolder,
+    options: RunOptions,
+    rank: int,
+    progress: Progress,
+    report: Report = print,
+    member: Member = ALONE,
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
     compiled = options.execution == "compiled"
-    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, compiled)
+    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, compiled, member)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint)
@@ -87,7 +94,7 @@ def train(
                 module,
                 training_data(prepared, compiled),
                 callbacks=[
-                    ProgressBar((lambda _: None) if rank else folder.log),
+                    ProgressBar((lambda _: None) if rank else folder.log, member.seconds),
                     Checkpoints(folder.checkpoints, folder.run),
                     ProgressReport(write_progress),
                     *listeners,

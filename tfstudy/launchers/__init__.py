@@ -25,6 +25,7 @@ class ExecutorSettings(NamedTuple):
     ray_address: str = ""  # of a Ray cluster; empty: start one on this machine
     slurm: SlurmRequest = SlurmRequest()
     options: RunOptions = DEFAULTS  # of every run
+    cohort: str = ""  # runs that a process trains together: a number or auto; empty: a process for each run
 
 
 class JobExit(NamedTuple):
@@ -33,6 +34,7 @@ class JobExit(NamedTuple):
     job: Job
     code: int  # an exit code of `job.perform`, or minus the signal that ended the process
     reason: str = ""  # known to the executor in addition to the code
+    seconds: float | None = None  # that it worked on the job; None: since the job started
 
 
 class Detached(NamedTuple):
@@ -72,6 +74,14 @@ class Executor(ABC):
         """Submit the jobs that no earlier command submitted, and leave them; `UserError` without a queue."""
         raise UserError("--detach needs --launcher slurm: only jobs in a queue continue without their launcher")
 
+    def ordered(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return the jobs, given from the longest to the shortest, in the order in which to start them."""
+        return list(jobs)
+
+    def groups(self, jobs: Sequence[Job]) -> str:
+        """Return in one line which jobs can share a process; empty if each has its own."""
+        return ""
+
     def describe(self) -> str:
         """Return the devices and how runs share them, in one line."""
         return type(self).__name__.lower()
@@ -91,6 +101,10 @@ def executor(name: str, settings: ExecutorSettings) -> Executor:
         from tfstudy.launchers.slurm import slurm
 
         return slurm(settings)
+    if settings.cohort:
+        from tfstudy.launchers.cohorts import cohorts
+
+        return cohorts(settings)
     from tfstudy.launchers.local import local
 
     return local(settings)

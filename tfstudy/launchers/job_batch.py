@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     @property
     def pending(self) -> list[Job]:
         """The other jobs, the longest first."""
-        return longest_first([job for job in self.jobs if not job.finished], self.seconds)
+        return self.executor.ordered(longest_first([job for job in self.jobs if not job.finished], self.seconds))
 
 
 @contextmanager

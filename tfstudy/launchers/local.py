@@ -21,11 +21,10 @@ from tfstudy.experiment.options import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.gpu_sharing import MAX_RUNS, MultiProcessService, Sharing
 from tfstudy.launchers.job import OUT_OF_MEMORY, Job, kill_with, perform
-from tfstudy.launchers.process_control import kill_group, start_server, uninterrupted
+from tfstudy.launchers.process_control import exit_code_of, kill_group, start_server, stop, uninterrupted
 from tfstudy.launchers.subprocess_job import DDP_VARIABLES, start
 from tfstudy.tasks.errors import UserError, quoted
 
-GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 MAX_PER_DEVICE = 64
 
 
@@ -35,6 +34,18 @@ def local(settings: ExecutorSettings) -> "Local":
     On a CPU `auto` is one process per core: models of this size gain little from a second thread. All runs of a grid
     have the same number of threads, whatever else is running, so that their sums are rounded alike.
     """
+    options = settings.options
+    cuda = device_of(options).type == "cuda"
+    sharing = cuda and settings.per_device == "auto" and options.devices == 1
+    devices, per_device, threads = devices_of(settings, MAX_RUNS if sharing else 1)
+    return Local(devices, per_device, settings.timeout, sharing, options.devices, threads)
+
+
+def devices_of(settings: ExecutorSettings, auto_cuda: int) -> tuple[list[str], int, int]:
+    """Return the devices of this machine, the processes on each of them, and the threads of a process.
+
+    `auto_cuda` is the number of processes on a CUDA device by default.
+    """
     import torch
 
     options = settings.options
@@ -42,11 +53,9 @@ def local(settings: ExecutorSettings) -> "Local":
     cores, visible = len(os.sched_getaffinity(0)), os.environ.get("CUDA_VISIBLE_DEVICES", "")
     numbers = visible.split(",") if visible else [str(number) for number in range(torch.cuda.device_count())]
     devices = numbers if cuda else ["cpu"]
-    sharing = cuda and settings.per_device == "auto" and options.devices == 1
-    auto = (MAX_RUNS if sharing else 1) if cuda else max(1, cores // options.devices)
+    auto = auto_cuda if cuda else max(1, cores // options.devices)
     per_device = runs_per_device(settings.per_device, auto)
-    threads = max(1, cores // (per_device * len(devices) * options.devices))
-    return Local(devices, per_device, settings.timeout, sharing, options.devices, threads)
+    return devices, per_device, max(1, cores // (per_device * len(devices) * options.devices))
 
 
 def runs_per_device(text: str, auto: int) -> int:
@@ -81,6 +90,8 @@ class Local(Executor):
     on a CPU these are processes of one slot.
     """
 
+    _units = "run", "runs"  # what a slot is for
+
     def __init__(
         self,
         devices: Sequence[str],
@@ -109,13 +120,11 @@ class Local(Executor):
         return len(self._devices) // self._width if whole else len(self._slots)
 
     def describe(self) -> str:
+        count = f"{self._per_device} {self._units[self._per_device > 1]} in parallel"
         if self._devices == ["cpu"]:
-            return f"device: cpu, {_count_runs(self._per_device)} in parallel"
+            return f"device: cpu, {count}"
         devices = f"device{'s' * (len(self._devices) > 1)}: cuda {', '.join(self._devices)}"
-        if self._sharing:
-            runs = "as many runs in parallel on each as raise the throughput"
-        else:
-            runs = f"{_count_runs(self._per_device)} in parallel on each"
+        runs = "as many runs in parallel on each as raise the throughput" if self._sharing else f"{count} on each"
         service = ", with NVIDIA's multi-process service" if self._service and self._service.available else ""
         return f"{devices}; {runs}{service}"
 
@@ -142,9 +151,9 @@ class Local(Executor):
         self._measure()
         exits = []
         for process in list(self._processes):
-            code, reason = _exit_code(process.handle), ""
+            code, reason = exit_code_of(process.handle), ""
             if code is None and self._timeout and time.monotonic() - process.started > self._timeout:
-                code, reason = _stop([process]), f"took longer than the timeout of {self._timeout:g} s"
+                code, reason = stop([process.handle]), f"took longer than the timeout of {self._timeout:g} s"
             if code is not None:
                 kill_group(process.handle.pid, signal.SIGKILL)  # its remaining children
                 self._processes.remove(process)
@@ -154,7 +163,7 @@ class Local(Executor):
         return exits
 
     def stop(self) -> None:
-        _stop(self._processes)
+        stop([process.handle for process in self._processes])
         self._processes.clear()
         for end in self._pipe:
             os.close(end)
@@ -172,7 +181,7 @@ class Local(Executor):
 
     def _choose(self, job: Job, exclusive: bool) -> tuple[Slot, ...]:
         """The slots that the job would get: whole devices if it needs several, or one without another run."""
-        taken = {slot for process in self._processes for slot in process.slots}
+        taken = self._taken()
         free = [slot for slot in self._slots if slot not in taken]
         by_device: dict[str, list[Slot]] = {}
         for slot in free:
@@ -186,6 +195,9 @@ class Local(Executor):
             whole = idle[:wanted] if len(idle) >= wanted else []
             return tuple(slot for slots in whole for slot in slots)
         return (max(by_device.values(), key=len)[0],) if by_device else ()
+
+    def _taken(self) -> set[Slot]:
+        return {slot for process in self._processes for slot in process.slots}
 
     def _environment(self, devices: Sequence[str]) -> dict[str, str]:
         visible = {} if "cpu" in devices else {"CUDA_VISIBLE_DEVICES": ",".join(devices)}
@@ -202,6 +214,12 @@ class Local(Executor):
 
 
 def _child(job: Job, environment: dict[str, str]) -> None:
+    enter(environment)
+    sys.exit(perform(job))
+
+
+def enter(environment: dict[str, str]) -> None:
+    """Make a forked process one of its own group, which ends with its launcher."""
     os.setsid()
     for name in DDP_VARIABLES:
         os.environ.pop(name, None)
@@ -210,26 +228,3 @@ def _child(job: Job, environment: dict[str, str]) -> None:
     assert parent  # noqa: S101 - always true; for the type checker
     kill_with(lambda: wait([parent.sentinel]))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(perform(job))
-
-
-def _exit_code(handle: Any) -> int | None:
-    code: int | None = handle.poll() if isinstance(handle, subprocess.Popen) else handle.exitcode
-    return code
-
-
-def _count_runs(count: int) -> str:
-    return f"{count} run{'s' * (count > 1)}"
-
-
-def _stop(processes: Sequence[Process]) -> int:
-    """End the processes and their groups by SIGTERM, then by SIGKILL. Return minus the signal."""
-    for process in processes:
-        kill_group(process.handle.pid, signal.SIGTERM)
-    deadline = time.monotonic() + GRACE_SECONDS
-    while time.monotonic() < deadline and any(_exit_code(p.handle) is None for p in processes):
-        time.sleep(0.02)
-    for process in processes:
-        kill_group(process.handle.pid, signal.SIGKILL)
-        process.handle.wait() if isinstance(process.handle, subprocess.Popen) else process.handle.join()
-    return -signal.SIGKILL

@@ -4,18 +4,22 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.forkserver import ensure_running
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
+from typing import Any
 
 import tfstudy
 from tfstudy.launchers.server import SOCKET_FOLDER
 
+GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 PRELOADED = ("tfstudy.launchers.server", "tfstudy.launchers.preload")
 
 
@@ -90,3 +94,22 @@ def kill_group(pid: int, number: int) -> None:
     """Send a signal to a process group, which may have ended."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
+
+
+def exit_code_of(handle: Any) -> int | None:
+    """Return the exit code of a process of multiprocessing or subprocess; None while it runs."""
+    code: int | None = handle.poll() if isinstance(handle, subprocess.Popen) else handle.exitcode
+    return code
+
+
+def stop(handles: Sequence[Any]) -> int:
+    """End processes and their groups by SIGTERM, then by SIGKILL. Return minus the signal."""
+    for handle in handles:
+        kill_group(handle.pid, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while time.monotonic() < deadline and any(exit_code_of(handle) is None for handle in handles):
+        time.sleep(0.02)
+    for handle in handles:
+        kill_group(handle.pid, signal.SIGKILL)
+        handle.wait() if isinstance(handle, subprocess.Popen) else handle.join()
+    return -signal.SIGKILL

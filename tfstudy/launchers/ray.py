@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from tfstudy.experiment.options import ACCELERATORS
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, Job
-from tfstudy.launchers.local import GRACE_SECONDS, runs_per_device
+from tfstudy.launchers.local import runs_per_device
+from tfstudy.launchers.process_control import GRACE_SECONDS
 from tfstudy.launchers.subprocess_job import execute
 from tfstudy.tasks.errors import UserError, one_of
 

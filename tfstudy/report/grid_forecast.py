@@ -21,6 +21,7 @@ class Forecast(NamedTuple):
     parallel: int
     seconds: float | None  # until all pending runs finish
     outdated: list[str]  # lines on finished runs of older code
+    cohorts: str = ""  # which pending runs can share a process
 
     def tree(self) -> dict[str, Any]:
         """Return all values for JSON."""
@@ -43,7 +44,7 @@ def forecast(batch: Batch) -> Forecast:
     ]
     estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
     seconds = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
-    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch))
+    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), batch.executor.groups(pending))
 
 
 def forecast_lines(found: Forecast) -> list[Text | str]:
@@ -54,6 +55,7 @@ def forecast_lines(found: Forecast) -> list[Text | str]:
     ]
     total = len(found.runs)
     lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold"), *found.outdated]
+    lines += filter(None, [found.cohorts])
     others = sum(run["state"] == PENDING and run["seconds"] is None for run in found.runs)
     note = f"; {others} runs without an estimate are counted like the others" if others else ""
     if found.seconds is not None:

@@ -31,8 +31,11 @@ HOME = re.compile(rf"(?<![\w.-])({re.escape(str(Path.home()))}|/home/[\w.-]+|/Us
 NUMERIC = tuple(f"tfstudy.{name}." for name in ("tasks", "models", "data", "training", "evaluation"))
 
 
-def environment(identity: Identity, device: str, threads: int) -> Environment:
-    """Return an entry of `env.json`. `device` is the name of the processor, `threads` their number per process.
+def environment(identity: Identity, device: str, threads: int, cohort: int = 1) -> Environment:
+    """Return an entry of `env.json`.
+
+    `device` is the name of the processor, `threads` their number per process,
+    `cohort` the number of runs that it may train together.
 
     Of the entry only `settings`, `data` and `code_versions` are part of the run's identity.
     """
@@ -42,6 +45,7 @@ def environment(identity: Identity, device: str, threads: int) -> Environment:
         platform=platform.platform(),
         device=device,
         threads=threads,
+        cohort=cohort,
         processors=os.cpu_count(),
         arguments=recorded_words(sys.argv[1:]),
         settings=identity.settings,

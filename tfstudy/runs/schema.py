@@ -192,6 +192,7 @@ class Environment(msgspec.Struct, frozen=True):
     device: str = ""
     execution: str = ""  # of training steps: eager, compiled, graphed; why not graphed
     threads: int = 0
+    cohort: int = 1  # how many runs the process may train together
     processors: int | None = 0
     arguments: list[str] = []  # of the command
     settings: dict[str, Any] = {}

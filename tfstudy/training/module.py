@@ -1,6 +1,7 @@
 """The LightningModule that trains any model."""
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.training.averaging import AveragedWeights
+from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.loss import exact_matches, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
@@ -48,12 +50,13 @@ class Seq2Seq(LightningModule):
         config: TrainConfig | None = None,
         seed: int = 0,
         compiled: bool = False,
+        member: Member = ALONE,
     ) -> None:
         super().__init__()
         self.model = model
         self.config = config or TrainConfig()
         self.executor = MicroBatchExecutor()
-        self._seed, self._target_vocab = seed, target_vocab
+        self._seed, self._target_vocab, self._member = seed, target_vocab, member
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
         self.validation_loss = SumMetric(nan_strategy="disable")  # a MeanMetric without nan checks ignores weights
         self.validation_tokens = SumMetric(nan_strategy="disable")
@@ -120,10 +123,11 @@ class Seq2Seq(LightningModule):
             super().backward(loss, *args, **kwargs)
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
+        """Take a whole step (forward, backward, clip, optimiser), at which the members of a cohort meet."""
         if self.runner.whole:  # the closure calls `training_step`, which updates the weights
-            optimizer_closure()
+            self._member.step(optimizer_closure)
         else:
-            super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
+            self._member.step(partial(super().optimizer_step, epoch, batch_idx, optimizer, optimizer_closure))
 
     def on_train_batch_end(self, *_: Any) -> None:
         step = self.global_step
