@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tfstudy.experiment.options import RunOptions
-from tfstudy.launchers import ExecutorSettings
+from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers import ray as rays
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.ray import Ray, Resources, allocate
@@ -129,7 +129,7 @@ def test_a_job_whose_node_is_lost_is_started_again_without_a_report(job):
     cluster = Cluster(LostError(), LostError(), (SUCCEEDED, ""))
     executor = on_ray(cluster)
     executor.start(job, False)
-    assert [list(executor.wait(0)) for _ in range(3)] == [[], [], [(job, SUCCEEDED, "")]]
+    assert [list(executor.wait(0)) for _ in range(3)] == [[], [], [JobExit(job, SUCCEEDED)]]
     assert len(cluster.asked) == 3
 
 
@@ -145,7 +145,7 @@ def test_a_job_that_ray_kills_for_its_memory_is_retried_on_a_whole_device(job):
     cluster = Cluster(MemoryGoneError(), (SUCCEEDED, ""))
     executor = on_ray(cluster)
     executor.start(job, False)
-    assert list(executor.wait(0)) == [(job, OUT_OF_MEMORY, "")]
+    assert list(executor.wait(0)) == [JobExit(job, OUT_OF_MEMORY)]
     executor.start(job, True)
     assert [needs["num_gpus"] for needs, _ in cluster.asked] == [0.5, 1]
     assert {given[0].options.accelerator for _, given in cluster.asked} == {"cuda"}

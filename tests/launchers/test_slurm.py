@@ -9,7 +9,7 @@ import pytest
 
 from tests.example_jobs import executable
 from tests.example_study import finish_run
-from tfstudy.launchers import ExecutorSettings, SlurmRequest, slurm
+from tfstudy.launchers import ExecutorSettings, JobExit, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.private_folder import check_private
 from tfstudy.launchers.slurm import Slurm
@@ -105,7 +105,7 @@ def test_a_job_ends_with_its_result_file_and_leaves_no_files(job, queue):
     assert ended(executor) == []
     folder = job.study / ".slurm"
     (folder / "1_0_0_result.pkl").touch()
-    assert ended(executor) == [(job, SUCCEEDED, "")]
+    assert ended(executor) == [JobExit(job, SUCCEEDED)]
     assert [path.name for path in folder.iterdir()] == [".lock"]
 
 
@@ -142,7 +142,7 @@ def test_a_run_with_a_result_succeeded_whatever_slurm_says(job, queue):
     executor.start(job, False)
     finish_run(Path(job.path))
     queue.write_text("1_0 CANCELLED\n")
-    assert ended(executor) == [(job, SUCCEEDED, "")]
+    assert ended(executor) == [JobExit(job, SUCCEEDED)]
 
 
 def test_a_slurm_that_does_not_answer_ends_nothing(job, queue):
@@ -209,7 +209,7 @@ def test_the_next_command_waits_for_detached_jobs_and_submits_none_again(job, qu
     assert ended(executor) == []
     assert [len(array) for array in library.arrays] == [2, 1]
     (job.study / ".slurm" / "1_0_0_result.pkl").touch()
-    assert ended(executor) == [(jobs_of(job, 1)[0], SUCCEEDED, "")]
+    assert ended(executor) == [JobExit(jobs_of(job, 1)[0], SUCCEEDED)]
     executor.stop()
     assert not (queue.parent / "cancelled").exists(), "Ctrl-C leaves what was detached"
 
@@ -221,7 +221,7 @@ def test_a_detached_job_that_failed_is_reported_to_the_next_command_and_runs_aga
     library.result = FAILED, "ValueError"
     executor = Slurm(library, ExecutorSettings())
     executor.start(job, False)
-    assert ended(executor) == [(job, FAILED, "ValueError")]
+    assert ended(executor) == [JobExit(job, FAILED, "ValueError")]
     executor.start(job, False)
     executor.wait(0)
     assert len(library.arrays) == 2

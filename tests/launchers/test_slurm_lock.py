@@ -6,7 +6,7 @@ from threading import Barrier, BrokenBarrierError, Thread
 import pytest
 
 from tests.launchers.test_slurm import Submitit, _here, ended, job, jobs_of, queue
-from tfstudy.launchers import ExecutorSettings, slurm_queue
+from tfstudy.launchers import ExecutorSettings, JobExit, slurm_queue
 from tfstudy.launchers.job import SUCCEEDED
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.slurm_queue import recorded_jobs
@@ -73,7 +73,7 @@ def test_a_command_waits_for_a_job_that_another_one_submitted_after_both_had_sta
     executors[1].stop()
     assert not (queue.parent / "cancelled").exists(), "it is the job of the first command"
     (job.study / ".slurm" / "1_0_0_result.pkl").touch()
-    assert ended(executors[0]) == [(job, SUCCEEDED, "")]
+    assert ended(executors[0]) == [JobExit(job, SUCCEEDED)]
 
 
 def test_two_commands_that_forget_jobs_of_one_array_leave_none(job, queue, meeting, monkeypatch):
@@ -91,5 +91,5 @@ def test_two_commands_that_forget_jobs_of_one_array_leave_none(job, queue, meeti
         write(*given)
 
     monkeypatch.setattr(slurm_queue, "write_atomically", write_together)
-    assert together(*(lambda e=e: e.wait(0) for e in executors)) == [[(one, SUCCEEDED, "")] for one in jobs]
+    assert together(*(lambda e=e: e.wait(0) for e in executors)) == [[JobExit(one, SUCCEEDED)] for one in jobs]
     assert recorded_jobs(job.study) == {}
