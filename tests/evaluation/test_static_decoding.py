@@ -12,7 +12,7 @@ from tfstudy.evaluation.evaluate import generate_both
 from tfstudy.evaluation.static_decoding import StaticDecoder
 from tfstudy.models.base import Model
 
-ROWS = 21
+ROWS = 11
 CASES = [
     ("lstm", {}),
     ("lstm", {"input_feeding": True, "layers": 2}),
@@ -46,7 +46,7 @@ def batch(rows: int = ROWS) -> tuple[torch.Tensor, ...]:
     torch.manual_seed(rows)
     mask = torch.arange(9) < torch.randint(1, 10, (rows, 1))
     source = torch.randint(4, 12, (rows, 9)) * mask
-    return source, mask, torch.randint(0, 20, (rows,)), torch.randint(0, 12, (rows,))
+    return source, mask, torch.randint(0, 16, (rows,)), torch.randint(0, 12, (rows,))
 
 
 @pytest.mark.parametrize(("arch", "changes"), CASES)
@@ -54,9 +54,10 @@ def test_graphed_decoding_equals_decoding_with_growing_caches(arch, changes):
     model, (source, mask, limits, lengths) = made(arch, **changes), batch()
     graphs = Repeated(watch=True)
     decoder = StaticDecoder(model, graphs)
-    for _ in range(2):  # the second time all shapes are captured
-        assert decoder.greedy_both(source, mask, limits, lengths) == greedy_both(model, source, mask, limits, lengths)
-        assert decoder.beam(source, mask, limits, 3, 0.6) == beam(model, source, mask, limits, 3, 0.6)
+    greedy = greedy_both(model, source, mask, limits, lengths)
+    assert decoder.greedy_both(source, mask, limits, lengths) == greedy
+    assert decoder.greedy_both(source, mask, limits, lengths) == greedy, "all shapes are captured now"
+    assert decoder.beam(source, mask, limits, 3, 0.6) == beam(model, source, mask, limits, 3, 0.6)
     assert graphs.captures < graphs.replays
 
 

@@ -11,6 +11,7 @@ from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.options import RunOptions
+from tfstudy.runs.reader import read_environments
 from tfstudy.tasks.errors import UserError
 
 SMALL = {
@@ -37,6 +38,7 @@ def test_a_run_is_trained_loaded_and_used():
     assert outcome.worked
     assert outcome.path.name.startswith("s3-")
     assert (outcome.result.seed, outcome.result.step) == (3, 20)
+    assert [environment.execution for environment in read_environments(outcome.path)] == ["eager"]
     assert not tfstudy.run("reverse", arch="lstm", seed=3, options=CPU, **SMALL, **{"eval.max_examples": 24}).worked
     for name in (outcome.path, outcome.result.run[:8], "runs/lstm/s3"):
         run = tfstudy.load(name)

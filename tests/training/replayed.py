@@ -1,5 +1,7 @@
 """Graphed steps without CUDA: a replay computes the captured work once more."""
 
+from contextlib import nullcontext
+
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -37,7 +39,7 @@ class NoWaiting(TorchDispatchMode):
 
 
 class Repeated(Graphs):
-    """Replays by calling. With `refuse`, nothing can be captured."""
+    """Replays by calling. With `refuse`, nothing can be captured; with `watch`, the first replay must not wait."""
 
     def __init__(self, refuse: bool = False, watch: bool = False) -> None:
         self.refuse, self.watch, self.captures, self.replays = refuse, watch, 0, 0
@@ -50,13 +52,14 @@ class Repeated(Graphs):
             raise CaptureError("operation not permitted when stream is capturing")
         self.captures += 1
 
+        first = self.watch
+
         def replay():
+            nonlocal first
             self.replays += 1
-            if self.watch:
-                with NoWaiting():
-                    work()
-            else:
+            with NoWaiting() if first else nullcontext():
                 work()
+            first = False
 
         return replay
 

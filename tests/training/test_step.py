@@ -21,9 +21,17 @@ from tfstudy.training.saved_weights import load_checkpoint
 from tfstudy.training.step import BatchLoss, WholeStep
 
 # Some gradients are 0 but for rounding, such as those of key biases; a small epsilon would make steps of them.
-LONG = {"steps": 50, "batching": "length", "validation_interval": 50, "micro_batches": 1, "adam_epsilon": 1e-3}
+LONG = {
+    "steps": 50,
+    "batching": "length",
+    "validation_interval": 50,
+    "log_interval": 50,
+    "micro_batches": 1,
+    "adam_epsilon": 1e-3,
+}
 SHORT = LONG | {"steps": 20}
 ROWS = torch.arange(3, 11)
+QUICK = ("small", "input_feeding", "dilated", "hybrid", "fire", "contextual", "randomised", "universal", "digits")
 
 
 def whole_step(arch: str = "transformer", dropout: float = 0.0, **train) -> tuple[WholeStep, ResidentRows]:
@@ -175,7 +183,8 @@ def variants():
         cls = models.find(arch)
         for name, changes in {"small": {}, **cls.variants}.items():
             config = cls.Config(**{**cls.small, **changes, "dropout": 0.2})
-            yield pytest.param(cls, config, id=f"{arch}-{name}")
+            marks = () if name in QUICK else pytest.mark.slow
+            yield pytest.param(cls, config, id=f"{arch}-{name}", marks=marks)
 
 
 @pytest.mark.parametrize(("cls", "config"), list(variants()))

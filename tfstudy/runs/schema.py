@@ -238,10 +238,12 @@ class Prediction(ShownPrediction, msgspec.Struct, frozen=True):
     tags: dict[str, Any] = {}
 
 
+SLICES = msgspec.json.Decoder(dict[str, dict[str, Slice]])
+
+
 @lru_cache(maxsize=512)  # plots ask for the same slices many times
 def _decoded_slices(content: bytes) -> dict[str, dict[str, Slice]]:
-    text = zlib.decompress(content) if content.startswith(b"x") else content
-    return msgspec.json.decode(text, type=dict[str, dict[str, Slice]])
+    return SLICES.decode(zlib.decompress(content) if content.startswith(b"x") else content)
 
 
 def utc_now() -> str:

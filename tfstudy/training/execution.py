@@ -24,6 +24,8 @@ SAMPLE = 512  # most batches from whose shapes they are chosen
 class Execution(Callback):
     """Chooses how the steps are computed: `requested` is auto, eager, compiled or graphed.
 
+    Whether the loss is compiled is a property of the module; here `compiled` stands for eager.
+
     `auto` is graphed on CUDA and eager elsewhere. Where steps can't be graphed they are eager, which `report` gets in
     one line if graphs were requested or the device has them. `record` gets how steps are computed, and gets it again
     if a capture fails. `log` gets the padding for each shape. `watched` says that a callback looks at gradients.
@@ -47,7 +49,7 @@ class Execution(Callback):
         if not isinstance(pl_module, Seq2Seq):
             raise TypeError(f"the module must be a Seq2Seq, but is a {type(pl_module).__name__}")
         config, device = pl_module.config, pl_module.device
-        usual = "compiled" if config.compile or self._requested == "compiled" else "eager"
+        usual = "compiled" if pl_module.compiled else "eager"
         if self._requested in ("eager", "compiled"):
             return self._record(usual)
         without = "an instrument measures the training" if self._watched else ""

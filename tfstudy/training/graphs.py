@@ -46,7 +46,8 @@ class CudaGraphs(Graphs):
         except RuntimeError as error:  # also what the CUDA driver raises
             torch.cuda.set_stream(current)  # `torch.cuda.graph` does not return to it after an error
             _renew_generator()
-            raise CaptureError(str(error).partition("\n")[0]) from error
+            cause = error.__context__ or error  # ending a failed capture raises another error
+            raise CaptureError(str(cause).partition("\n")[0]) from error
         return graph.replay
 
 

@@ -66,15 +66,15 @@ class Seq2Seq(LightningModule):
         self.validation_matches = SumMetric(nan_strategy="disable")
         self.validation_rows = SumMetric(nan_strategy="disable")
         self._logged_step = 0
-        self._compiled = compiled or self.config.compile
-        self.loss_of = BatchLoss(model, self.config, self._compiled)
+        self.compiled = compiled or self.config.compile
+        self.loss_of = BatchLoss(model, self.config, self.compiled)
         self._eager = EagerStep(self.loss_of, model, self.config, self.executor)
         self.runner: StepRunner = self._eager
 
     def on_fit_start(self) -> None:
         """Start the threads for micro-batches, where batches are split and the model allows it."""
         self._logged_step = self.global_step
-        count = 1 if self._compiled else micro_batch_count(self.config.micro_batches, self.device)
+        count = 1 if self.compiled else micro_batch_count(self.config.micro_batches, self.device)
         if self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1:
             self.executor.start()
 
