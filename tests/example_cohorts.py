@@ -35,7 +35,7 @@ class Recorder:
         self.sent.append(ended)
 
 
-def train_together(jobs: list[Job]) -> list[Ended]:
+def train_together(jobs: list[Job], cuda: bool = False) -> list[Ended]:
     """Train the jobs as one cohort, and return how they ended."""
     recorder = Recorder()
     with (
@@ -44,7 +44,7 @@ def train_together(jobs: list[Job]) -> list[Ended]:
         redirect_stdout(out),
         redirect_stderr(errors),  # pytest's own streams would not follow their file descriptors
     ):
-        cohort = Cohort()
+        cohort = Cohort(cuda=cuda)
         for thread in [cohort.start(partial(train_member, job, recorder), len(jobs)) for job in jobs]:
             thread.join()
     return recorder.sent

@@ -21,11 +21,11 @@ class Ended(NamedTuple):
     seconds: float  # its share of the time of the process
 
 
-def serve(connection: Connection, environment: dict[str, str]) -> None:
+def serve(connection: Connection, environment: dict[str, str], cuda: bool) -> None:
     """Start a member for each (job, size of the cohort) that is received, and send how it ended, until None."""
     enter(environment)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # members can't catch it: Python raises it in this thread
-    cohort, threads = Cohort(), []
+    cohort, threads = Cohort(cuda=cuda), []
     while (received := connection.recv()) is not None:
         job, size = received
         threads.append(cohort.start(partial(train_member, job, connection), size))

@@ -163,7 +163,9 @@ class Cohorts(Local):
     def _new_worker(self, job: Job) -> Worker:
         [slot] = self._choose(job, False)
         own, other = multiprocessing.Pipe()
-        handle = self._context.Process(target=serve, args=(other, self._environment([slot.device])))
+        handle = self._context.Process(
+            target=serve, args=(other, self._environment([slot.device]), slot.device != "cpu")
+        )
         handle.start()
         other.close()
         worker = Worker(slot, handle, own)

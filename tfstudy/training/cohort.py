@@ -9,7 +9,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
+
+import torch
 
 from tfstudy.training.process_state import ProcessState
 
@@ -39,14 +42,15 @@ ALONE = Member()
 
 class Cohort:
     """Runs that share a process. Each gets the global state in which the cohort was made, and keeps its own from then
-    on, so that on a CPU it computes what it would compute alone."""
+    on, so that on a CPU it computes what it would compute alone. With `cuda` each has its own stream, so that their
+    kernels overlap, and its own state of the generator, to which its graphs refer."""
 
-    def __init__(self, launch: Launch | None = None) -> None:
+    def __init__(self, launch: Launch | None = None, cuda: bool = False) -> None:
         self._clean = ProcessState.capture()
         self._shared: dict[str, Any] = {}
         self._lock = threading.Lock()  # of the ring
         self._ring: deque[_CohortMember] = deque()  # the living members; the first has the baton
-        self._launch = launch
+        self._launch, self._cuda = launch, cuda
 
     def start(self, run: Callable[[Member], None], size: int = 1) -> threading.Thread:
         """Start a member of a cohort of this size in a new thread, which ends with `run`."""
@@ -64,7 +68,8 @@ class Cohort:
         self._clean.restore_copy()
         member.since = time.monotonic()
         try:
-            run(member)
+            with torch.cuda.stream(torch.cuda.Stream()) if self._cuda else nullcontext():  # type: ignore[no-untyped-call]
+                run(member)
         finally:
             self._clean.restore()
             with self._lock:

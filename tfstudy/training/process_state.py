@@ -44,6 +44,8 @@ class ProcessState(NamedTuple):
         """The same, such that this state can be restored again whatever happens to the process."""
         self.restore()
         mtrand.set_bit_generator(copy.deepcopy(mtrand.get_bit_generator()))
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            _set_cuda_generator(torch.Generator("cuda").graphsafe_get_state())
         warnings.filters = list(warnings.filters)
 
     def close(self) -> None:
@@ -52,14 +54,16 @@ class ProcessState(NamedTuple):
             os.close(stream)
 
 
-def _cuda_generator() -> torch.Tensor | None:
-    """The state of the current device's generator; None if this process does not use CUDA."""
-    return torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None  # type: ignore[no-untyped-call]
+def _cuda_generator() -> torch.Generator | None:
+    """The state of the current device's generator, which graphs that draw from it refer to; None without CUDA."""
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        return None
+    return torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_get_state()
 
 
-def _set_cuda_generator(state: torch.Tensor | None) -> None:
+def _set_cuda_generator(state: torch.Generator | None) -> None:
     if state is not None:
-        torch.cuda.set_rng_state(state)
+        torch.cuda.default_generators[torch.cuda.current_device()].graphsafe_set_state(state)
 
 
 def _deterministic() -> tuple[bool, bool]:
