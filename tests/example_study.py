@@ -16,8 +16,8 @@ from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import jobs_of, save_plan
-from tfstudy.runs.files import RUN
-from tfstudy.runs.schema import FORMAT, Progress, utc_now
+from tfstudy.runs.files import RUN, utc_now
+from tfstudy.runs.schema import FORMAT, Progress
 from tfstudy.runs.writer import RunFolder, write_failure
 
 CONFIG: dict[str, Any] = {

@@ -21,7 +21,8 @@ from tfstudy.instruments import known_in_training
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.environment import environment, recorded_words
-from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result, utc_now
+from tfstudy.runs.files import utc_now
+from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.tasks.base import overlap, overlap_warning
 from tfstudy.tasks.errors import UserError, one_of

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import time
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import IO
@@ -114,3 +115,8 @@ def read_bytes(path: str, size: int = 1 << 30) -> bytes:
         return b""
     finally:
         os.close(file)
+
+
+def utc_now() -> str:
+    """The time as records hold it, such as 2026-01-31T12:00:00Z."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -17,7 +17,6 @@ failed.json               `Failure`: why a run was given up
 """
 
 import zlib
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any
 
@@ -244,8 +243,3 @@ SLICES = msgspec.json.Decoder(dict[str, dict[str, Slice]])
 @lru_cache(maxsize=512)  # plots ask for the same slices many times
 def _decoded_slices(content: bytes) -> dict[str, dict[str, Slice]]:
     return SLICES.decode(zlib.decompress(content) if content.startswith(b"x") else content)
-
-
-def utc_now() -> str:
-    """The time as records hold it, such as 2026-01-31T12:00:00Z."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
