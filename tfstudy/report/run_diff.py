@@ -12,7 +12,7 @@ from tfstudy.runs.schema import Environment, Result
 from tfstudy.tasks.errors import UserError
 
 Difference = tuple[str, str, str]  # what differs, its value in A and in B
-MACHINE = ("commit", "platform", "device", "threads", "processors")
+MACHINE = ("commit", "platform", "device", "threads", "cohort", "processors")
 
 
 def compare(a: Path, b: Path) -> list[Text | str]:
