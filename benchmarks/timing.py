@@ -34,9 +34,12 @@ def now() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def arguments(description: str | None, archs: bool = True) -> argparse.Namespace:
-    """Parse the command line of a benchmark: `threads`, `cpu`, `quick` and, with `archs`, `arch` (a list)."""
+def arguments(description: str | None, archs: bool = True, sizes: bool = False) -> argparse.Namespace:
+    """Parse the command line of a benchmark: `threads`, `cpu`, `quick`, `arch` (a list), `width` and `batch_size`."""
     parser = argparse.ArgumentParser(description=description)
+    if sizes:
+        parser.add_argument("--width", type=int, default=0, help="width of the models (0: that of the preset)")
+        parser.add_argument("--batch-size", type=int, default=0, help="rows of a batch (0: those of the preset)")
     if archs:
         parser.add_argument("--arch", action="append", choices=models.names(), help="repeatable; default: all")
     parser.add_argument("--threads", type=int, default=0, help="threads of torch (0: torch's default)")
@@ -53,10 +56,17 @@ def arguments(description: str | None, archs: bool = True) -> argparse.Namespace
     return chosen
 
 
-def scan(arch: str, **train: Any) -> Prepared:
-    """Prepare the default preset of SCAN simple for `arch`, with these changes to its section `train`."""
+def scan(arch: str, model: Mapping[str, Any] | None = None, **train: Any) -> Prepared:
+    """Prepare the default preset of SCAN simple for `arch`, with changes to its sections `model` and `train`."""
     tree = {"task": "scan", "arch": arch, "data": {"split": "simple"}}
-    return prepare(resolve(merge(tree, preset("scan", arch), {"train": train})))
+    return prepare(resolve(merge(tree, preset("scan", arch), {"train": train, "model": dict(model or {})})))
+
+
+def widths(arch: str, dim: int) -> dict[str, int]:
+    """Return the settings of section `model` that scale the default preset of SCAN to width `dim`."""
+    model = scan(arch).config.model
+    keys = {*models.find(arch).widths, "feedforward"} & set(type(model).model_fields)
+    return {key: round(getattr(model, key) * dim / model.dim) for key in keys}
 
 
 def alternate(methods: Mapping[str, Callable[[], float]], rounds: int) -> Measurements:

@@ -1,9 +1,10 @@
-"""The comparison with JoeyNMT, without JoeyNMT: what it is given, and what is read of its files."""
+"""The comparisons with JoeyNMT and yoyodyne, without either: what they are given, and what is read of their files."""
 
 import importlib
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -181,14 +182,41 @@ def test_a_failure_of_joeynmt_names_its_log_and_quotes_its_last_lines(tmp_path):
         peers("joeynmt_environment").joeynmt(Path(sys.executable), "train", config, threads=1)
 
 
-def test_the_environment_pins_joeynmt_and_our_versions_of_torch_and_sacrebleu():
+@pytest.mark.parametrize(
+    ("peer", "version", "shared"), [("joeynmt", "2.3.0", ("torch", "sacrebleu")), ("yoyodyne", "0.5.27", ("torch",))]
+)
+def test_an_environment_pins_the_peer_and_our_versions_of_what_both_use(peer, version, shared):
     def pins(path):
         return dict(line.split("==") for line in path.read_text(encoding="utf-8").split() if "==" in line)
 
-    theirs = pins(peers("joeynmt_environment").CONSTRAINTS)
-    ours = pins(Path(__file__).parents[1] / "constraints.txt")
-    assert theirs["joeynmt"] == "2.3.0"
-    assert [theirs[name] for name in ("torch", "sacrebleu")] == [ours[name] for name in ("torch", "sacrebleu")]
+    root = Path(__file__).parents[1]
+    theirs, ours = pins(root / "benchmarks" / "peers" / f"{peer}-constraints.txt"), pins(root / "constraints.txt")
+    assert theirs[peer] == version
+    assert [theirs[name].partition("+")[0] for name in shared] == [ours[name] for name in shared]
+
+
+@pytest.mark.parametrize("arch", ["transformer", "lstm"])
+def test_yoyodyne_gets_our_sizes_and_the_same_examples(arch, tmp_path):
+    prepared = importlib.import_module("benchmarks.timing").scan(arch, steps=7)
+    settings = peers("yoyodyne").settings_of(prepared, SimpleNamespace(threads=1, sources=3), tmp_path)
+    assert settings["steps"] == 7
+    assert settings["hidden"] == (256 if arch == "transformer" else 144)
+    assert settings["heads"] == (4 if arch == "transformer" else None)
+    examples = prepared.task.examples("train")
+    lines = Path(settings["train"]).read_text(encoding="utf-8").splitlines()
+    assert [tuple(line.partition("\t")[2].split(" ")) for line in lines] == [example.target for example in examples]
+    assert settings["longest"] == 1 + max(len(example.target) for example in examples)
+    assert len(Path(settings["test"]).read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_failure_of_yoyodyne_quotes_the_last_lines_of_its_log(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'one line' >&2\nexit 3\n", encoding="utf-8")
+    python.chmod(0o755)
+    process = peers("yoyodyne").Yoyodyne(python, {"threads": 1, "folder": str(tmp_path)}, cpu=True)
+    with pytest.raises(RuntimeError, match=r"(?s)exit code 3.*one line"):
+        process.rate("train")
+    process.stop()
 
 
 @pytest.mark.parametrize("language", ["de", "ja"])

@@ -20,16 +20,9 @@ import yaml
 
 import tfstudy
 from benchmarks.peers.comparison import System, record, score, table
+from benchmarks.peers.environments import environment, own_versions, versions
 from benchmarks.peers.joeynmt_data import TEST, read_outputs, sentences_per_batch, write_data
-from benchmarks.peers.joeynmt_environment import (
-    Training,
-    environment,
-    joeynmt,
-    own_versions,
-    read_decoding_seconds,
-    read_training,
-    versions,
-)
+from benchmarks.peers.joeynmt_environment import PACKAGES, Training, joeynmt, read_decoding_seconds, read_training
 from benchmarks.peers.joeynmt_settings import DECODING_BATCH, check, differences, settings
 from tfstudy.config.resolve import overrides
 from tfstudy.config.schema import RunConfig
@@ -171,7 +164,7 @@ def compare(chosen: argparse.Namespace) -> str:
     known = flatten(settings(config, chosen.out, batch))
     for key in flatten(overrides(chosen.joeynmt)):  # JoeyNMT itself ignores keys that it does not know
         one_of("setting of JoeyNMT", key, known)
-    python = environment()
+    python = environment("joeynmt", PACKAGES)
     torch.set_num_threads(chosen.threads)
     systems = [run_tfstudy(config, chosen), run_joeynmt(config, task, batch, python, chosen)]
     scores = score(task, TEST, systems)

@@ -1,20 +1,14 @@
-"""JoeyNMT in a virtual environment of its own: how it is installed and run, and what its files say of a training."""
+"""JoeyNMT in a virtual environment of its own: how it is run, and what its files say of a training."""
 
 import os
 import re
 import subprocess
-import sys
-import venv
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 
-from tfstudy.tasks.errors import UserError
-
-ENVIRONMENT = Path(__file__).parents[2] / ".venv-joeynmt"
-CONSTRAINTS = Path(__file__).with_name("joeynmt-constraints.txt")
 PACKAGES = ("joeynmt", "importlib-metadata")  # JoeyNMT 2.3.0 imports the second without requiring it
 TIME = "%Y-%m-%d %H:%M:%S,%f"  # of a line of the log
 
@@ -26,22 +20,6 @@ class Training(NamedTuple):
     updates: int
     tokens: int  # target tokens trained on, with EOS
     seconds: float  # without loading data and building the model
-
-
-def environment(folder: Path = ENVIRONMENT) -> Path:
-    """Return the Python of the environment; install it first unless it has the versions of the constraints."""
-    python, installed = folder / "bin" / "python", folder / "constraints.txt"
-    wanted = CONSTRAINTS.read_text(encoding="utf-8")
-    if installed.exists() and installed.read_text(encoding="utf-8") == wanted:
-        return python
-    print(f"installing JoeyNMT in {folder} (minutes)", flush=True)
-    venv.create(folder, clear=True, with_pip=True)
-    install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS)]
-    for packages in (("torch",), PACKAGES):  # torch first: the others then use this build
-        if subprocess.run([*install, *packages]).returncode:
-            raise UserError(f"pip could not install {', '.join(packages)} in {folder}: see its messages above")
-    installed.write_text(wanted, encoding="utf-8")
-    return python
 
 
 def joeynmt(python: Path, mode: str, config: Path, *options: str, threads: int) -> None:
@@ -73,18 +51,6 @@ def read_decoding_seconds(model: Path) -> float:
     """Return the seconds that the last decoding took, without loading the model."""
     log = (model / "test.log").read_text(encoding="utf-8")
     return float(re.findall(r"Generation took ([\d.]+)\[sec\]", log)[-1])
-
-
-def versions(python: Path, *packages: str) -> dict[str, str]:
-    """Return the versions of packages in the environment of an interpreter."""
-    code = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]))"
-    output = subprocess.run([str(python), "-c", code, *packages], check=True, capture_output=True, text=True).stdout
-    return dict(zip(packages, output.split(), strict=True))
-
-
-def own_versions(*packages: str) -> dict[str, str]:
-    """Return the versions of packages in this process's environment."""
-    return versions(Path(sys.executable), *packages)
 
 
 def _time_of(log: str, text: str) -> datetime:

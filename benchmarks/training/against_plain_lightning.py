@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader
 
-from benchmarks.timing import alternate, arguments, now, scan, table
+from benchmarks.timing import alternate, arguments, now, scan, table, widths
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
@@ -146,12 +146,14 @@ def ours(prepared: Prepared) -> Speed:
 
 
 def main() -> None:
-    chosen = arguments(__doc__)
+    chosen = arguments(__doc__, sizes=True)
     steps, rounds = (SKIP + 20, 3) if chosen.quick else (SKIP + 60, 5)
+    rows = {"batch_size": chosen.batch_size} if chosen.batch_size else {}
     for arch in chosen.arch:
-        default = scan(arch, steps=steps)
-        one_micro_batch = scan(arch, steps=steps, micro_batches=1)
-        by_length = scan(arch, steps=steps, batching="length", micro_batches=2)
+        size = widths(arch, chosen.width) if chosen.width else {}
+        default = scan(arch, size, **rows, steps=steps)
+        one_micro_batch = scan(arch, size, **rows, steps=steps, micro_batches=1)
+        by_length = scan(arch, size, **rows, steps=steps, batching="length", micro_batches=2)
         padded: dict[str, float] = {}
 
         def target_tokens(

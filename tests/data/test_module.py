@@ -57,6 +57,17 @@ def test_a_plain_trainer_sees_every_row_once_an_epoch(task, tmp_path, micro_batc
     assert sum(module.validated, Counter()) == split(data, "validation") + split(data, "validation")
 
 
+@pytest.mark.parametrize(("parameters", "count"), [(0, 2), (1000, 1), (10**8, 2)])
+def test_a_batch_with_little_work_is_not_split_but_divided_into_groups(task, parameters, count, monkeypatch):
+    monkeypatch.setattr("tfstudy.data.ragged.GROUP_OVERHEAD", 0)
+    data = TaskData(task, batch_size=8, parameters=parameters)
+    [first, *_] = data.train_dataloader()
+    assert len(first.micro_batches) == count
+    assert len(first.micro_batches[0]) > 1
+    [first, *_] = TaskData(task, batch_size=8, parameters=parameters, micro_batches=2).train_dataloader()
+    assert len(first.micro_batches) == 2
+
+
 def test_a_trainer_gets_the_batches_of_the_steps_in_order(task, tmp_path):
     module, data = Watcher(), TaskData(task, batch_size=8, seed=3)
     trainer(tmp_path, max_epochs=4).fit(module, data.with_epochs_of(3))

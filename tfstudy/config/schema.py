@@ -46,7 +46,10 @@ class TrainConfig(Section):
     micro_batches: int = Field(
         0,
         ge=0,
-        description="micro-batches per step, computed in parallel; 1 disables splitting (0: 2 on CPU, 1 on GPU)",
+        description=(
+            "micro-batches per step, computed in parallel; 1 disables splitting "
+            "(0: 1 on GPU and for batches with little work, else 2)"
+        ),
     )
     accumulate_grad_batches: int = Field(1, ge=1, description="batches per step, whose gradients are averaged")
     optimizer: Literal["adamw", "sgd"] = Field("adamw", description="AdamW, or SGD with Nesterov momentum")

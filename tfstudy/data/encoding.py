@@ -53,6 +53,10 @@ class Encoded:
         moved.source, moved.target = self.source.to(device), self.target.to(device)
         return moved
 
+    def tokens(self, index: Tensor) -> int:
+        """Return the number of tokens in the sources and targets of a CPU index, with BOS and EOS."""
+        return int(self.source_lengths[index].sum() + self.target_lengths[index].sum())
+
     def rows(self, index: Tensor) -> PaddedRows:
         """Return the rows of a CPU index, padded to the longest source and the longest target among them."""
         source_length, target_length = int(self.source_lengths[index].max()), int(self.target_lengths[index].max())

@@ -8,7 +8,7 @@ from lightning.pytorch import LightningDataModule
 
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import Batch, Encoded, TaskEncoder
-from tfstudy.data.ragged import GROUPS, micro_batch_count
+from tfstudy.data.ragged import GROUPS, SMALL_STEP, micro_batch_count
 from tfstudy.tasks.base import Example, Task
 
 VALIDATION_BATCH_SIZE = 256
@@ -36,8 +36,9 @@ class TaskData(LightningDataModule):
     `batch_size`, `batch_tokens`, `batching` and `resampled_examples`). With `target_eos=False` the targets of both
     splits do not end with EOS. By default an epoch is one pass over the train split.
     `micro_batches` is the maximum number of micro-batches per batch; 1 disables splitting, and 0 is 2 on CPU, where
-    padding costs most, and 1 elsewhere, where the number of kernels does. The validation loader covers the validation
-    split, if the task has one, in batches of similar length.
+    padding costs most, and 1 elsewhere, where the number of kernels does. With 0 on CPU, a batch with little work for a
+    model of `parameters` parameters (0: unknown) is only divided into ragged groups. The validation loader covers the
+    validation split, if the task has one, in batches of similar length.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class TaskData(LightningDataModule):
         micro_batches: int = 0,
         resampled_examples: int = 0,
         target_eos: bool = True,
+        parameters: int = 0,
     ) -> None:
         super().__init__()
         self.task, self.encoder = task, TaskEncoder(task)
@@ -59,7 +61,7 @@ class TaskData(LightningDataModule):
         train = self.encoded[names[0]]
         self.batches = Batches(train, batch_size, batch_tokens, batching, seed, resampled_examples)
         self.batches_per_epoch = len(self.batches)
-        self._micro_batches = micro_batches
+        self._micro_batches, self._parameters = micro_batches, parameters
         self.only_rows = False  # whether batches for training are the numbers of their rows, as graphed steps take them
 
     def with_epochs_of(self, batches: int) -> Self:
@@ -101,6 +103,11 @@ class TaskData(LightningDataModule):
         groups = GROUPS if micro_batches > 1 else 1
         if self.only_rows and batches is self.batches:
             return Loader(count, first, lambda number: encoded.batch_of_rows(batches.index(number)))
-        return Loader(
-            count, first, lambda number: encoded.batch(batches.index(number), micro_batches, groups, rank, ranks)
-        )
+
+        def batch(number: int) -> Batch:
+            index = batches.index(number)
+            work = self._parameters * encoded.tokens(index)
+            parts = 1 if self._micro_batches == 0 < work < SMALL_STEP else micro_batches
+            return encoded.batch(index, parts, groups, rank, ranks)
+
+        return Loader(count, first, batch)

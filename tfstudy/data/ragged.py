@@ -8,6 +8,9 @@ import torch
 MICRO_BATCHES, GROUPS = 2, 4  # on CPU: micro-batches per batch, and groups per micro-batch
 # Cost on CPU of one more group, in padded positions: 20 to 65 by architecture (benchmarks/training/micro_batches.py)
 GROUP_OVERHEAD = 48
+# Parameters times tokens of a batch below which one micro-batch is faster than two, on one thread by about 1.2: most of
+# such a step is calls, which two threads cannot make at the same time (benchmarks/training/small_steps.py).
+SMALL_STEP = 200_000_000
 # Rows where a group may start; division takes 1 ms at most. If all rows are candidates, it takes 9 ms for 512 rows,
 # 37 ms for 1,024 and 190 ms for 2,048, and a step costs 0.1 to 0.2 % less (benchmarks/data/least_padding.py).
 CANDIDATES = 256

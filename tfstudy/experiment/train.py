@@ -56,7 +56,8 @@ def training_data(prepared: Prepared, compiled: bool = False) -> TaskData:
     task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
     micro_batches = 1 if train.compile or compiled else train.micro_batches
     limits = (train.batch_size, train.batch_tokens, train.batching)
-    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos)
+    parameters = sum(parameter.numel() for parameter in prepared.model.parameters())
+    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, parameters)
 
 
 def train(

@@ -1,5 +1,6 @@
 """The figure of `tfstudy bench`: speed, memory and FLOPs against length, width or batch size."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -15,7 +16,7 @@ from tfstudy.tasks.errors import UserError
 
 SIZES = {"length": "length (tokens)", "width": "width (model.dim)", "batch": "batch (examples)"}
 MIB, GIGA = 2**20, 1e9
-
+STEP = "milliseconds per batch"
 
 Values = tuple[float, float, float]  # the value, and the ends of its interval
 
@@ -24,6 +25,13 @@ def _speed(record: Record) -> Values | None:
     if not record.seconds:
         return None
     middle, low, high, *_ = median_interval(record.tokens_per_second)
+    return (middle, low, high) if low == low else (middle, middle, middle)
+
+
+def _step(record: Record) -> Values | None:
+    if not record.seconds:
+        return None
+    middle, low, high, *_ = median_interval([1000 * seconds for seconds in record.times])
     return (middle, low, high) if low == low else (middle, middle, middle)
 
 
@@ -37,6 +45,7 @@ def _flops(record: Record) -> Values | None:
 
 QUANTITIES: Mapping[str, Callable[[Record], Values | None]] = {
     "target tokens per second": _speed,
+    STEP: _step,
     "peak memory (MiB)": _memory,
     "GFLOP per batch": _flops,
 }
@@ -72,12 +81,15 @@ def plot(records: Sequence[Record], axis: str = "") -> layout.Plot:
         notes.append(
             f"Speed: by {time} time, median over {plural(len(first.seconds), 'round')} with its 95 % interval."
         )
+        notes += _growth(series, axis)
     with layout.theme():
         legend = layout.legend_handles({" ".join(filter(None, name)): s for name, s in styles.items()}, "lines")
         columns = len({name for _, name in shown})
         title = f"Speed, memory and FLOPs by {axis}"
         figure, panels = layout.panels(layout.SCREEN, title, len(shown), columns=columns, legend=legend, notes=notes)
         for axes, (work, name) in zip(panels, shown, strict=True):
+            if name == STEP:
+                _proportional(axes, [record for record in records if record.work == work], axis)
             for label, own in series.items():
                 _draw(axes, [record for record in own if record.work == work], axis, name, styles[label])
             set_title(axes, f"{work}: {name}")
@@ -105,6 +117,29 @@ def _draw(axes: Axes, records: Sequence[Record], axis: str, quantity: str, style
     x, y, low, high = zip(*points, strict=True)
     axes.plot(x, y, color=style.colour, marker=style.marker, ls=style.line, ms=4, lw=1.3)
     axes.fill_between(x, low, high, color=style.colour, alpha=0.15, lw=0)
+
+
+def _proportional(axes: Axes, records: Sequence[Record], axis: str) -> None:
+    """Draw a line of slope 1 that ends at the largest size, in the middle of the records there."""
+    sizes = sorted({getattr(record, axis) for record in records})
+    last = [values[0] for record in records if getattr(record, axis) == sizes[-1] and (values := _step(record))]
+    if len(sizes) > 1 and last:
+        end = math.sqrt(min(last) * max(last))
+        axes.plot(sizes, [end * size / sizes[-1] for size in sizes], color="0.6", ls=":", lw=1)
+
+
+def _growth(series: Mapping[tuple[str, str], Sequence[Record]], axis: str) -> list[str]:
+    """Return a note with the exponent p of each series: between its two largest sizes, its time grows as size^p."""
+    texts = []
+    for work in WORKS:
+        for name, own in series.items():
+            points = [(getattr(r, axis), found[0]) for r in own if r.work == work and (found := _step(r))]
+            steps = dict(points)
+            if len(steps) > 1:
+                (x, y), (end, last) = sorted(steps.items())[-2:]
+                texts.append(f"{work}, {' '.join(filter(None, name))} {math.log(last / y) / math.log(end / x):.2f}")
+    last_two = f"Between the two largest sizes the time grows as {axis} to the power of: {'; '.join(texts)}."
+    return [f"Dotted: in proportion to {axis}. {last_two}"] * bool(texts)
 
 
 def _scale(axes: Axes, values: Sequence[int], label: str) -> None:
