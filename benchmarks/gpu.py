@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("transformer", "lstm", "cnn")
 COHORTS = (4, 8, 16, 32)
 PACKAGES = (
@@ -86,10 +87,14 @@ def cohort(arch: str, size: int, results: Path) -> Sequence[str]:
 
 def run(part: Part, log: Path, runs: Path, seconds: float) -> dict[str, Any]:
     """Run a part for at most this time; return what to record of it."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    environment = os.environ | {"PYTHONPATH": path}  # tests change the working folder
     start, before = time.monotonic(), log.stat().st_size if log.exists() else 0
     print(f"== {part.name} (at most {seconds:.0f} s)", flush=True)
     with log.open("a") as file:
-        process = subprocess.Popen(part.command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)
+        process = subprocess.Popen(
+            part.command, stdout=file, stderr=subprocess.STDOUT, start_new_session=True, cwd=ROOT, env=environment
+        )
         try:
             code: int | None = process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -11,6 +11,7 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.runs.reader import read_result
+from tfstudy.training import step as training
 from tfstudy.training.fit import fit
 from tfstudy.training.module import DivergenceError
 
@@ -56,7 +57,7 @@ def test_gradient_checkpointing_changes_no_weight(precision, threads):
 
 
 def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, monkeypatch):
-    monkeypatch.setattr("tfstudy.training.step.summed_loss", lambda logits, *_: logits.sum() * math.nan)
+    monkeypatch.setattr(training, "summed_loss", lambda logits, *_: logits.sum() * math.nan)
     threads(3)
     with pytest.raises(DivergenceError):
         trained("transformer", micro_batches=3)
