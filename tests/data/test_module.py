@@ -59,7 +59,8 @@ def test_a_plain_trainer_sees_every_row_once_an_epoch(task, tmp_path, micro_batc
 
 @pytest.mark.parametrize(("parameters", "count"), [(0, 2), (1000, 1), (10**8, 2)])
 def test_a_batch_with_little_work_is_not_split_but_divided_into_groups(task, parameters, count, monkeypatch):
-    monkeypatch.setattr("tfstudy.data.ragged.GROUP_OVERHEAD", 0)
+    for name in ("ragged.GROUP_OVERHEAD", "module.SMALL_STEP_OVERHEAD"):
+        monkeypatch.setattr(f"tfstudy.data.{name}", 0)
     data = TaskData(task, batch_size=8, parameters=parameters)
     [first, *_] = data.train_dataloader()
     assert len(first.micro_batches) == count

@@ -67,10 +67,19 @@ class Encoded:
         """Return the batch of these rows with their numbers only, for a step that gathers them by itself."""
         return Batch((), float(self.target_lengths[index].sum() - len(index)), index.numpy())
 
-    def batch(self, index: Tensor, micro_batches: int = 1, groups: int = 1, rank: int = 0, ranks: int = 1) -> Batch:
+    def batch(
+        self,
+        index: Tensor,
+        micro_batches: int = 1,
+        groups: int = 1,
+        rank: int = 0,
+        ranks: int = 1,
+        group_overhead: int | None = None,
+    ) -> Batch:
         """Return the batch of these rows, or the share of device `rank` of `ranks`.
 
-        The batch has at most `micro_batches` micro-batches, and each of these has at most `groups` groups.
+        The batch has at most `micro_batches` micro-batches, and each of these has at most `groups` groups;
+        for `group_overhead`, see `least_padding`.
         """
         rows = index[rank::ranks]
         if micro_batches > 1 or groups > 1:
@@ -78,7 +87,7 @@ class Encoded:
         source, target = self.source_lengths[rows].numpy(), self.target_lengths[rows].numpy()
         divided = []
         for start, end in split_evenly(source + target, micro_batches):
-            ranges = least_padding(source[start:end], target[start:end], groups)
+            ranges = least_padding(source[start:end], target[start:end], groups, group_overhead)
             divided.append(tuple(self.rows(rows[start + first : start + last]) for first, last in ranges))
         return Batch(tuple(divided), float(self.target_lengths[index].sum() - len(index)) / ranks)
 

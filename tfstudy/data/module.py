@@ -8,7 +8,7 @@ from lightning.pytorch import LightningDataModule
 
 from tfstudy.data.batching import Batches
 from tfstudy.data.encoding import Batch, Encoded, TaskEncoder
-from tfstudy.data.ragged import GROUPS, SMALL_STEP, micro_batch_count
+from tfstudy.data.ragged import GROUPS, SMALL_STEP, SMALL_STEP_OVERHEAD, micro_batch_count
 from tfstudy.tasks.base import Example, Task
 
 VALIDATION_BATCH_SIZE = 256
@@ -106,8 +106,8 @@ class TaskData(LightningDataModule):
 
         def batch(number: int) -> Batch:
             index = batches.index(number)
-            work = self._parameters * encoded.tokens(index)
-            parts = 1 if self._micro_batches == 0 < work < SMALL_STEP else micro_batches
-            return encoded.batch(index, parts, groups, rank, ranks)
+            if self._micro_batches == 0 < self._parameters * encoded.tokens(index) < SMALL_STEP:
+                return encoded.batch(index, 1, groups, rank, ranks, SMALL_STEP_OVERHEAD)
+            return encoded.batch(index, micro_batches, groups, rank, ranks)
 
         return Loader(count, first, batch)

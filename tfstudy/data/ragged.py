@@ -11,6 +11,7 @@ GROUP_OVERHEAD = 48
 # Parameters times tokens of a batch below which one micro-batch is faster than two, on one thread by about 1.2: most of
 # such a step is calls, which two threads cannot make at the same time (benchmarks/training/small_steps.py).
 SMALL_STEP = 200_000_000
+SMALL_STEP_OVERHEAD = 150  # `GROUP_OVERHEAD` of such batches: a position costs less, and a group as much
 # Rows where a group may start; division takes 1 ms at most. If all rows are candidates, it takes 9 ms for 512 rows,
 # 37 ms for 1,024 and 190 ms for 2,048, and a step costs 0.1 to 0.2 % less (benchmarks/data/least_padding.py).
 CANDIDATES = 256
@@ -28,17 +29,20 @@ def split_evenly(lengths: np.ndarray, count: int) -> list[tuple[int, int]]:
     return [(start, end) for start, end in itertools.pairwise([0, *bounds.tolist(), len(lengths)]) if start < end]
 
 
-def least_padding(source: np.ndarray, target: np.ndarray, groups: int) -> list[tuple[int, int]]:
+def least_padding(
+    source: np.ndarray, target: np.ndarray, groups: int, overhead: int | None = None
+) -> list[tuple[int, int]]:
     """Split rows into at most `groups` consecutive ranges (start, end) such that padding costs least.
 
-    The cost of a group is its number of padded positions plus `GROUP_OVERHEAD`. Dynamic programming finds the minimum
-    over all splits; with more than `CANDIDATES` rows, over splits at `CANDIDATES` equally spaced rows.
+    The cost of a group is its number of padded positions plus `overhead`, by default `GROUP_OVERHEAD`. Dynamic
+    programming finds the minimum over all splits; with more than `CANDIDATES` rows, over splits at `CANDIDATES` equally
+    spaced rows.
     """
     rows = len(target)
     if groups == 1 or rows < 2:
         return [(0, rows)] if rows else []
     edges = np.linspace(0, rows, min(rows, CANDIDATES) + 1).astype(np.int64)
-    cost = _costs(source, target, edges)
+    cost = _costs(source, target, edges, GROUP_OVERHEAD if overhead is None else overhead)
     best, origins = [cost[0]], []  # best[k][e]: cost of k + 1 groups that end at candidate e
     for _ in range(groups - 1):
         costs = best[-1][:-1, None] + cost[1:]
@@ -51,10 +55,10 @@ def least_padding(source: np.ndarray, target: np.ndarray, groups: int) -> list[t
     return list(itertools.pairwise(edges[[0, *reversed(ends)]].tolist()))
 
 
-def _costs(source: np.ndarray, target: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def _costs(source: np.ndarray, target: np.ndarray, edges: np.ndarray, overhead: int) -> np.ndarray:
     """Return the cost of each group from edge i to edge j + 1, as a table (i, j); infinite for j < i."""
     start, end = edges[:-1, None], edges[1:]
     valid = end > start
     longest = (np.maximum.reduceat(lengths, edges[:-1]) for lengths in (source, target))
     widths = sum(np.maximum.accumulate(np.where(valid, x, 0), axis=1) for x in longest)
-    return np.where(valid, (end - start) * widths + GROUP_OVERHEAD, np.inf)
+    return np.where(valid, (end - start) * widths + overhead, np.inf)
