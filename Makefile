@@ -1,6 +1,7 @@
 # Run `make help` for the list of targets. Each target installs what it needs.
 PYTHON ?= python3
 BIN = .venv/bin
+GPU_PYTHON = $(if $(filter file,$(origin PYTHON)),$(firstword $(wildcard $(BIN)/python) $(PYTHON)),$(PYTHON))
 STAMP = .venv/installed
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
@@ -18,7 +19,7 @@ help:
 	@echo "make docs-serve  the site on a local port, following changes"
 	@echo "make dist        build the wheel and the sdist in dist/, and check them"
 	@echo "make bench       every benchmark, as ratios to a baseline"
-	@echo "make gpu         tests and benchmarks that need a CUDA device, with the packages of PYTHON (25 minutes; results in OUT)"
+	@echo "make gpu         tests and benchmarks that need a CUDA device, in .venv or PYTHON (25 minutes; results in OUT)"
 	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make yoyodyne    training and decoding speed against yoyodyne, installed in .venv-yoyodyne; ARGS (a quarter of an hour)"
 	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
@@ -75,7 +76,7 @@ bench: $(STAMP)
 
 # No environment of its own: PyTorch for CUDA is part of the machine. OUT names the folder of the results.
 gpu:
-	$(PYTHON) -m benchmarks.gpu $(ARGS)
+	@$(GPU_PYTHON) -m benchmarks.gpu $(ARGS)
 
 peers: $(STAMP)
 	$(BIN)/python -m benchmarks.peers.joeynmt $(ARGS)

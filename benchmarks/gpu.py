@@ -20,22 +20,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("transformer", "lstm", "cnn")
 COHORTS = (4, 8, 16, 32)
-PACKAGES = (
-    "lightning",
-    "torchmetrics",
-    "msgspec",
-    "jaxtyping",
-    "pydantic",
-    "typer",
-    "pytest",
-    "hypothesis",
-    "beartype",
-)
+PACKAGES = (  # by the names that they are imported by
+    "torch", "lightning", "torchmetrics", "datasets", "pandas", "seaborn", "matplotlib", "typer", "pydantic", "numpy",
+    "scipy", "msgspec", "jinja2", "rich", "jaxtyping", "yaml", "sacrebleu", "tokenizers", "safetensors", "pytest",
+    "hypothesis", "beartype",
+)  # fmt: skip
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "")
 TFSTUDY = (sys.executable, "-m", "tfstudy")
 
@@ -143,6 +135,8 @@ def table(records: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 def write(out: Path, records: Sequence[dict[str, Any]]) -> None:
     """Write all results so far."""
+    import torch
+
     device = {"device": torch.cuda.get_device_name(), "count": torch.cuda.device_count(), "torch": torch.__version__}
     (out / "gpu.json").write_text(json.dumps({**device, "parts": records}, indent=1))
     heading = f"{device['device']} ({device['count']}), torch {device['torch']}"
@@ -153,12 +147,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=25.0, help="time limit of all parts together")
     chosen = parser.parse_args()
-    if not torch.cuda.is_available():
-        print("no CUDA device: nothing is tested or measured")
-        return
     if missing := [name for name in PACKAGES if not find_spec(name)]:
         print(f"missing packages: {', '.join(missing)}; install them in the versions of constraints.txt")
         raise SystemExit(2)
+    import torch
+
+    if not torch.cuda.is_available():
+        print("no CUDA device: nothing is tested or measured")
+        return
     out, end = Path(os.environ.get("OUT", "results-gpu")).absolute(), time.monotonic() + 60 * chosen.minutes
     out.mkdir(parents=True, exist_ok=True)
     records: list[dict[str, Any]] = []
