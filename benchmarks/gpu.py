@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +29,7 @@ PACKAGES = (  # by the names that they are imported by
 )  # fmt: skip
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "")
 TFSTUDY = (sys.executable, "-m", "tfstudy")
+GRAPHED = ("--accelerator", "cuda", "--execution", "graphed")
 
 
 class Part(NamedTuple):
@@ -50,22 +50,11 @@ def parts(runs: Path) -> Iterator[Part]:
             f"training {arch}", (sys.executable, "-m", "benchmarks.training.gpu_steps", "--arch", arch, "--quick"), 240
         )
     yield Part("decoding", (sys.executable, "-m", "benchmarks.evaluation.gpu_decoding", "--quick"), 180)
-    if not has_cohorts():
-        print("cohorts are not measured: this version of `tfstudy grid` has no --cohort", flush=True)
-    for arch in ARCHITECTURES if has_cohorts() else ():
+    for arch in ARCHITECTURES:
         for size in COHORTS:
-            results = runs / f"{arch}-{size}"
-            yield Part(f"cohort of {size}, {arch}", cohort(arch, size, results), 120, size)
-    more = ("--cohort", "16") if has_cohorts() else ()
-    grid = (*TFSTUDY, "grid", "scan", "--accelerator", "cuda", "--results", str(runs / "grid"), *more)
+            yield Part(f"cohort of {size}, {arch}", cohort(arch, size, runs / f"{arch}-{size}"), 120, size)
+    grid = (*TFSTUDY, "grid", "scan", *GRAPHED, "--results", str(runs / "grid"), "--cohort", "16")
     yield Part("grid of 60 runs", grid, 1200)
-
-
-@cache
-def has_cohorts() -> bool:
-    """Whether a grid can train several runs in one process."""
-    shown = subprocess.run([*TFSTUDY, "grid", "--help"], capture_output=True, text=True, check=False)
-    return "--cohort" in shown.stdout
 
 
 def cohort(arch: str, size: int, results: Path) -> Sequence[str]:
@@ -73,8 +62,7 @@ def cohort(arch: str, size: int, results: Path) -> Sequence[str]:
     words = ("--task", "scan", "--arch", arch, "--split", "simple", "--seed", f"0-{size - 1}")
     settings = ("train.steps=500", "train.batch_size=256", "train.validation_interval=500", "eval.max_examples=16")
     sets = [word for setting in settings for word in ("--set", setting)]
-    how = ("--cohort", str(size), "--accelerator", "cuda", "--results", str(results))
-    return (*TFSTUDY, "grid", *words, *sets, *how)
+    return (*TFSTUDY, "grid", *words, *sets, *GRAPHED, "--cohort", str(size), "--results", str(results))
 
 
 def run(part: Part, log: Path, runs: Path, seconds: float) -> dict[str, Any]:

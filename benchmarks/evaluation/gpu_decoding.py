@@ -72,7 +72,7 @@ def compare(arch: str, commands: int, rounds: int) -> None:
     """Train, decode in each way in turn, and print a line of JSON for each."""
     prepared = scan(arch, steps=400, warmup_steps=100)
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), prepared.config.train)
-    fit(module, training_data(prepared), accelerator="cuda", execution=Execution())
+    fit(module, training_data(prepared), accelerator="cuda", execution=Execution("graphed"))
     model = prepared.model.eval().cuda()
     examples = sample_examples(prepared.task.examples("test"), commands)
     encoded = prepared.data.encode(examples).to(torch.device("cuda"))

@@ -41,7 +41,7 @@ def test_the_multi_process_service_starts_and_stops_or_is_not_used():
 
 
 def test_a_run_is_graphed_and_says_so():
-    tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--results", "r")
+    tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--execution", "graphed", "--results", "r")
     [path] = find_runs(Path("r-smoke"))
     assert json.loads((path / "env.json").read_text())[-1]["execution"] == "graphed"
     assert read_result(path).device == "cuda"

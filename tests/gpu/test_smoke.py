@@ -8,7 +8,7 @@ from tests.training.small_training import ARCHITECTURES, same
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_graphed_steps_train_as_eager_steps_do(arch):
-    eager, graphed = Trained("eager", arch, **LONG), Trained("auto", arch, **LONG)
+    eager, graphed = Trained("eager", arch, **LONG), Trained("graphed", arch, **LONG)
     assert (eager.recorded, graphed.recorded) == (["eager"], ["graphed"])
     assert graphed.logged("train_loss") == pytest.approx(eager.logged("train_loss"), rel=1e-3)
     assert graphed.logged("gradient_norm") == pytest.approx(eager.logged("gradient_norm"), rel=1e-2)

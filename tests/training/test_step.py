@@ -161,7 +161,7 @@ def test_experts_and_several_devices_are_not_graphed():
     assert "devices" in graph_obstacle(TrainConfig(), small_training()[0].model, 2)
 
 
-@pytest.mark.parametrize(("requested", "lines"), [("auto", 0), ("eager", 0), ("graphed", 1)])
+@pytest.mark.parametrize(("requested", "lines"), [("compiled", 0), ("eager", 0), ("graphed", 1)])
 def test_on_a_cpu_steps_are_eager_with_a_line_only_if_graphs_were_requested(requested, lines):
     recorded, reported = [], []
     module, data = small_training()

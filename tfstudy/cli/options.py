@@ -137,7 +137,7 @@ Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Execution = Annotated[
     str,
     typer.Option(
-        parser=execution_name, metavar="NAME", help="Training steps: auto, eager, compiled or graphed (CUDA graphs)."
+        parser=execution_name, metavar="NAME", help="Training steps: eager, compiled or graphed (CUDA graphs)."
     ),
 ]
 PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]

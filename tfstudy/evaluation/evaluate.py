@@ -61,13 +61,15 @@ def evaluate(
     config: EvalConfig,
     device: torch.device,
     shown: Shown | None = None,
+    graphed: bool = False,
 ) -> Evaluation:
     """Evaluate a split with free-running decoding, oracle length and teacher forcing. The model stays in eval mode.
 
-    The predictions of the task's trivial systems are scored on the same examples.
+    The predictions of the task's trivial systems are scored on the same examples. With `graphed`, decoding replays CUDA
+    graphs where the device and the model can.
     """
     examples = sample_examples(data.task.examples(split), config.max_examples)
-    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown)
+    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown, graphed)
     if examples and (baselines := baseline_metrics(data.task, split, config.max_examples)):
         evaluation.summary["baselines"] = baselines
     return evaluation
@@ -89,12 +91,13 @@ def evaluate_examples(
     config: EvalConfig,
     device: torch.device,
     shown: Shown | None = None,
+    graphed: bool = False,
 ) -> Evaluation:
     """Evaluate any examples of the task, as `evaluate` does those of a split."""
     model.eval().to(device)
     if not examples:
         return Evaluation({"n": 0}, [])
-    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown)
+    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown, graphed)
     text = data.task.text
     rows = [
         Prediction(text(e.source), text(e.target), text(o.free), text(o.oracle), round(o.teacher_forced, 6), {**e.tags})
@@ -119,13 +122,14 @@ def _outputs(
     batch_size: int,
     device: torch.device,
     shown: Shown | None,
+    graphed: bool,
 ) -> list[Output]:
     """Return the outputs of a model for all examples, computed in batches of similar source length."""
     encoded = data.encode(examples).to(device)
     source, target = encoded.source_lengths, encoded.target_lengths
     limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
     memory = MemoryUse.of(model, len(data.target_vocab), decode.beam_size if decode.method == "beam" else 1)
-    tokens, decoder = data.target_vocab.decode, static_decoder(model, device)
+    tokens, decoder = data.target_vocab.decode, static_decoder(model, device) if graphed else None
 
     def forced(index: Tensor) -> list[float]:
         return teacher_forced_accuracy(model, encoded.rows(index))
@@ -134,8 +138,8 @@ def _outputs(
         rows = encoded.rows(index)
         searched = limits[index].to(device), (target[index] - 2).to(device)
         inputs = (rows.source, rows.source != PAD, *searched, decode)
-        graphed = decoder.generate_both(*inputs) if decoder else None
-        free, oracle = graphed or generate_both(model, *inputs)
+        replayed = decoder.generate_both(*inputs) if decoder else None
+        free, oracle = replayed or generate_both(model, *inputs)
         parts = in_batches(forced, index, source, target, memory.teacher_forcing, len(index))
         accuracies = [accuracy for _, part in parts for accuracy in part]
         cut = [len(ids) >= limit for ids, limit in zip(free, limits[index].tolist(), strict=True)]

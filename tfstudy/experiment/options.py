@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
 
 ACCELERATORS = ("auto", "cpu", "cuda")
-EXECUTIONS = ("auto", "eager", "compiled", "graphed")
+EXECUTIONS = ("eager", "compiled", "graphed")
 
 
 class RunOptions(NamedTuple):
@@ -27,7 +27,7 @@ class RunOptions(NamedTuple):
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
     measure: tuple[str, ...] = ()  # instruments that listen to training
     tuning: bool = False  # a trial of a search: no test set is evaluated
-    execution: str = "auto"  # of training steps, one of EXECUTIONS: see `tfstudy.training.execution`
+    execution: str = "eager"  # of training steps, one of EXECUTIONS: see `tfstudy.training.execution`
 
 
 DEFAULTS = RunOptions()

@@ -96,19 +96,24 @@ def run(
             folder.log(warning)
         source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, rank, progress, report, member)
-        scored = _score(prepared, folder, device, splits, report) if trained.status == "finished" else Scored()
+        scored = _score(prepared, folder, device, splits, options, report) if trained.status == "finished" else Scored()
         finish(prepared, folder, options, progress, source, trained, scored, shared)
         return Outcome(path, folder.result, True)
 
 
 def _score(
-    prepared: Prepared, folder: RunFolder, device: torch.device, splits: Sequence[str], report: Report
+    prepared: Prepared,
+    folder: RunFolder,
+    device: torch.device,
+    splits: Sequence[str],
+    options: RunOptions,
+    report: Report,
 ) -> Scored:
     """Evaluate what is not evaluated yet; if this fails, say that the training is not lost."""
     if done := [name for name in splits if name in folder.scores().splits]:
         report(f"already evaluated: {', '.join(done)}")
     try:
-        return score(prepared, folder, device, splits)
+        return score(prepared, folder, device, splits, options.execution == "graphed")
     except BaseException:
         report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
         raise

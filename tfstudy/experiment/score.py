@@ -38,7 +38,9 @@ def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
     return task.splits().held_out[: 1 if options.tuning else None]
 
 
-def score(prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str]) -> Scored:
+def score(
+    prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str], graphed: bool = False
+) -> Scored:
     """Evaluate held-out splits, write their predictions, and return what was measured.
 
     What is measured on a split is written as soon as it is complete. Splits that an earlier process of this run has
@@ -50,7 +52,7 @@ def score(prepared: Prepared, folder: RunFolder, device: torch.device, names: Se
             continue
         start = time.monotonic()
         reset_peak(device)
-        splits = {**scores.splits, name: score_split(prepared, folder, device, name, "run")}
+        splits = {**scores.splits, name: score_split(prepared, folder, device, name, "run", graphed)}
         seconds, peak = scores.seconds + time.monotonic() - start, max(scores.peak_mib, peak_mib(device))
         scores = Scores(folder.run, splits, seconds, peak)
         folder.write_scores(scores)
@@ -60,7 +62,9 @@ def score(prepared: Prepared, folder: RunFolder, device: torch.device, names: Se
     return Scored(in_order, accuracy_by_length(tested), scores.seconds, scores.peak_mib, limit)
 
 
-def score_split(prepared: Prepared, folder: RunFolder, device: torch.device, name: str, reason: str) -> SplitScores:
+def score_split(
+    prepared: Prepared, folder: RunFolder, device: torch.device, name: str, reason: str, graphed: bool = False
+) -> SplitScores:
     """Return the scores of a held-out split; if it is a test set, this is counted with the reason `run` or `evaluate`.
 
     Predictions are only written for `run`. The progress is shown.
@@ -72,7 +76,7 @@ def score_split(prepared: Prepared, folder: RunFolder, device: torch.device, nam
     examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
     with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
         evaluation = evaluate.evaluate(
-            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
+            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples, graphed
         )
     if reason == "run":
         folder.write_predictions(name, evaluation.rows)

@@ -22,18 +22,18 @@ SAMPLE = 512  # most batches from whose shapes they are chosen
 
 
 class Execution(Callback):
-    """Chooses how the steps are computed: `requested` is auto, eager, compiled or graphed.
+    """Chooses how the steps are computed: `requested` is eager, compiled or graphed.
 
     Whether the loss is compiled is a property of the module; here `compiled` stands for eager.
 
-    `auto` is graphed on CUDA and eager elsewhere. Where steps can't be graphed they are eager, which `report` gets in
-    one line if graphs were requested or the device has them. `record` gets how steps are computed, and gets it again
-    if a capture fails. `log` gets the padding for each shape. `watched` says that a callback looks at gradients.
+    Where graphs were requested and steps can't be graphed they are eager, which `report` gets in one line. `record`
+    gets how steps are computed, and gets it again if a capture fails. `log` gets the padding for each shape. `watched`
+    says that a callback looks at gradients.
     """
 
     def __init__(
         self,
-        requested: str = "auto",
+        requested: str = "eager",
         *,
         watched: bool = False,
         record: Callable[[str], None] = lambda how: None,
@@ -50,15 +50,13 @@ class Execution(Callback):
             raise TypeError(f"the module must be a Seq2Seq, but is a {type(pl_module).__name__}")
         config, device = pl_module.config, pl_module.device
         usual = "compiled" if pl_module.compiled else "eager"
-        if self._requested in ("eager", "compiled"):
+        if self._requested != "graphed":
             return self._record(usual)
         without = "an instrument measures the training" if self._watched else ""
         without = without or graph_obstacle(config, pl_module.model, trainer.world_size) or self.device_obstacle(device)
         if not without:
             self._graph(trainer, pl_module)
             return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
-        if self._requested == "auto" and device.type == "cpu":
-            return self._record(usual)
         self._report(f"steps are {usual}, not graphed: {without}")
         return self._record(f"{usual}, not graphed: {without}")
 
