@@ -118,6 +118,13 @@ def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
     assert rows() == {"default": 3}
 
 
+@pytest.mark.parametrize("study", ["scan", "warmup"])
+def test_the_grid_of_a_committed_study_has_nothing_left_to_run(show, study):
+    results = Path(__file__).parents[2] / "results"
+    n = len(list(results.glob(f"{study}/*/*/s*/result.json")))
+    assert f"{n} runs, {n} finished" in show("grid", study, "--dry-run", "--results", results)
+
+
 def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
     results = Path(__file__).parents[2] / "results"
     finished = sorted(path.parent for path in results.glob("scan/*/*/s*/result.json"))

@@ -197,13 +197,13 @@ def test_settings_are_a_heat_map_of_the_means_over_seeds_by_test_set(tmp_path):
     one = make_plot(read_study(study), "settings")
     [axes] = one.figure.axes
     assert axes.images[0].get_array().filled(-1).tolist() == [[50, -1], [100, 25]]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["model.dim=64", "model.dim=128"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["dim=64", "dim=128"]
     assert [tick.get_text().endswith("long") for tick in axes.get_xticklabels()] == [False, True]
     assert sorted(text.get_text() for text in axes.texts) == ["100", "25", "50"]
-    assert "model.dim=128: length 100.0, length long 25.0" in one.alt
+    assert "dim=128: length 100.0, length long 25.0" in one.alt
 
 
 def test_what_all_rows_start_with_is_left_out_of_their_names():
     labels = ["lstm default model.dim=8", "lstm", "lstm dessi-2019 model.dim=8"]
-    assert row_names(labels) == ["model.dim=8", "(default)", "dessi-2019 model.dim=8"]
+    assert row_names(labels) == ["dim=8", "(default)", "dessi-2019 dim=8"]
     assert row_names(["lstm", "cnn"]) == ["lstm", "cnn"]

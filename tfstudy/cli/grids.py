@@ -92,7 +92,7 @@ def grid(
     timeout: Timeout = 0.0,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
-    execution: Execution = "auto",
+    execution: Execution = "eager",
     shard: Shard = "",
     logger: LoggerNames = "",
     measure: MeasureNames = "",

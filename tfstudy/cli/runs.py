@@ -43,7 +43,7 @@ def run(
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; fail if there is no unfinished run.")] = False,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
-    execution: Execution = "auto",
+    execution: Execution = "eager",
     logger: LoggerNames = "",
     measure: MeasureNames = "",
     study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",

@@ -1,5 +1,6 @@
 """`--kind settings`: the mean of each setting (rows) on each test set (columns), as a heat map."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from statistics import mean
@@ -16,6 +17,7 @@ from tfstudy.tasks.errors import UserError
 CELL = (0.62, 0.21)  # inches
 COLOURS, DARK = "Blues", 60.0  # percent above which a number is white
 DEFAULT = "(default)"
+SECTION = re.compile(r"^[a-z]+\.(?=\w+=)")  # as in model.dim=64
 Means = Mapping[str, Mapping[str, float]]  # by row, then by column, in percent
 
 
@@ -41,9 +43,10 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     rows = dict(zip(row_names(labels), means.values(), strict=True))
     slanted = 0.65 * sheet.letter * max(map(len, groups))  # the names of the columns
     width, height = CELL[0] * len(groups), CELL[1] * len(rows) + slanted + 0.2
+    beside = 1.2 * sheet.letter * max(map(len, rows)) + 0.3
     figure, [axes] = layout.uneven_panels(
-        sheet, "Mean of each setting on each test set", [height], width + sheet.letter * max(map(len, rows)), 1,
-        [], [f"{captions.metric_label(metrics)}, mean over seeds.", captions.run_caption(shown)],
+        sheet, "Mean of each setting on each test set", [height], width + beside, 1, [],
+        [f"{captions.metric_label(metrics)}, mean over seeds.", captions.run_caption(shown)],
     )  # fmt: skip
     _draw(axes, rows, list(groups), sheet)
     described = captions.join([f"{name}: {_describe(own)}" for name, own in rows.items()])
@@ -51,10 +54,10 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
 
 
 def row_names(labels: Sequence[str]) -> list[str]:
-    """Return labels without the words that all of them start with."""
+    """Return labels without the words that all of them start with, and settings without their section."""
     texts = [captions.shorten(label).split() for label in labels]
     shared = len(list(takewhile(lambda words: len(set(words)) == 1, zip(*texts, strict=False))))
-    return [" ".join(words[shared:]) or DEFAULT for words in texts]
+    return [" ".join(SECTION.sub("", word) for word in words[shared:]) or DEFAULT for words in texts]
 
 
 def _describe(means: Mapping[str, float]) -> str:
@@ -65,7 +68,7 @@ def _draw(axes: Axes, rows: Means, columns: Sequence[str], sheet: layout.Sheet) 
     grid = [[own.get(column, float("nan")) for column in columns] for own in rows.values()]
     axes.imshow(grid, cmap=COLOURS, norm=mpl.colors.Normalize(0, 100), aspect="auto", interpolation="none")
     axes.grid(visible=False)
-    axes.set_yticks(range(len(rows)), [captions.wrap(name, 2 * sheet.label_letters) for name in rows])
+    axes.set_yticks(range(len(rows)), list(rows))
     axes.set_xticks(range(len(columns)), columns, rotation=40, ha="right", rotation_mode="anchor")
     for y, cells in enumerate(grid):
         for x, value in enumerate(cells):
