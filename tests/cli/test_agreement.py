@@ -118,11 +118,11 @@ def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
     assert rows() == {"default": 3}
 
 
-@pytest.mark.parametrize("study", ["scan", "warmup"])
-def test_the_grid_of_a_committed_study_has_nothing_left_to_run(show, study):
+@pytest.mark.parametrize("name", ["scan", "warmup"])
+def test_the_grid_of_a_committed_study_has_nothing_left_to_run(show, name):
     results = Path(__file__).parents[2] / "results"
-    n = len(list(results.glob(f"{study}/*/*/s*/result.json")))
-    assert f"{n} runs, {n} finished" in show("grid", study, "--dry-run", "--results", results)
+    n = len(list(results.glob(f"{name}/*/*/s*/result.json")))
+    assert f"{n} runs, {n} finished" in show("grid", name, "--dry-run", "--results", results)
 
 
 def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
