@@ -25,6 +25,7 @@ TABLES = {  # by study: the options of its table
     "scan-mcd": [],
     "dessi-2019": [],
     "warmup": [],
+    "distances": [],
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
