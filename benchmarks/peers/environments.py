@@ -3,7 +3,8 @@
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tfstudy.tasks.errors import UserError
@@ -43,3 +44,15 @@ def versions(python: Path, *packages: str) -> dict[str, str]:
 def own_versions(*packages: str) -> dict[str, str]:
     """Return the versions of packages in this process's environment."""
     return versions(Path(sys.executable), *packages)
+
+
+@contextmanager
+def errors_in_one_line() -> Iterator[None]:
+    """Within this context an error ends the program with one line: exit code 2 if it is the user's, else 1."""
+    try:
+        yield
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except RuntimeError as error:
+        raise SystemExit(f"error: {error}") from None

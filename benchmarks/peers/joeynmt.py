@@ -10,7 +10,6 @@ languages is used. JoeyNMT has no convolutional network.
 
 import argparse
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -20,7 +19,7 @@ import yaml
 
 import tfstudy
 from benchmarks.peers.comparison import System, record, score, table
-from benchmarks.peers.environments import environment, own_versions, versions
+from benchmarks.peers.environments import environment, errors_in_one_line, own_versions, versions
 from benchmarks.peers.joeynmt_data import TEST, read_outputs, sentences_per_batch, write_data
 from benchmarks.peers.joeynmt_environment import PACKAGES, Training, joeynmt, read_decoding_seconds, read_training
 from benchmarks.peers.joeynmt_settings import DECODING_BATCH, check, differences, settings
@@ -33,7 +32,7 @@ from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.finished import FinishedRun, load
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import one_of
 from tfstudy.tasks.translation import Translation
 
 CALIBRATION = 60  # updates that are timed to find how many fit in the given time
@@ -182,13 +181,8 @@ def write_json(path: Path, content: Tree) -> None:
 
 
 def main() -> None:
-    try:
+    with errors_in_one_line():
         print(compare(arguments()))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except RuntimeError as error:
-        raise SystemExit(f"error: {error}") from None
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.peers.environments import environment, own_versions, versions
+from benchmarks.peers.environments import environment, errors_in_one_line, own_versions, versions
 from benchmarks.timing import Clock, now, quiet, ratios, scan, widths
 from benchmarks.training.against_plain_lightning import SKIP, Speed
 from tfstudy.data.vocabulary import PAD
@@ -30,7 +29,6 @@ from tfstudy.evaluation.decoding import greedy_of_lengths
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
@@ -163,7 +161,7 @@ def compare(arch: str, python: Path, chosen: argparse.Namespace, folder: Path) -
 
 def main() -> None:
     chosen = arguments()
-    try:
+    with errors_in_one_line():
         python = environment("yoyodyne")
         quiet()
         torch.set_num_threads(chosen.threads)
@@ -177,11 +175,6 @@ def main() -> None:
             print(f"{'ratio':>9}{'min':>9}{'max':>9}")
             for arch in chosen.arch or ("transformer", "lstm"):
                 print(compare(arch, python, chosen, Path(folder)), flush=True)
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
-    except RuntimeError as error:
-        raise SystemExit(f"error: {error}") from None
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def test_no_command_catches_an_exit_or_calls_another_command(path):
         (["run", "scan", "--set", "model.dim"], ["--set", "KEY=VALUE"]),
         (["run", "scan", "--config", "none.yaml"], ["none.yaml", "No such file or directory"]),
         (["run", "scan", "--accelerator", "gpu"], ["gpu: a GPU is called cuda", "auto, cpu, cuda"]),
-        (["run", "scan", "--execution", "graph"], ["'graph'", "eager, compiled, graphed"]),
+        (["run", "scan", "--execution", "graph"], ["'graph'", "eager, graphed"]),
         (["run", "scan", "--set", "model.heads=3"], ["heads"]),
         (["run", "scan", "--logger", "tensorbord"], ["did you mean 'tensorboard'?"]),
         (["run", "scan", "--study", "a/b"], ["--study", "'a/b'"]),

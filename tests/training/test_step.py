@@ -161,7 +161,7 @@ def test_experts_and_several_devices_are_not_graphed():
     assert "devices" in graph_obstacle(TrainConfig(), small_training()[0].model, 2)
 
 
-@pytest.mark.parametrize(("requested", "lines"), [("compiled", 0), ("eager", 0), ("graphed", 1)])
+@pytest.mark.parametrize(("requested", "lines"), [("eager", 0), ("graphed", 1)])
 def test_on_a_cpu_steps_are_eager_with_a_line_only_if_graphs_were_requested(requested, lines):
     recorded, reported = [], []
     module, data = small_training()
@@ -196,6 +196,6 @@ def test_a_loss_can_be_computed_where_no_value_can_be_read(cls, config, monkeypa
     source, target = (torch.zeros(4, n, dtype=torch.long, device="meta") for n in (7, 5))
     monkeypatch.setattr(torch, "tensor", None)  # would copy a value of the CPU to the device
     with NoWaiting():
-        loss = BatchLoss(model, TrainConfig(), False)([PaddedRows(source, target)], True)
+        loss = BatchLoss(model, TrainConfig())([PaddedRows(source, target)], True)
         gradients = torch.autograd.grad(loss, list(model.parameters()), materialize_grads=True)
     assert {gradient.device.type for gradient in gradients} == {"meta"}

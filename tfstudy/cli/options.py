@@ -136,9 +136,7 @@ Devices = Annotated[int, typer.Option(min=1, help="Devices for each run (more th
 Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Execution = Annotated[
     str,
-    typer.Option(
-        parser=execution_name, metavar="NAME", help="Training steps: eager, compiled or graphed (CUDA graphs)."
-    ),
+    typer.Option(parser=execution_name, metavar="NAME", help="Training steps: eager or graphed (CUDA graphs)."),
 ]
 PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
 Cohort = Annotated[

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import torch
 
 ACCELERATORS = ("auto", "cpu", "cuda")
-EXECUTIONS = ("eager", "compiled", "graphed")
+EXECUTIONS = ("eager", "graphed")
 
 
 class RunOptions(NamedTuple):

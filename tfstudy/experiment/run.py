@@ -72,8 +72,6 @@ def run(
     device = device_of(options)
     if device.type == "cpu" and config.train.precision == "16-mixed":  # Lightning would use bf16-mixed
         raise UserError("train.precision '16-mixed' needs a GPU; on a CPU use 'bf16-mixed' or '32-true'")
-    if config.train.gradient_checkpointing and options.execution == "compiled":
-        raise UserError("--execution compiled needs train.gradient_checkpointing=false")
     prepared = prepare(config, member.shared)
     check_output(config.arch, prepared.model, prepared.data)
     splits = scored_splits(prepared.task, options)

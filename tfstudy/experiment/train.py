@@ -10,6 +10,7 @@ from tfstudy.data.module import TaskData
 from tfstudy.experiment.measure_training import listeners_of, save_rows
 from tfstudy.experiment.options import RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared
+from tfstudy.models.base import parameter_count
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
@@ -51,13 +52,13 @@ def execution_of(options: RunOptions, folder: RunFolder, rank: int, watched: boo
     return Execution(options.execution, watched=watched, record=record, report=tell, log=folder.log)
 
 
-def training_data(prepared: Prepared, compiled: bool = False) -> TaskData:
+def training_data(prepared: Prepared) -> TaskData:
     """Return the data of a run in the batches of its config, undivided if the model is compiled."""
     task, train, seed = prepared.task, prepared.config.train, prepared.config.seed
-    micro_batches = 1 if train.compile or compiled else train.micro_batches
+    micro_batches = 1 if train.compile else train.micro_batches
     limits = (train.batch_size, train.batch_tokens, train.batching)
-    parameters = sum(parameter.numel() for parameter in prepared.model.parameters())
-    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, parameters)
+    size = parameter_count(prepared.model)
+    return TaskData(task, *limits, seed, micro_batches, train.resampled_examples, train.target_eos, size)
 
 
 def train(
@@ -71,8 +72,7 @@ def train(
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
-    compiled = options.execution == "compiled"
-    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, compiled, member)
+    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, member)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint)
@@ -93,7 +93,7 @@ def train(
             folder.drop_scores()
             fit(
                 module,
-                training_data(prepared, compiled),
+                training_data(prepared),
                 callbacks=[
                     ProgressBar((lambda _: None) if rank else folder.log, member.seconds),
                     Checkpoints(folder.checkpoints, folder.run),

@@ -77,7 +77,8 @@ class Transformer(RaggedModel):
             return Embedding(vocab, config.dim, scheme, positions, init, config.word_dropout)
 
         config.check_vocabularies(source_vocab, target_vocab)
-        self.target_embedding = embedding(target_vocab, config.target_positions)
+        if config.layout != "encoder_only":
+            self.target_embedding = embedding(target_vocab, config.target_positions)
         self.source_embedding = (
             self.target_embedding if config.share_embeddings else embedding(source_vocab, config.positions)
         )
@@ -88,7 +89,6 @@ class Transformer(RaggedModel):
             self.decoder = Stack(config, layers, decoder=False)
         elif config.layout == "encoder_only":
             self.encoder, self.end = Stack(config, layers, decoder=False), SourceEnd(config.dim)
-            del self.target_embedding
         else:
             self.encoder = Stack(config, config.encoder_layers, decoder=False)
             self.decoder = Stack(config, config.decoder_layers, decoder=True)

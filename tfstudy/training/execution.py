@@ -1,4 +1,4 @@
-"""How the steps of a training are computed: eager, compiled or graphed."""
+"""How the steps of a training are computed: eager or graphed, with a compiled loss or without."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,9 +22,7 @@ SAMPLE = 512  # most batches from whose shapes they are chosen
 
 
 class Execution(Callback):
-    """Chooses how the steps are computed: `requested` is eager, compiled or graphed.
-
-    Whether the loss is compiled is a property of the module; here `compiled` stands for eager.
+    """Chooses how the steps are computed: `requested` is eager or graphed.
 
     Where graphs were requested and steps can't be graphed they are eager, which `report` gets in one line. `record`
     gets how steps are computed, and gets it again if a capture fails. `log` gets the padding for each shape. `watched`
@@ -49,7 +47,7 @@ class Execution(Callback):
         if not isinstance(pl_module, Seq2Seq):
             raise TypeError(f"the module must be a Seq2Seq, but is a {type(pl_module).__name__}")
         config, device = pl_module.config, pl_module.device
-        usual = "compiled" if pl_module.compiled else "eager"
+        usual = "compiled" if config.compile else "eager"
         if self._requested != "graphed":
             return self._record(usual)
         without = "an instrument measures the training" if self._watched else ""

@@ -39,8 +39,7 @@ class Seq2Seq(LightningModule):
     steps: `train_loss` (nats per target token, without the loss that balances experts), `gradient_norm` and
     `learning_rate`, and after validation `validation_loss` (nats per target token, without label smoothing),
     `validation_accuracy` (of target tokens, teacher-forced) and `validation_exact_match` (by greedy decoding).
-    `DivergenceError` if a logged loss is not finite. With `compiled` the loss is compiled even if the config does not
-    say so.
+    `DivergenceError` if a logged loss is not finite.
     """
 
     def __init__(
@@ -49,7 +48,6 @@ class Seq2Seq(LightningModule):
         target_vocab: int,
         config: TrainConfig | None = None,
         seed: int = 0,
-        compiled: bool = False,
         member: Member = ALONE,
     ) -> None:
         super().__init__()
@@ -66,15 +64,14 @@ class Seq2Seq(LightningModule):
         self.validation_matches = SumMetric(nan_strategy="disable")
         self.validation_rows = SumMetric(nan_strategy="disable")
         self._logged_step = 0
-        self.compiled = compiled or self.config.compile
-        self.loss_of = BatchLoss(model, self.config, self.compiled)
+        self.loss_of = BatchLoss(model, self.config)
         self._eager = EagerStep(self.loss_of, model, self.config, self.executor)
         self.runner: StepRunner = self._eager
 
     def on_fit_start(self) -> None:
         """Start the threads for micro-batches, where batches are split and the model allows it."""
         self._logged_step = self.global_step
-        count = 1 if self.compiled else micro_batch_count(self.config.micro_batches, self.device)
+        count = 1 if self.config.compile else micro_batch_count(self.config.micro_batches, self.device)
         if self.device.type == "cpu" and self.model.parallel and count > 1 and self.config.batch_size > 1:
             self.executor.start()
 

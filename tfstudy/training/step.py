@@ -38,10 +38,10 @@ class StepRunner(ABC):
 class BatchLoss:
     """The loss of micro-batches, summed over target tokens, compiled or not."""
 
-    def __init__(self, model: Model, config: TrainConfig, compiled: bool) -> None:
+    def __init__(self, model: Model, config: TrainConfig) -> None:
         self._model, self._config = model, config
         self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
-        if compiled:
+        if config.compile:
             self._forward = torch.compile(model.forward_groups)
 
     def __call__(self, micro_batch: MicroBatch, teacher_forcing: bool) -> Tensor:
