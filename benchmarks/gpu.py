@@ -50,6 +50,7 @@ def parts(runs: Path) -> Iterator[Part]:
             f"training {arch}", (sys.executable, "-m", "benchmarks.training.gpu_steps", "--arch", arch, "--quick"), 240
         )
     yield Part("decoding", (sys.executable, "-m", "benchmarks.evaluation.gpu_decoding", "--quick"), 180)
+    yield Part("packed rows", (sys.executable, "-m", "benchmarks.models.gpu_packed_rows", "--quick"), 120)
     for arch in ARCHITECTURES:
         for size in COHORTS:
             yield Part(f"cohort of {size}, {arch}", cohort(arch, size, runs / f"{arch}-{size}"), 120, size)

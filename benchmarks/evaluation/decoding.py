@@ -13,7 +13,8 @@ from torch import Tensor
 from benchmarks.timing import alternate, arguments, scan, seconds, table
 from tfstudy.data.encoding import Encoded
 from tfstudy.data.vocabulary import BOS, EOS, PAD
-from tfstudy.evaluation.evaluate import generate, sample_examples
+from tfstudy.evaluation.decoding import generate
+from tfstudy.evaluation.evaluate import sample_examples
 from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data

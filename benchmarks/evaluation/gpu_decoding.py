@@ -11,13 +11,14 @@ from functools import partial
 import torch
 
 from benchmarks.evaluation.decoding import prefixes
-from benchmarks.timing import alternate, arguments, scan, seconds, table
+from benchmarks.timing import alternate, cuda_arguments, scan, seconds, table
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import Encoded, PaddedRows
 from tfstudy.data.vocabulary import PAD
-from tfstudy.evaluation.evaluate import generate, sample_examples
+from tfstudy.evaluation.decoding import Ids, generate
+from tfstudy.evaluation.evaluate import sample_examples
 from tfstudy.evaluation.limits import generation_limit
-from tfstudy.evaluation.static_decoding import Ids, StaticDecoder
+from tfstudy.evaluation.static_decoding import StaticDecoder
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.training.execution import Execution
@@ -91,10 +92,7 @@ def compare(arch: str, commands: int, rounds: int) -> None:
 
 
 def main() -> None:
-    chosen = arguments(__doc__)
-    if not torch.cuda.is_available():
-        print("no CUDA device: nothing is measured")
-        return
+    chosen = cuda_arguments(__doc__)
     for arch in chosen.arch:
         compare(arch, *((2000, 2) if chosen.quick else (0, 5)))
 

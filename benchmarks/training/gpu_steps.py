@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from lightning.pytorch import LightningModule, Trainer
 
-from benchmarks.timing import Measurements, alternate, arguments, now, scan, table
+from benchmarks.timing import Measurements, alternate, cuda_arguments, now, scan, table
 from benchmarks.training.against_plain_lightning import Speed, usual
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
@@ -96,10 +96,7 @@ def measure(arch: str, windows: int, rounds: int) -> Measurements:
 
 
 def main() -> None:
-    chosen = arguments(__doc__)
-    if not torch.cuda.is_available():
-        print("no CUDA device: nothing is measured")
-        return
+    chosen = cuda_arguments(__doc__)
     for arch in chosen.arch:
         measured = measure(arch, 8, 1 if chosen.quick else 2)
         table(f"{arch}, batches of {BATCH}", "examples/s", measured, "Lightning")

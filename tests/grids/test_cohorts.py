@@ -49,8 +49,8 @@ def test_groups_keep_the_order_of_their_first_run():
 
 
 def test_one_line_describes_the_groups():
-    assert describe_groups([6, 1, 4, 2, 1]) == "cohorts from groups of 6, 4 and 2 runs; 2 runs alone"
-    assert describe_groups([3]) == "cohorts from groups of 3 runs"
+    assert describe_groups([6, 1, 4, 6, 1]) == "cohorts from 2 groups of 6 runs, 1 group of 4; 2 runs alone"
+    assert describe_groups([3]) == "cohorts from 1 group of 3 runs"
     assert describe_groups([1]) == "no cohorts; 1 run alone"
 
 

@@ -36,7 +36,7 @@ def test_each_run_shows_what_varies(capsys):
 
 def test_a_line_says_which_runs_can_train_together(capsys):
     assert tfstudy(*GRID, "--cohort", "2", "--dry-run") == 0
-    assert "cohorts from groups of 4 runs" in capsys.readouterr().out.splitlines()
+    assert "cohorts from 1 group of 4 runs" in capsys.readouterr().out.splitlines()
 
 
 def test_the_forecast_is_one_json_document(capsys):

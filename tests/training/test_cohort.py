@@ -1,19 +1,17 @@
-"""Members take turns at their steps, or have their steps computed together."""
+"""Members of a cohort take turns at their steps."""
 
 import random
 import threading
 import time
-
-import pytest
 
 from tfstudy.training.cohort import ALONE, Cohort
 
 K = 3
 
 
-def run_together(member_of, count=K, launch=None):
+def run_together(member_of, count=K):
     """Start members, which each get their number, and wait for them."""
-    cohort, all_started = Cohort(launch), threading.Event()
+    cohort, all_started = Cohort(), threading.Event()
 
     def start(number):
         return cohort.start(lambda member: (all_started.wait(), member_of(member, number)), count)
@@ -80,50 +78,6 @@ def test_each_member_draws_its_own_random_numbers():
     for number, values in drawn.items():
         expected = random.Random(number)
         assert values == [expected.random() for _ in range(4)]
-
-
-def test_a_launch_gets_the_steps_of_all_living_members_and_each_gets_its_own_result():
-    sizes, results = [], {0: [], 1: [], 2: []}
-
-    def launch(works):
-        sizes.append(len(works))
-        return [work() for work in works]
-
-    def member(me, number):
-        for step in range(3 - number):
-            results[number].append(me.step(lambda step=step: (number, step)))
-
-    run_together(member, launch=launch)
-    assert sizes == [3, 2, 1]
-    assert results == {number: [(number, step) for step in range(3 - number)] for number in range(K)}
-
-
-def test_members_share_the_time_between_two_launches_equally():
-    seconds = {}
-
-    def member(me, number):
-        me.step(lambda: None)
-        time.sleep(0.06 if number == 0 else 0.0)
-        me.step(lambda: None)
-        seconds[number] = me.seconds()
-
-    run_together(member, launch=lambda works: [work() for work in works])
-    assert all(0.02 <= own < 0.05 for own in seconds.values())
-
-
-def test_an_error_of_a_launch_reaches_every_member():
-    errors = []
-
-    def fail(works):
-        raise MemoryError(len(works))
-
-    def member(me, number):
-        with pytest.raises(MemoryError, match="3"):
-            me.step(lambda: None)
-        errors.append(number)
-
-    run_together(member, launch=fail)
-    assert sorted(errors) == [0, 1, 2]
 
 
 def test_a_run_alone_computes_its_step_at_once():

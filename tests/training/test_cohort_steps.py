@@ -1,6 +1,4 @@
-"""Whole steps of members, in turn or launched together, train as they do alone."""
-
-import pytest
+"""Whole steps of the members of a cohort train as they do alone."""
 
 from tests.training.replayed import Repeated, ReplayedExecution
 from tests.training.small_training import same, small_training
@@ -8,11 +6,6 @@ from tfstudy.training.cohort import ALONE, Cohort
 from tfstudy.training.fit import fit
 
 RATES = (0.001, 0.003)
-
-
-def together(works):
-    """What a joint graph computes."""
-    return [work() for work in works]
 
 
 def train(seed: int, member, modules: dict) -> None:
@@ -23,10 +16,9 @@ def train(seed: int, member, modules: dict) -> None:
     fit(module, data, accelerator="cpu", execution=ReplayedExecution(graphs=Repeated()))
 
 
-@pytest.mark.parametrize("launch", [None, together], ids=["in turn", "together"])
-def test_members_with_whole_steps_train_as_alone(launch):
+def test_members_with_whole_steps_train_as_alone():
     alone, members = {}, {}
-    cohort = Cohort(launch)
+    cohort = Cohort()
     for thread in [cohort.start(lambda me, seed=seed: train(seed, me, members)) for seed in (0, 1)]:
         thread.join()
     for seed in (0, 1):

@@ -1,15 +1,21 @@
 """Greedy and beam search with any model's `decode`, one token at a time, with a limit for each row."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
+from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.models.base import Model, State, select_hypotheses, select_rows
 
 COMPACT = 0.8  # finished rows are dropped when at most this fraction of the rows is unfinished
 INFINITY = float("inf")
+
+Ids = list[list[int]]  # of the tokens of each row
+Generate = Callable[[Tensor, Tensor, Tensor, Tensor, DecodeConfig], tuple[Ids, Ids]]  # `generate_both` of one model
 
 
 def greedy(
@@ -17,7 +23,7 @@ def greedy(
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"],
     limits: Int[Tensor, " batch"],
-) -> list[list[int]]:
+) -> Ids:
     """Return the ids chosen greedily for each row, up to EOS (which is left out) or the row's limit of tokens.
 
     PAD and BOS are never chosen.
@@ -30,7 +36,7 @@ def greedy_of_lengths(
     source: Int[Tensor, "batch source"],
     source_mask: Bool[Tensor, "batch source"],
     lengths: Int[Tensor, " batch"],
-) -> list[list[int]]:
+) -> Ids:
     """Return the ids chosen greedily for each row, as many as in `lengths`; EOS is never chosen.
 
     With gold lengths this is the oracle length of Lake & Baroni 2018 and Newman et al. 2020.
@@ -46,7 +52,7 @@ def greedy_both(
     source_mask: Bool[Tensor, "batch source"],
     limits: Int[Tensor, " batch"],
     lengths: Int[Tensor, " batch"],
-) -> tuple[list[list[int]], list[list[int]]]:
+) -> tuple[Ids, Ids]:
     """Return the outputs of `greedy` and of `greedy_of_lengths`, from one pass.
 
     Both are the beginning of one sequence, in which EOS is never chosen: the first output ends where EOS was more
@@ -83,7 +89,7 @@ def _best_words(logits: Float[Tensor, "rows vocab"]) -> tuple[Int[Tensor, " rows
     return words, ~(logits[:, EOS] < best)  # a logit that is not a number ends the row
 
 
-def _first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> list[list[int]]:
+def _first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> Ids:
     return [ids[:length] for ids, length in zip(out.tolist(), lengths.tolist(), strict=True)]
 
 
@@ -133,7 +139,7 @@ def beam(
     limits: Int[Tensor, " batch"],
     beam_size: int,
     length_penalty: float = 0.0,
-) -> list[list[int]]:
+) -> Ids:
     """Return, for each row, the finished hypothesis of beam search with the best score / length^length_penalty.
 
     The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `beam_size`
@@ -187,3 +193,19 @@ def _continue(state: State, origin: Int[Tensor, "batch beam"], keep: Int[Tensor,
     if len(keep) < batch:
         return select_hypotheses(state, chosen[keep].flatten(), keep)
     return state if torch.equal(chosen, hypotheses) else select_hypotheses(state, chosen.flatten())
+
+
+def generate_both(
+    model: Model, source: Tensor, mask: Tensor, limits: Tensor, lengths: Tensor, decode: DecodeConfig
+) -> tuple[Ids, Ids]:
+    """Generate the token ids of each row's target, without EOS, freely and greedily at the given lengths."""
+    if decode.method == "greedy":
+        return greedy_both(model, source, mask, limits, lengths)
+    return generate(model, source, mask, limits, decode), greedy_of_lengths(model, source, mask, lengths)
+
+
+def generate(model: Model, source: Tensor, mask: Tensor, limits: Tensor, decode: DecodeConfig) -> Ids:
+    """Generate the token ids of each row's target, at most as many as its limit, by greedy or beam search."""
+    if decode.method == "beam":
+        return beam(model, source, mask, limits, decode.beam_size, decode.length_penalty)
+    return greedy(model, source, mask, limits)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -11,10 +12,9 @@ from tfstudy.config.schema import DecodeConfig, EvalConfig
 from tfstudy.data.encoding import PaddedRows, TaskEncoder
 from tfstudy.data.vocabulary import PAD
 from tfstudy.evaluation.batches import MemoryUse, in_batches
-from tfstudy.evaluation.decoding import beam, greedy, greedy_both, greedy_of_lengths
+from tfstudy.evaluation.decoding import Generate, generate_both
 from tfstudy.evaluation.lengths import mean_over_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
-from tfstudy.evaluation.static_decoding import static_decoder
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import Example, Task, Tokens, stable_hash
@@ -61,15 +61,15 @@ def evaluate(
     config: EvalConfig,
     device: torch.device,
     shown: Shown | None = None,
-    graphed: bool = False,
+    generate: Generate | None = None,
 ) -> Evaluation:
     """Evaluate a split with free-running decoding, oracle length and teacher forcing. The model stays in eval mode.
 
-    The predictions of the task's trivial systems are scored on the same examples. With `graphed`, decoding replays CUDA
-    graphs where the device and the model can.
+    The predictions of the task's trivial systems are scored on the same examples. `generate` decodes a batch (default:
+    `decoding.generate_both`).
     """
     examples = sample_examples(data.task.examples(split), config.max_examples)
-    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown, graphed)
+    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown, generate)
     if examples and (baselines := baseline_metrics(data.task, split, config.max_examples)):
         evaluation.summary["baselines"] = baselines
     return evaluation
@@ -91,13 +91,13 @@ def evaluate_examples(
     config: EvalConfig,
     device: torch.device,
     shown: Shown | None = None,
-    graphed: bool = False,
+    generate: Generate | None = None,
 ) -> Evaluation:
     """Evaluate any examples of the task, as `evaluate` does those of a split."""
     model.eval().to(device)
     if not examples:
         return Evaluation({"n": 0}, [])
-    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown, graphed)
+    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown, generate)
     text = data.task.text
     rows = [
         Prediction(text(e.source), text(e.target), text(o.free), text(o.oracle), round(o.teacher_forced, 6), {**e.tags})
@@ -122,14 +122,14 @@ def _outputs(
     batch_size: int,
     device: torch.device,
     shown: Shown | None,
-    graphed: bool,
+    generate: Generate | None,
 ) -> list[Output]:
     """Return the outputs of a model for all examples, computed in batches of similar source length."""
     encoded = data.encode(examples).to(device)
     source, target = encoded.source_lengths, encoded.target_lengths
     limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
     memory = MemoryUse.of(model, len(data.target_vocab), decode.beam_size if decode.method == "beam" else 1)
-    tokens, decoder = data.target_vocab.decode, static_decoder(model, device) if graphed else None
+    tokens, generate = data.target_vocab.decode, generate or partial(generate_both, model)
 
     def forced(index: Tensor) -> list[float]:
         return teacher_forced_accuracy(model, encoded.rows(index))
@@ -137,9 +137,7 @@ def _outputs(
     def compute(index: Tensor) -> list[Output]:
         rows = encoded.rows(index)
         searched = limits[index].to(device), (target[index] - 2).to(device)
-        inputs = (rows.source, rows.source != PAD, *searched, decode)
-        replayed = decoder.generate_both(*inputs) if decoder else None
-        free, oracle = replayed or generate_both(model, *inputs)
+        free, oracle = generate(rows.source, rows.source != PAD, *searched, decode)
         parts = in_batches(forced, index, source, target, memory.teacher_forcing, len(index))
         accuracies = [accuracy for _, part in parts for accuracy in part]
         cut = [len(ids) >= limit for ids, limit in zip(free, limits[index].tolist(), strict=True)]
@@ -153,22 +151,6 @@ def _outputs(
         if shown:
             shown(len(out), float(work[len(out) - 1] / work[-1]))
     return [out[row] for row in range(len(examples))]
-
-
-def generate_both(
-    model: Model, source: Tensor, mask: Tensor, limits: Tensor, lengths: Tensor, decode: DecodeConfig
-) -> tuple[list[list[int]], list[list[int]]]:
-    """Generate the token ids of each row's target, without EOS, freely and greedily at the given lengths."""
-    if decode.method == "greedy":
-        return greedy_both(model, source, mask, limits, lengths)
-    return generate(model, source, mask, limits, decode), greedy_of_lengths(model, source, mask, lengths)
-
-
-def generate(model: Model, source: Tensor, mask: Tensor, limits: Tensor, decode: DecodeConfig) -> list[list[int]]:
-    """Generate the token ids of each row's target, at most as many as its limit, by greedy or beam search."""
-    if decode.method == "beam":
-        return beam(model, source, mask, limits, decode.beam_size, decode.length_penalty)
-    return greedy(model, source, mask, limits)
 
 
 @torch.no_grad()

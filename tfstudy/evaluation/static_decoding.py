@@ -9,6 +9,7 @@ from torch.nn.functional import pad
 
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.vocabulary import EOS, PAD
+from tfstudy.evaluation.decoding import Generate, Ids, generate_both
 from tfstudy.evaluation.static_search import BeamSearch, GreedySearch, Method, Search
 from tfstudy.evaluation.static_state import NotStaticError
 from tfstudy.models.base import Model, State, select_hypotheses
@@ -18,8 +19,6 @@ CHECK = 8  # tokens after which the number of unfinished rows is read, which wai
 SMALLEST = 8  # rows: from there on, finished rows are not dropped
 SOURCE_STEP, ROOM_STEP = 16, 32  # sources and outputs are padded to a multiple of these
 WARM_UP = 2  # tokens of a shape before it is captured
-
-Ids = list[list[int]]
 
 
 class StaticDecoder:
@@ -40,10 +39,10 @@ class StaticDecoder:
 
     def generate_both(
         self, source: Tensor, mask: Tensor, limits: Tensor, lengths: Tensor, decode: DecodeConfig
-    ) -> tuple[Ids, Ids] | None:
-        """Return the outputs of a batch, free ones and those of the given lengths; None if there can be no graphs."""
+    ) -> tuple[Ids, Ids]:
+        """Return what `decoding.generate_both` does, without graphs if there can be none."""
         if self._obstacle:
-            return None
+            return generate_both(self._model, source, mask, limits, lengths, decode)
         try:
             if decode.method == "greedy":
                 return self.greedy_both(source, mask, limits, lengths)
@@ -51,7 +50,7 @@ class StaticDecoder:
             return found, self.greedy_both(source, mask, torch.zeros_like(limits), lengths)[1]
         except NotStaticError as error:
             self._give_up(str(error))
-            return None
+            return generate_both(self._model, source, mask, limits, lengths, decode)
         except torch.OutOfMemoryError:  # then the caller decodes fewer rows at a time
             for kept in (self._searches, self._replays, self._steps):
                 kept.clear()
@@ -146,9 +145,10 @@ class StaticDecoder:
             self._replays[search]()
 
 
-def static_decoder(model: Model, device: torch.device) -> StaticDecoder | None:
+def graphed_generation(model: Model, device: torch.device) -> Generate | None:
     """Return what decodes with graphs on this device; None if it has none."""
-    return StaticDecoder(model, CudaGraphs()) if device.type == "cuda" and not torch.version.hip else None
+    has_graphs = device.type == "cuda" and not torch.version.hip
+    return StaticDecoder(model, CudaGraphs()).generate_both if has_graphs else None
 
 
 def _power_of_two(number: int) -> int:

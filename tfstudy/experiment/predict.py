@@ -6,7 +6,7 @@ import torch
 
 from tfstudy.data.vocabulary import PAD, SPECIAL
 from tfstudy.evaluation.batches import MemoryUse, in_batches
-from tfstudy.evaluation.evaluate import generate
+from tfstudy.evaluation.decoding import generate
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.attention import Attention, measure_attention

@@ -10,6 +10,7 @@ import msgspec
 import torch
 
 from tfstudy.config.schema import RunConfig
+from tfstudy.evaluation.static_decoding import graphed_generation
 from tfstudy.experiment.compatibility import check_output
 from tfstudy.experiment.measure_training import check_measured
 from tfstudy.experiment.options import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
@@ -110,8 +111,9 @@ def _score(
     """Evaluate what is not evaluated yet; if this fails, say that the training is not lost."""
     if done := [name for name in splits if name in folder.scores().splits]:
         report(f"already evaluated: {', '.join(done)}")
+    generate = graphed_generation(prepared.model, device) if options.execution == "graphed" else None
     try:
-        return score(prepared, folder, device, splits, options.execution == "graphed")
+        return score(prepared, folder, device, splits, generate)
     except BaseException:
         report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
         raise

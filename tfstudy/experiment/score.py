@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 
 from tfstudy.evaluation import evaluate
+from tfstudy.evaluation.decoding import Generate
 from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit
@@ -39,12 +40,16 @@ def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
 
 
 def score(
-    prepared: Prepared, folder: RunFolder, device: torch.device, names: Sequence[str], graphed: bool = False
+    prepared: Prepared,
+    folder: RunFolder,
+    device: torch.device,
+    names: Sequence[str],
+    generate: Generate | None = None,
 ) -> Scored:
     """Evaluate held-out splits, write their predictions, and return what was measured.
 
     What is measured on a split is written as soon as it is complete. Splits that an earlier process of this run has
-    completed are not evaluated again.
+    completed are not evaluated again. `generate` decodes a batch, as in `evaluate`.
     """
     scores = folder.scores()
     for name in names:
@@ -52,7 +57,7 @@ def score(
             continue
         start = time.monotonic()
         reset_peak(device)
-        splits = {**scores.splits, name: score_split(prepared, folder, device, name, "run", graphed)}
+        splits = {**scores.splits, name: score_split(prepared, folder, device, name, "run", generate)}
         seconds, peak = scores.seconds + time.monotonic() - start, max(scores.peak_mib, peak_mib(device))
         scores = Scores(folder.run, splits, seconds, peak)
         folder.write_scores(scores)
@@ -63,7 +68,12 @@ def score(
 
 
 def score_split(
-    prepared: Prepared, folder: RunFolder, device: torch.device, name: str, reason: str, graphed: bool = False
+    prepared: Prepared,
+    folder: RunFolder,
+    device: torch.device,
+    name: str,
+    reason: str,
+    generate: Generate | None = None,
 ) -> SplitScores:
     """Return the scores of a held-out split; if it is a test set, this is counted with the reason `run` or `evaluate`.
 
@@ -76,7 +86,7 @@ def score_split(
     examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
     with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
         evaluation = evaluate.evaluate(
-            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples, graphed
+            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples, generate
         )
     if reason == "run":
         folder.write_predictions(name, evaluation.rows)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -46,12 +47,9 @@ def grouped(items: Sequence[T], keys: Sequence[str]) -> list[list[T]]:
 
 
 def describe_groups(sizes: Sequence[int]) -> str:
-    """Return one line on groups of these sizes: `cohorts from groups of 6 and 4 runs; 2 runs alone`."""
-    shared = [str(size) for size in sizes if size > 1]
-    alone = sum(size == 1 for size in sizes)
-    parts = [f"cohorts from groups of {_joined(shared)} runs"] if shared else ["no cohorts"]
-    return "; ".join([*parts, *([f"{alone} run{'s' * (alone > 1)} alone"] if alone else [])])
-
-
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+    """Return one line on groups of these sizes: `cohorts from 3 groups of 6 runs, 1 group of 4; 2 runs alone`."""
+    counts = Counter(sizes)
+    alone = counts.pop(1, 0)
+    groups = [f"{count} group{'s' * (count > 1)} of {size}" for size, count in sorted(counts.items(), reverse=True)]
+    cohorts = f"cohorts from {', '.join([groups[0] + ' runs', *groups[1:]])}" if groups else "no cohorts"
+    return f"{cohorts}; {alone} run{'s' * (alone > 1)} alone" if alone else cohorts

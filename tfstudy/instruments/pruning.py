@@ -13,8 +13,7 @@ from pydantic import Field
 from torch import Tensor
 
 from tfstudy.data.vocabulary import PAD
-from tfstudy.evaluation.decoding import greedy_of_lengths
-from tfstudy.evaluation.evaluate import generate
+from tfstudy.evaluation.decoding import generate, greedy_of_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples

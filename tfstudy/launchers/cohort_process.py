@@ -1,6 +1,7 @@
 """The process of a cohort: it trains the jobs that its launcher sends, each as a member in its own thread."""
 
 import gc
+import os
 import signal
 import sys
 import traceback
@@ -11,6 +12,8 @@ from typing import NamedTuple
 from tfstudy.launchers.job import FAILED, Job, perform
 from tfstudy.launchers.local import enter
 from tfstudy.training.cohort import Cohort, Member
+
+CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"  # to a device, 8 by default: more streams would wait for each other
 
 
 class Ended(NamedTuple):
@@ -23,7 +26,7 @@ class Ended(NamedTuple):
 
 def serve(connection: Connection, environment: dict[str, str], cuda: bool) -> None:
     """Start a member for each (job, size of the cohort) that is received, and send how it ended, until None."""
-    enter(environment)
+    enter({CONNECTIONS: os.environ.get(CONNECTIONS, "32")} | environment)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # members can't catch it: Python raises it in this thread
     cohort, threads = Cohort(cuda=cuda), []
     while (received := connection.recv()) is not None:

@@ -2,13 +2,14 @@
 
 Exactly one member runs at any time: the one that has the baton. It passes the baton on at its training step (`step`),
 and when it ends. So all members meet at their steps: between two turns of a member, every other member has taken one
-step, or has ended. On a CPU the steps are computed in turn. A `launch` may compute those of all members together.
+step, or has ended. A CPU computes the steps in turn. On CUDA they are only launched in turn, each on the stream of its
+member, so the device computes them side by side.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -17,8 +18,6 @@ import torch
 from tfstudy.training.process_state import ProcessState
 
 T = TypeVar("T")
-Work = Callable[[], Any]  # a training step of one member, which may also have attributes for `launch`
-Launch = Callable[[Sequence[Work]], Sequence[Any]]  # computes steps of several members; returns what each would return
 
 
 class Member:
@@ -45,12 +44,12 @@ class Cohort:
     on, so that on a CPU it computes what it would compute alone. With `cuda` each has its own stream, so that their
     kernels overlap, and its own state of the generator, to which its graphs refer."""
 
-    def __init__(self, launch: Launch | None = None, cuda: bool = False) -> None:
+    def __init__(self, cuda: bool = False) -> None:
         self._clean = ProcessState.capture()
         self._shared: dict[str, Any] = {}
         self._lock = threading.Lock()  # of the ring
         self._ring: deque[_CohortMember] = deque()  # the living members; the first has the baton
-        self._launch, self._cuda = launch, cuda
+        self._cuda = cuda
 
     def start(self, run: Callable[[Member], None], size: int = 1) -> threading.Thread:
         """Start a member of a cohort of this size in a new thread, which ends with `run`."""
@@ -78,18 +77,10 @@ class Cohort:
                     self._ring[0].turn.release()
 
     def step(self, member: "_CohortMember", work: Callable[[], T]) -> T:
-        """Compute the step of the member that has the baton, in turn or together with those of all other members."""
-        if self._launch is None:
-            result = work()
-            self._pass_on(member)
-            return result
-        member.work = work
+        """Compute the step of the member that has the baton, and let every other member have its turn."""
+        result = work()
         self._pass_on(member)
-        if member.work is not None:  # it was the first to come, and all others have come by now
-            self._meet(self._launch)
-        if member.error:
-            raise member.error
-        return member.result  # type: ignore[no-any-return]
+        return result
 
     def _pass_on(self, member: "_CohortMember") -> None:
         """Let every other member have its turn."""
@@ -106,25 +97,6 @@ class Cohort:
         state.restore()
         state.close()
 
-    def _meet(self, launch: Launch) -> None:
-        """Compute the waiting steps together; their members share the time since they met last equally."""
-        with self._lock:
-            members = [member for member in self._ring if member.work is not None]
-        results: Sequence[Any] = [None] * len(members)
-        error: Exception | None = None
-        try:
-            results = launch([member.work for member in members if member.work is not None])
-        except Exception as failure:
-            error = failure
-        now = time.monotonic()
-        members[0].active += now - members[0].since
-        members[0].since = now
-        share = sum(member.active - member.met for member in members) / len(members)
-        for member, result in zip(members, results, strict=True):
-            member.met += share
-            member.active = member.met
-            member.work, member.result, member.error = None, result, error
-
 
 class _CohortMember(Member):
     """A member of a cohort, which waits for its turn."""
@@ -134,10 +106,7 @@ class _CohortMember(Member):
         self._cohort = cohort
         self.turn = threading.Lock()  # another member releases it when this one gets the baton
         self.turn.acquire()
-        self.since = self.active = self.met = 0.0  # start of its turn; seconds of earlier turns, and when it last met
-        self.work: Work | None = None
-        self.result: Any = None
-        self.error: Exception | None = None
+        self.since = self.active = 0.0  # start of its turn; seconds of earlier turns
 
     def step(self, work: Callable[[], T]) -> T:
         return self._cohort.step(self, work)
