@@ -6,7 +6,7 @@ from rich.console import Console
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.html_page import publish
-from tfstudy.report.measured import by_condition, intervals, saved_measurements, show, text_table
+from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show, text_table
 from tfstudy.report.plots.measurement import plot
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
@@ -133,3 +133,35 @@ def test_a_broken_measurement_is_not_shown_and_named(study):
     assert sum(len(one.records) for one in found["entropy"]) == 3
     assert len(notes) == 1
     assert "entropy.json is broken" in notes[0]
+
+
+RANKED = {
+    "cells": Chart("heatmap", x="head", y="layer", hue="entropy", facet="kind", ranked="head"),
+    "rows": Chart("heatmap", x="length", y="layer", hue="entropy", facet="kind", ranked="head"),
+}
+
+
+def opposite_heads(seed):
+    """Entropies 1 and 2 of two heads, which are numbered the other way round in the second run."""
+    heads = (1, 2) if seed == 0 else (2, 1)
+    return [
+        {"kind": "encoder", "layer": 1, "head": head, "length": 4, "entropy": float(size)}
+        for size, head in enumerate(heads, 1)
+    ]
+
+
+@pytest.mark.parametrize(("chart", "keys"), [("cells", [(1, 1), (1, 2)]), ("rows", [("1.1", 4), ("1.2", 4)])])
+def test_heads_of_several_runs_are_compared_by_rank(study, chart, keys):
+    [cnn, _] = measured(study, RANKED[chart], opposite_heads)
+    means = {key: one.mean for key, one in intervals(cnn).items()}
+    assert means == {("encoder", *keys[0]): 2.0, ("encoder", *keys[1]): 1.0}
+    note = "head 1 has the largest number in its run"
+    assert rank_note([cnn]) == note
+    assert note in " ".join(text.get_text() for text in plot("entropy", [cnn]).figure.texts).replace("\n", " ")
+
+
+def test_heads_of_one_run_keep_their_numbers(study):
+    both = measured(study, RANKED["cells"], opposite_heads)
+    second = both[0]._replace(records=both[0].records[1:])
+    assert {key: one.mean for key, one in intervals(second).items()} == {("encoder", 1, 1): 2.0, ("encoder", 1, 2): 1.0}
+    assert rank_note([second]) == ""

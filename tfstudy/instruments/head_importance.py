@@ -10,7 +10,13 @@ class HeadImportance(Instrument):
 
     summary = "importance of heads: gradient of the loss to a mask on each (Michel et al. 2019)"
     chart = Chart(
-        "heatmap", x="head", y="layer", hue="importance", facet="kind", hue_label="importance |dL / d mask| (nats)"
+        "heatmap",
+        x="head",
+        y="layer",
+        hue="importance",
+        facet="kind",
+        ranked="head",
+        hue_label="importance |dL / d mask| (nats)",
     )
     Config = ExampleSettings
     config: ExampleSettings

@@ -42,7 +42,14 @@ class HeadRoles(Instrument):
 
     summary = "what heads attend to: previous, next, same token, delimiters, equal tokens"
     chart = Chart(
-        "heatmap", x="role", y="layer_head", hue="score", facet="kind", y_label="layer.head", hue_label="mean weight"
+        "heatmap",
+        x="role",
+        y="layer",
+        hue="score",
+        facet="kind",
+        ranked="head",
+        y_label="layer.head",
+        hue_label="mean weight",
     )
     Config = ExampleSettings
     config: ExampleSettings
@@ -61,8 +68,8 @@ class HeadRoles(Instrument):
             means: list[float] = (total / max(1.0, counts[site, role])).tolist()
             rows += [
                 {
-                    "kind": site.kind, "layer": site.layer, "head": head, "layer_head": f"{site.layer}.{head}",
-                    "role": role, "score": score, "uniform": means[-1],
+                    "kind": site.kind, "layer": site.layer, "head": head, "role": role, "score": score,
+                    "uniform": means[-1],
                 }
                 for head, score in enumerate(means[:-1], 1) if counts[site, role]
             ]  # fmt: skip

@@ -1,6 +1,6 @@
 """What instruments measured, by condition: means over the rows of a run and then over seeds; also as a text table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from textwrap import wrap
 from typing import NamedTuple
@@ -87,21 +87,52 @@ def intervals(measured: Measured) -> dict[Key, Interval]:
     """Return the mean over runs, and its interval, at each facet, series and x that has a number."""
     values: dict[Key, list[float]] = {}
     for record in measured.records:
-        for key, value in _means(record).items():
+        for key, value in _means(record, ranked=len(measured.records) > 1).items():
             values.setdefault(key, []).append(value)
     return {key: interval(own) for key, own in values.items()}
 
 
-def _means(record: Measurement) -> dict[Key, float]:
-    """Return the mean of all rows of a run with the same facet, series and x."""
+def _means(record: Measurement, ranked: bool) -> dict[Key, float]:
+    """Return the mean of all rows of a run with the same facet, series and x; with ranks for the ranked column."""
     chart, empty = record.chart, [""] * len(record.columns[record.chart.x])
-    series = chart.y if chart.kind == "heatmap" else chart.hue
-    names = (chart.facet, series, chart.x)
+    names = (chart.facet, series_of(chart), chart.x, chart.ranked)
     keys = zip(*(record.columns[name] if name else empty for name in names), strict=True)
-    groups: dict[Key, list[float]] = {}
-    for key, value in zip(keys, record.columns[chart.value], strict=True):
-        groups.setdefault(key, []).append(float(value))
-    return {key: fmean(values) for key, values in groups.items()}
+    groups: dict[tuple[Key, Cell], list[float]] = {}
+    for (facet, series, x, one), value in zip(keys, record.columns[chart.value], strict=True):
+        groups.setdefault(((facet, series, "" if chart.x == chart.ranked else x), one), []).append(float(value))
+    means = {key: fmean(values) for key, values in groups.items()}
+    if chart.ranked and ranked:
+        means = _with_ranks(means)
+    return {_divided(key, one, chart): value for (key, one), value in means.items()}
+
+
+def _with_ranks(means: Mapping[tuple[Key, Cell], float]) -> dict[tuple[Key, Cell], float]:
+    """Replace what is ranked by 1 for the largest of the numbers with the same key, 2 for the next, and so on."""
+    own: dict[Key, list[float]] = {}
+    for (key, _), value in means.items():
+        own.setdefault(key, []).append(value)
+    ordered = {key: sorted(values, reverse=True) for key, values in own.items()}
+    return {(key, rank): value for key, values in ordered.items() for rank, value in enumerate(values, 1)}
+
+
+def _divided(key: Key, one: Cell, chart: Chart) -> Key:
+    """Return a key with the value of the ranked column: as x, or behind the series."""
+    facet, series, x = key
+    if not chart.ranked:
+        return key
+    return (facet, series, one) if chart.x == chart.ranked else (facet, f"{series}.{one}", x)
+
+
+def rank_note(all_measured: Sequence[Measured]) -> str:
+    """Return what to say of ranks, if there are any: `head 1 has the largest number in its run`."""
+    ranked = all_measured[0].chart.ranked
+    several = any(len(one.records) > 1 for one in all_measured)
+    return f"{ranked} 1 has the largest number in its run" if ranked and several else ""
+
+
+def series_of(chart: Chart) -> str:
+    """Return the column of series: the rows of a heat map, or what has colours."""
+    return chart.y if chart.kind == "heatmap" else chart.hue
 
 
 def in_order(values: Iterable[Cell]) -> list[Cell]:
@@ -125,7 +156,7 @@ def show(all_measured: Sequence[Measured]) -> None:
         if max(map(len, lines)) <= console.width or count <= 2:
             break
     more = f"{count} of {len(values)} values of {first.chart.x} are shown; --format json has all"
-    notes = [more] if names and count < len(values) else []
+    notes = [*([more] if names and count < len(values) else []), *filter(None, [rank_note(all_measured)])]
     for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *notes]:
         console.print(line, markup=False, highlight=False)
 
@@ -143,7 +174,7 @@ def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Tabl
     chart = all_measured[0].chart
     means = [(one.label, intervals(one)) for one in all_measured]
     columns = _thinned(in_order(x for _, cells in means for *_, x in cells), shown)
-    series_name = chart.y if chart.kind == "heatmap" else chart.hue
+    series_name = series_of(chart)
     table = plain_table()
     alone = len(all_measured) == 1
     heads = (*(["condition"] if not alone else []), *filter(None, (chart.facet, series_name)))

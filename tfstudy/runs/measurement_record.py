@@ -39,6 +39,10 @@ class Chart(msgspec.Struct, frozen=True):
     line, bar: `y` is the measured number, drawn against `x`, with a colour for each `hue`. Without `hue`, conditions
     have colours. heatmap: `hue` is the measured number, in a cell for each `x` and `y`. There is a panel for each
     `facet`. The number is the mean of all rows of a run that share these columns, and then of all seeds.
+
+    `ranked` is a column whose values mean nothing from one run to the next, such as the numbers of heads: it is `x`, or
+    divides each `y` of a heatmap. Before the mean over seeds, its values are replaced by ranks, 1 for the largest
+    number.
     """
 
     kind: Kind
@@ -46,6 +50,7 @@ class Chart(msgspec.Struct, frozen=True):
     y: str
     hue: str = ""
     facet: str = ""
+    ranked: str = ""
     log_x: bool = False
     log_y: bool = False
     x_label: str = ""  # empty: the name of the column
@@ -60,7 +65,7 @@ class Chart(msgspec.Struct, frozen=True):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the chart uses."""
-        return tuple(name for name in (self.x, self.y, self.hue, self.facet) if name)
+        return tuple(name for name in (self.x, self.y, self.hue, self.facet, self.ranked) if name)
 
 
 class Measurement(msgspec.Struct, frozen=True):

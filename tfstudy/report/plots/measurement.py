@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from tfstudy.analysis.intervals import Interval
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Measured, in_order
+from tfstudy.report.measured import Measured, in_order, rank_note
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.heat_maps import category_ticks, draw_heatmaps
 from tfstudy.report.plots.measurement_panels import Panel, Series, panels_of, words
@@ -154,7 +154,7 @@ def _caption(measured: Sequence[Measured]) -> str:
     seeds = "One seed" if max(counts) == 1 else f"{count_range(counts, 'seed')}"
     how = "" if max(counts) == 1 or measured[0].chart.kind == "heatmap" else ", mean with 95 % interval"
     settings = [f"{words(key)} {value}" for key, value in measured[0].records[0].settings.items() if value != ""]
-    return "; ".join([f"{seeds} per condition{how}", *settings])
+    return "; ".join(filter(None, [f"{seeds} per condition{how}", rank_note(measured), *settings]))
 
 
 def _describe(name: str, chart: Chart, panels: Sequence[Panel]) -> str:
