@@ -228,7 +228,7 @@ class Arithmetic(Scratchpad):
         return sides | {"carries": sum(carries(left, symbol, right))} if symbol in "+-" else sides
 
     def digits(self) -> frozenset[str]:
-        return frozenset("0123456789")
+        return frozenset("0123456789") if self.config.format == "reversed" else frozenset()
 
     def tokens(self, text: str) -> Tokens:
         """Return the tokens of a source typed by a user; blanks are optional, as in `12+3=`."""

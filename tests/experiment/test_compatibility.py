@@ -39,9 +39,12 @@ def refusal(task: str, *assignments: str) -> str:
             ["model.randomised_positions", "37", "20"],
         ),
         ("copying", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "copying"]),
+        ("arithmetic", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "data.format=reversed"]),
+        ("scan", ["model.copy_output=true"], ["model.copy_output", "share", "scan"]),
+        ("scan", ["model.layout=encoder_only"], ["model.layout=encoder_only", "tokens more than its source"]),
         (
             "arithmetic",
-            [*SMALL, "model.digit_positions=10"],
+            [*SMALL, "model.digit_positions=10", "data.format=reversed"],
             ["model.digit_positions", "at least 11", "longest source", "10"],
         ),
         ("copying", [*SMALL, "eval.checkpoint=best"], ["eval.checkpoint", "validation_interval"]),

@@ -52,7 +52,8 @@ def test_a_run_that_copies_can_be_loaded_from_a_checkpoint_and_from_safetensors(
 
 
 def test_a_model_with_positions_of_digits_knows_the_digits_of_its_task():
-    prepared = prepare(compose_config("arithmetic", "transformer", "default", {"model": {"digit_positions": 20}}))
+    settings = {"model": {"digit_positions": 20}, "data": {"format": "reversed"}}
+    prepared = prepare(compose_config("arithmetic", "transformer", "default", settings))
     for vocab, table in (
         (prepared.data.source_vocab, prepared.model.digits.source_digits),
         (prepared.data.target_vocab, prepared.model.digits.target_digits),

@@ -28,6 +28,8 @@ class DataShape(NamedTuple):
     validation: str | None  # the name of the validation split
     has_digits: bool = False
     longest_source: int = 0  # in training, with EOS
+    longer_targets: int = 0  # tokens that a target in training has more than its source, at most
+    shared_tokens: bool = True  # whether source and target have a token in common
 
     @classmethod
     def of(cls, task: Task) -> "DataShape":
@@ -36,8 +38,13 @@ class DataShape(NamedTuple):
         sizes = len(Vocab(source)), len(Vocab(target))
         longest, positions = longest_target(task), needed_positions(task)
         splits, digits = task.splits(), bool(task.digits())
-        longest_source = 1 + max((len(e.source) for e in task.examples(splits.train)), default=0)
-        return cls(source == target, sizes, longest, positions, splits.validation, digits, longest_source)
+        train = task.examples(splits.train)
+        longest_source = 1 + max((len(e.source) for e in train), default=0)
+        longer = max((len(e.target) - len(e.source) for e in train), default=0)
+        shared = not set(source).isdisjoint(target)
+        return cls(
+            source == target, sizes, longest, positions, splits.validation, digits, longest_source, longer, shared
+        )
 
 
 def check(config: RunConfig, data: DataShape) -> None:
@@ -50,6 +57,7 @@ def check(config: RunConfig, data: DataShape) -> None:
             f"but is {config.decode.max_length}"
         )
     _check_digits(config, data)
+    _check_outputs(config, data)
     available = checked_table(config.arch, _shape(with_positions(config.model, data.positions)), data.vocabularies)
     needed = 1 + config.decode.max_length
     if available is not None and needed > available:
@@ -69,13 +77,26 @@ def _check_digits(config: RunConfig, data: DataShape) -> None:
     size = config.model.model_dump().get("digit_positions")
     if size and not data.has_digits:
         raise UserError(
-            f"model.digit_positions needs a task with digits, such as arithmetic, but {config.task} has none"
+            "model.digit_positions needs numbers that start with their last digit, as in arithmetic with "
+            f"data.format=reversed, but this {config.task} has none"
         )
     if size and size < data.longest_source + 2:  # the offsets 0 and 1
         raise UserError(
             f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
             f"the longest source in training, but is {size}"
         )
+
+
+def _check_outputs(config: RunConfig, data: DataShape) -> None:
+    """Raise `UserError` if a model that takes its outputs from source tokens could not write the targets."""
+    model = config.model.model_dump()
+    if model.get("layout") == "encoder_only" and data.longer_targets > 1:  # one more: the end of the source
+        raise UserError(
+            "model.layout=encoder_only has one output for each source token, but a target in training has "
+            f"{data.longer_targets} tokens more than its source"
+        )
+    if model.get("copy_output") and not data.shared_tokens:
+        raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
 
 
 def _shape(model: ModelConfig) -> str:

@@ -50,8 +50,10 @@ class Transformer(RaggedModel):
         "linear": {"attention": "linear", "activation": "swiglu"},
         "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 5},
         "decoder_only_relative": {"layout": "decoder_only", "positions": "relative", "share_layers": True},
+        "decoder_only_digits": {"layout": "decoder_only", "digit_positions": 20, "positions": "none"},
         "decoder_only_linear": {"layout": "decoder_only", "attention": "linear", "positions": "learned"},
-        "encoder_only": {"layout": "encoder_only", "positions": "rotary"},
+        "encoder_only": {"layout": "encoder_only", "positions": "rotary", "randomised_positions": 128},
+        "encoder_only_digits": {"layout": "encoder_only", "digit_positions": 20},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
         "universal": {"share_layers": True, "depth_signal": True, "input_injection": True, "activation": "geglu"},
         "tie_output": {"tie_output": True},
@@ -62,7 +64,7 @@ class Transformer(RaggedModel):
         "share_embeddings": {"share_embeddings": True, "tie_output": True, "copy_output": True},
     }
     bags = ("none",)
-    source_only = ("encoder_only",)
+    source_only = ("encoder_only", "encoder_only_digits")
 
     Config = TransformerConfig
 
@@ -127,7 +129,7 @@ class Transformer(RaggedModel):
         digits, starts = digits_of_sources(self.digits, sources)
         x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers, digits))
         if self.config.layout == "decoder_only":
-            return read_source(self.decoder, embedded, shapes, masks, window, near)
+            return read_source(self.decoder, embedded, shapes, masks, window, near, starts)
         seen = [windowed(mask, window) for mask in masks]
         for number, layer in enumerate(self.encoder, 1):
             entered = self.encoder.enter(x, embedded, number)
@@ -188,8 +190,11 @@ class Transformer(RaggedModel):
         self, tokens: Sequence[Tensor], states: Sequence[PrefixState]
     ) -> tuple[Tensor, list[PrefixState]]:
         places = [state.places(*group.shape) for group, state in zip(tokens, states, strict=True)]
-        embedded = self.dropout(self.target_embedding(flatten_groups(tokens), *target_positions(places)))
-        embedded, window = observed(Site("decoder", 0), embedded), self.config.attention_window
+        digits, states = digits_of_targets(self.digits, tokens, states)
+        embedded = self.target_embedding(flatten_groups(tokens), *target_positions(places))
+        if self.digits is not None:
+            embedded = self.digits.embed(embedded, digits)
+        embedded, window = observed(Site("decoder", 0), self.dropout(embedded)), self.config.attention_window
         x, after = read_target(self.decoder, embedded, shapes_of(tokens), states, window, places)
         return self.output(self.decoder.norm(x)), after
 

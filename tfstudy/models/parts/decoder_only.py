@@ -31,6 +31,7 @@ class PrefixState(NamedTuple):
 
     source: PrefixSource
     past: tuple[Past, ...]
+    digits: tuple[Tensor, ...] = ()  # a `DigitState`, if there are positions of digits
 
     @property
     def source_length(self) -> int:
@@ -72,15 +73,17 @@ def read_source(
     masks: Sequence[Bool[Tensor, "_ _"]],
     window: int,
     places: Sequence[Places] | None,
+    digits: Sequence[tuple[Tensor, ...]],
 ) -> list[PrefixState]:
-    """Return the state of each group of embedded sources."""
+    """Return the state of each group of embedded sources; `digits` is what it keeps for positions of digits."""
     x, seen, pasts = embedded, [windowed(mask, window) for mask in masks], []
     for number, layer in enumerate(stack, 1):
         x = stack.enter(x, embedded, number)
         x, own = run_layer(layer.encode_with_keys, x, shapes, seen, number, places)
         x = observed(Site("encoder", number), x)
         pasts.append([layer.attention.past(*group) for group in zip(own, masks, strict=True)])
-    return [PrefixState(PrefixSource(mask), past) for mask, past in zip(masks, zip(*pasts, strict=True), strict=True)]
+    groups = zip(masks, zip(*pasts, strict=True), digits, strict=True)
+    return [PrefixState(PrefixSource(mask), past, start) for mask, past, start in groups]
 
 
 def read_target(

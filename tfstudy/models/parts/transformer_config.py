@@ -7,6 +7,14 @@ from pydantic import Field, model_validator
 from tfstudy.models.parts.position_config import ON_EMBEDDINGS, PositionConfig
 
 OF_SCORES = ("attention_dropout", "temperature", "score_scale")  # settings that linear attention has no use for
+LAYOUTS: dict[str, tuple[str, ...]] = {  # that have a setting; all have the others
+    "decoder_positions": ("encoder_decoder",),
+    "cross_positions": ("encoder_decoder",),
+    "copy_output": ("encoder_decoder",),
+    "randomised_positions": ("encoder_decoder", "encoder_only"),
+    "share_embeddings": ("encoder_decoder", "decoder_only"),  # elsewhere the target has no embedding
+    "tie_output": ("encoder_decoder", "decoder_only"),
+}
 
 
 class TransformerConfig(PositionConfig):
@@ -65,17 +73,13 @@ class TransformerConfig(PositionConfig):
 
     def _check_layout(self) -> None:
         """Raise `ValueError` if a setting needs another layout."""
-        if self.layout == "encoder_decoder":
-            return
-        keys = ["decoder_positions", "cross_positions", "randomised_positions", "digit_positions", "copy_output"]
-        if self.layout == "encoder_only":
-            keys += ["share_embeddings", "tie_output"]  # the target has no embedding
-        elif "contextual" in self.position_schemes:
+        if self.layout == "decoder_only" and "contextual" in self.position_schemes:
             raise ValueError(
                 "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would count "
                 "the padding between source and target"
             )
-        for key in (*keys, *(OF_SCORES if self.attention == "linear" else ())):
-            if getattr(self, key) != type(self).model_fields[key].default:
-                other = " or attention full" if key in OF_SCORES else ""
-                raise ValueError(f"{key} needs layout encoder_decoder{other}, but layout is {self.layout}")
+        of_scores = dict.fromkeys(OF_SCORES, ("encoder_decoder",)) if self.attention == "linear" else {}
+        for key, layouts in {**LAYOUTS, **of_scores}.items():
+            if self.layout not in layouts and getattr(self, key) != type(self).model_fields[key].default:
+                needed = f"layout {' or '.join(layouts)}{' or attention full' if key in OF_SCORES else ''}"
+                raise ValueError(f"{key} needs {needed}, but layout is {self.layout}")
