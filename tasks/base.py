@@ -108,7 +108,7 @@ class Task(ABC):
         return {}
 
     def digits(self) -> frozenset[str]:
-        """Return the digits of numbers that start with their last digit; models may have positions in numbers for them."""
+        """Return the digits of numbers that start with their last digit; models may have positions for them."""
         return frozenset()
 
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
