@@ -44,7 +44,7 @@ def arguments(
         parser.add_argument("--width", type=int, default=0, help="width of the models (0: that of the preset)")
         parser.add_argument("--batch-size", type=int, default=0, help="rows of a batch (0: those of the preset)")
     if figure:
-        parser.add_argument("--figure", type=Path, help="draw the figure to this file")
+        parser.add_argument("--figure", type=Path, help="draw the figure to this file, and write its numbers beside it")
     if archs:
         parser.add_argument("--arch", action="append", choices=models.names(), help="repeatable; default: all")
     parser.add_argument("--threads", type=int, default=0, help="threads of torch (0: torch's default)")

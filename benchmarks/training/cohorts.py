@@ -4,6 +4,7 @@ The baseline is a cohort of one. Members take turns, so the time is proportional
 """
 
 import copy
+import json
 import threading
 from collections.abc import Sequence
 from functools import partial
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from benchmarks.timing import Measurements, alternate, arguments, now, scan, table, widths
 from tfstudy.analysis.medians import median_interval
@@ -68,7 +70,9 @@ def draw(measured: dict[str, Measurements], unit: str) -> layout.Plot:
             axes.plot(sizes, middle, color=colours[arch], marker="o", ms=4, lw=1.3, label=arch)
             axes.fill_between(sizes, low, high, color=colours[arch], alpha=0.15, lw=0)
             axes.plot(sizes, [middle[0] * size for size in sizes], color=colours[arch], ls=":", lw=1)
-        axes.set(xscale="log", yscale="log", xlabel="members", ylabel="milliseconds", xticks=sizes)
+        axes.set(xscale="log", yscale="log", xlabel="members", ylabel="milliseconds")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axes.set_xticks(sizes, [str(size) for size in sizes])
         axes.minorticks_off()
         axes.legend()
@@ -89,6 +93,7 @@ def main(sizes: Sequence[int] = (1, 2, 4, 8)) -> None:
         table(f"{arch}, {torch.get_num_threads()} threads", "ms/step of all", measured[arch], "1")
     if chosen.figure:
         draw(measured, "CPU time" if chosen.cpu else "wall-clock time").save(chosen.figure)
+        chosen.figure.with_suffix(".json").write_text(json.dumps(measured, indent=1) + "\n")
 
 
 if __name__ == "__main__":
