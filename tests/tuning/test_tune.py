@@ -45,6 +45,20 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert "the best of 1 trials by mean loss over 2 seeds (0-1)" in Path("mine.yaml").read_text()
 
 
+def test_trials_of_one_process_have_the_losses_of_trials_alone():
+    small = ["data.train_examples=100", "data.test_length=11-12", *(text for text in SMALL if "dim" not in text)]
+    words = ["tune", "copying", "--arch", "lstm", "--trials", 2, "--budget", 10, "--accelerator", "cpu", "--quiet"]
+    words += [word for text in [*small, "model.dim=16", "model.hidden=16"] for word in ("--set", text)]
+    words += ["--search", "model.dropout=0..0.3"]
+    losses = {}
+    for study, more in {"together": ("--cohort", 2), "alone": ()}.items():
+        assert tfstudy(*words, "--study", study, *more) == 0
+        paths = find_runs(Path("results/tuning") / study)
+        losses[study] = {path.name: read_result(path).splits["validation"].metrics for path in paths}
+    assert len(losses["alone"]) == 2
+    assert losses["together"] == losses["alone"]
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -64,6 +78,7 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
         ("--budget 20", "--budget 20 is less than train.validation_interval 500"),
         ("--set train.steps=20", "train.steps 20 is less than train.validation_interval 500"),
         ("--final-seeds 3", "--final-seeds needs --final-trials"),
+        ("--cohort some", "--cohort must be auto or a number from 1 to 64"),
         ("--final-trials 21", "--final-trials must be from 0 to --trials (20), but is 21"),
         ("--set lstm.train.steps=9", "train.steps must be the same"),
         ("--set lstm.data.seed=9", "data must be the same"),

@@ -10,6 +10,8 @@ from tfstudy.cli.options import (
     RESULTS,
     RUN,
     Accelerator,
+    Cohort,
+    Execution,
     PerDevice,
     Preset,
     Results,
@@ -55,7 +57,9 @@ def tune(
         typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: in the study, and print)."),
     ] = None,
     per_device: PerDevice = "auto",
+    cohort: Cohort = "",
     accelerator: Accelerator = "auto",
+    execution: Execution = "eager",
     study: Annotated[str, typer.Option(help="Folder of the trials (default: TASK-SPLIT).")] = "",
     quiet: Quiet = False,
     results: Results = RESULTS,
@@ -66,6 +70,7 @@ def tune(
     rate, dropout and width (one factor for all widths). The same command resumes an interrupted search.
     """
     from tfstudy.experiment.options import RunOptions
+    from tfstudy.grids.cohorts import check_cohort
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
     from tfstudy.tasks.errors import UserError
@@ -74,7 +79,9 @@ def tune(
         raise UserError("--final-seeds needs --final-trials, such as --final-trials 3")
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
-    options = RunOptions(preset, accelerator=accelerator, tuning=True)
+    if cohort:
+        check_cohort(cohort)
+    options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
     from tfstudy.report.tuning_trials import tune_architectures
     from tfstudy.tuning.search import FINAL_SEEDS, SearchRequest
@@ -83,5 +90,5 @@ def tune(
     request = SearchRequest(
         task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, method, seed, *finals
     )
-    settings = ExecutorSettings(per_device, options=options)
+    settings = ExecutorSettings(per_device, options=options, cohort=cohort)
     raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out, quiet))
