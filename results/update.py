@@ -26,6 +26,7 @@ TABLES = {  # by study: the options of its table
     "dessi-2019": [],
     "warmup": [],
     "distances": [],
+    "blocks": [],
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
@@ -43,6 +44,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("scan/exact-match.png", "scan", "dessi-2019"),
     ("scan-simple/learning.png", "scan-simple", "--kind", "learning"),
     ("warmup/settings.png", "warmup", "--kind", "settings"),
+    ("blocks/settings.png", "blocks", "--kind", "settings"),
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
