@@ -15,6 +15,7 @@ from tfstudy.instruments.heads import (
     mask_without,
     masked,
     normalised,
+    why_not_removed,
     without,
 )
 from tfstudy.instruments.recorded import weights_of
@@ -108,6 +109,7 @@ def test_a_model_without_heads_computes_what_the_masked_model_does(subject, vari
     model, batch = one.model, first(one)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     heads = heads_of(model)
+    assert why_not_removed(model) == ""
     for removed in (heads[:1], [*heads[1:4], heads[-1]], heads):
         with masked(model, mask_without(model, removed)):
             expected = logits(model, batch)

@@ -41,7 +41,7 @@ def test_the_numbers_are_those_of_each_example_on_its_own(subject, measure, name
         group = [e for e in examples if e.tags[tag] == value]
         losses, matches = zip(*(loss_and_match(one, e) for e in group), strict=True)
         tokens = sum(len(e.target) + 1 for e in group)
-        assert found(rows, "loss per target token")[value] == pytest.approx(sum(losses) / tokens, rel=1e-4)
+        assert found(rows, "loss per target token (nats)")[value] == pytest.approx(sum(losses) / tokens, rel=1e-4)
         assert found(rows, "exact match")[value] == pytest.approx(sum(matches) / len(group))
         assert found(rows, "examples")[value] == len(group)
 

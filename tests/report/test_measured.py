@@ -92,7 +92,7 @@ def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(st
         return [{"series": s, "width": width, "entropy": 1.0} for s, widths in both.items() for width in widths]
 
     chart = Chart("line", x="width", y="entropy", hue="series")
-    for columns in (45, 60, 200):
+    for columns in (32, 38, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
         show(measured(study, chart, of_widths)[:1])
         _, head, *lines = capsys.readouterr().out.splitlines()

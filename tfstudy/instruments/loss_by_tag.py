@@ -73,7 +73,7 @@ def scores_of(model: Model, batch: TeacherForced) -> list[Scored]:
 
 def _numbers(group: Sequence[Scored]) -> dict[str, float]:
     return {
-        "loss per target token": sum(one.loss for one in group) / sum(one.tokens for one in group),
+        "loss per target token (nats)": sum(one.loss for one in group) / sum(one.tokens for one in group),
         "exact match": sum(one.exact for one in group) / len(group),
         "examples": len(group),
     }

@@ -56,7 +56,8 @@ def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Tabl
     series_name = series_of(chart)
     table = plain_table()
     alone = len(all_measured) == 1
-    heads = (*(["condition"] if not alone else []), *filter(None, (chart.facet, series_name)))
+    head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series_name
+    heads = (*(["condition"] if not alone else []), *filter(None, (chart.facet, head)))
     by_name = any(isinstance(x, str) for x in columns)  # names say themselves what they are
     first = [] if by_name else [f"{chart.x} {columns[0]}"]
     for number, head in enumerate([*heads, *first, *map(_text, columns[len(first) :])]):
