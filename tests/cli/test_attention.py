@@ -97,5 +97,5 @@ def test_a_kind_that_the_architecture_lacks_is_answered_with_those_that_it_has(f
 def test_a_model_without_attention_is_answered_in_one_line(finished, capsys):
     run = finished("lstm", "--set", "model.attention=none")
     assert tfstudy("attention", run, "a b", "--out", "maps.png") == 2
-    assert "no attention" in capsys.readouterr().err
+    assert "needs attention" in capsys.readouterr().err
     assert not Path("maps.png").exists()

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tfstudy.instruments.entropy import entropy_share
+from tfstudy.instruments.entropy import Entropy, entropy_share
+from tfstudy.tasks.errors import UserError
 
 
 def one_hot(*keys, count=4):
@@ -37,3 +38,19 @@ def test_a_visible_key_counts_even_if_its_weight_underflows():
     shares = [entropy_share(row.softmax(-1), torch.ones_like(row, dtype=torch.bool)) for row in scores.split(1, 2)]
     assert [share.item() for share in shares] == pytest.approx([0.5, 0.0])
     assert entropy_share(scores.softmax(-1), torch.ones_like(scores, dtype=torch.bool)).item() == pytest.approx(0.25)
+
+
+def test_each_head_has_a_row_at_each_layer_and_length(subject, measure):
+    one = subject("transformer")
+    rows = measure("head_entropy", one, split="test", examples=5)
+    assert rows == measure("entropy", one, split="test", examples=5)
+    assert {(row["layer"], row["head"]) for row in rows} == {(1, 1), (1, 2), (2, 1), (2, 2)}
+
+
+def test_linear_attention_has_no_weights(subject, measure):
+    for name in ("entropy", "head_entropy", "head_roles"):
+        with pytest.raises(UserError, match=r"model\.attention=linear"):
+            measure(name, subject("transformer-decoder_only_linear"), examples=3)
+    one = subject("transformer-linear")
+    assert {row["kind"] for row in measure("entropy", one, examples=3)} == {"cross"}
+    assert "no self-attention" in Entropy(Entropy.Config()).note(one)

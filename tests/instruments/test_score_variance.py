@@ -3,18 +3,21 @@
 import pytest
 import torch
 
-from tfstudy.instruments.score_variance import GRADIENT, jacobian_norm, quantities
+from tfstudy.instruments.score_variance import GRADIENT, ScoreVariance, jacobian_norm, quantities
+from tfstudy.tasks.errors import UserError
 
 
 def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, measure):
     rows = measure("score_variance", subject("transformer"), examples=4, queries=1000, keys=32)
-    found = {(r["d_k"], r["scale"]): r["value"] for r in rows if r["quantity"] == "random: variance"}
+    found = {(r["d_k"], r["scale"]): r["value"] for r in rows if (r["source"], r["quantity"]) == ("random", "variance")}
     for width in (16, 64, 256, 1024):
         assert found[width, "no scaling"] == pytest.approx(width, rel=0.05)
         assert found[width, "/ sqrt(d_k)"] == pytest.approx(1, rel=0.05)
         assert found[width, "/ d_k"] == pytest.approx(1 / width, rel=0.05)
     of_scale = {
-        (quantity, scale): [r["value"] for r in rows if r["quantity"] == f"random: {quantity}" and r["scale"] == scale]
+        (quantity, scale): [
+            r["value"] for r in rows if (r["source"], r["quantity"], r["scale"]) == ("random", quantity, scale)
+        ]
         for quantity in ("entropy share", GRADIENT)
         for scale in ("no scaling", "/ sqrt(d_k)")
     }
@@ -35,10 +38,17 @@ def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure)
         (k, n) for k in ("encoder", "decoder", "cross") for n in (1, 2)
     }
     assert {row["d_k"] for row in rows} == {8}
-    variance = {
-        row["scale"]: row["value"] for row in rows if row["quantity"] == "model: variance" and row["kind"] == "cross"
-    }
+    variance = {row["scale"]: row["value"] for row in rows if row["quantity"] == "variance" and row["kind"] == "cross"}
     assert variance["no scaling"] == pytest.approx(8 * variance["/ sqrt(d_k)"]) == pytest.approx(64 * variance["/ d_k"])
+
+
+def test_linear_attention_has_no_scores(subject, measure):
+    with pytest.raises(UserError, match=r"model\.attention=linear"):
+        measure("score_variance", subject("transformer-decoder_only_linear"), examples=3, queries=10)
+    one = subject("transformer-linear")
+    rows = measure("score_variance", one, examples=3, queries=10)
+    assert {row["kind"] for row in rows if row["source"] == "model"} == {"cross"}
+    assert "no self-attention" in ScoreVariance(ScoreVariance.Config()).note(one)
 
 
 def test_quantities_are_means_over_queries_of_what_torch_computes():

@@ -1,12 +1,14 @@
 """Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
 
+import msgspec
 import pytest
 from rich.console import Console
 
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.html_page import publish
-from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show, text_table
+from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, value_label
+from tfstudy.report.measurement_table import show, text_table
 from tfstudy.report.plots.measurement import plot
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
@@ -66,7 +68,7 @@ def test_a_long_table_has_as_many_columns_as_fit_and_all_of_their_numbers(study,
     monkeypatch.setenv("COLUMNS", "60")
     show(measured(study, Chart("line", x="number", y="entropy", hue="layer", facet="kind"), make=numbered)[:1])
     title, head, *lines = capsys.readouterr().out.splitlines()
-    assert title == "cnn, entropy: entropy"
+    assert title == "cnn, entropy: entropy, mean over heads and lengths"
     assert head.split()[:3] == ["kind", "layer", "number"]
     assert max(map(len, lines)) <= 60
     assert len({len(line.split()) for line in lines}) == 1
@@ -82,6 +84,20 @@ def test_a_table_has_every_name_that_fits_and_says_how_many_it_leaves_out(study,
         out = capsys.readouterr().out
         assert out.splitlines()[1].count("role ") == columns
         assert (f"{columns} of 9 values of role are shown" in out) == (columns < 9)
+
+
+def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(study, capsys, monkeypatch):
+    def of_widths(base):
+        both = {"random": (4, 16, 64, 256, 1024), "model": (8,)}
+        return [{"series": s, "width": width, "entropy": 1.0} for s, widths in both.items() for width in widths]
+
+    chart = Chart("line", x="width", y="entropy", hue="series")
+    for columns in (32, 38, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        show(measured(study, chart, of_widths)[:1])
+        _, head, *lines = capsys.readouterr().out.splitlines()
+        assert all(len(line.split()) > 1 for line in lines)
+        assert max(map(len, [head, *lines])) <= columns
 
 
 def test_a_long_heading_is_wrapped(study, capsys, monkeypatch):
@@ -105,6 +121,51 @@ def test_a_figure_has_the_panels_and_colours_that_its_chart_names(study, chart, 
     assert [one.get_title().replace("\n", " ") for one in axes] == panels
     assert [text.get_text() for one in found.figure.legends for text in one.get_texts()] == legend
     assert found.svg() == plot("entropy", measured(study, chart)).svg()
+
+
+def test_labels_say_what_a_number_is_a_mean_over_in_the_table_and_the_figure(study, capsys):
+    for chart, over in ((LINE, "entropy, mean over heads"), (HEAT, "entropy, mean over lengths")):
+        both = measured(study, chart)
+        show(both)
+        assert f"entropy: {over}" in capsys.readouterr().out
+        axes = plot("entropy", both).figure.axes
+        label = axes[-1].get_ylabel() if chart is HEAT else axes[0].get_ylabel()
+        assert label.replace("\n", " ") == over
+    assert value_label(measured(study, Chart("line", x="head", y="entropy"), opposite_heads)) == "entropy"
+
+
+def test_what_a_measurement_lacks_is_said_in_the_table_and_the_figure(study, capsys):
+    both = measured(study)
+    noted = both[0]._replace(records=[msgspec.structs.replace(r, note="no speed: copies") for r in both[0].records])
+    for given, text in (([noted], "no speed: copies"), ([noted, both[1]], "cnn: no speed: copies")):
+        show(given)
+        assert capsys.readouterr().out.splitlines()[-1] == text
+        assert text in "\n".join(one.get_text() for one in plot("entropy", given).figure.texts).splitlines()
+
+
+def test_titles_do_not_run_into_the_legend(study):
+    def long(base):
+        return [row | {"kind": f"random: gradient after {row['kind']} scaling"} for row in rows(base)]
+
+    figure = plot("entropy", measured(study, make=long)).figure
+    figure.canvas.draw()
+    [legend] = figure.legends
+    titles = [axes.title.get_window_extent() for axes in figure.axes]
+    assert max(title.x1 for title in titles) <= legend.get_window_extent().x0
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 0.93), (0.61, 0.97), (0.001, 1000), (0.5, 0.5)])
+def test_a_logarithmic_axis_has_several_ticks_and_that_of_one_number_has_it_in_the_middle(study, low, high):
+    def ranging(base):
+        return [{"width": 8, "scale": str(value), "entropy": value} for value in (low, high)]
+
+    chart = Chart("line", x="width", y="entropy", hue="scale", log_x=True, log_y=True)
+    axes = plot("entropy", measured(study, chart, ranging)).figure.axes[0]
+    for axis, expected in ((axes.xaxis, [8]), (axes.yaxis, [low] if low == high else None)):
+        lowest, highest = axis.get_view_interval()
+        ticks = [tick for tick in axis.get_majorticklocs() if lowest <= tick <= highest]
+        assert ticks == expected if expected else len(ticks) >= 2
+    assert axes.get_xlim() == pytest.approx((4, 16))
 
 
 def test_a_heat_map_has_a_cell_for_each_x_and_y(study):

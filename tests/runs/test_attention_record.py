@@ -67,6 +67,12 @@ def test_maps_that_do_not_exist_are_refused_with_those_that_do(chosen, facts):
     assert all(fact in str(error.value) for fact in facts)
 
 
+def test_the_answer_for_a_decoder_only_model_names_the_kind_of_its_outputs():
+    maps = tuple(AttentionMap(kind, 1, 1, ((1.0,),)) for kind in ("encoder", "prefix"))
+    with pytest.raises(UserError, match=r"no decoder attention, only encoder and prefix; .* attend to both: prefix"):
+        record(maps=maps).selected("decoder")
+
+
 SQUARE = ((0.5, 0.5),) * 3
 BROKEN = {
     "another run": (record(run="b" * 64), "belongs to another run"),

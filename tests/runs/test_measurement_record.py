@@ -41,6 +41,17 @@ def test_what_is_saved_is_read_back_with_the_same_rows(run):
     assert found.rows()[2] == {"head": 3, "length": 4, "entropy": pytest.approx(0.3), "kind": "cross"}
 
 
+def test_a_record_without_a_note_is_read_and_a_note_must_be_printable(run):
+    file = save_measurement(run, record())
+    content = json.loads(file.read_text())
+    assert content.pop("note") == ""
+    file.write_text(json.dumps(content))
+    assert read_measurement(run, "entropy") == record()
+    file.write_text(json.dumps(content | {"note": "\x1b[2J"}))
+    with pytest.raises(UserError, match="not printable"):
+        read_measurement(run, "entropy")
+
+
 def test_each_instrument_has_a_file_and_the_last_measurement_replaces_the_one_before(run):
     for one in (record(examples=5), record(name="other"), record(examples=6)):
         save_measurement(run, one)

@@ -14,7 +14,12 @@ def attention(
     run: Run,
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source sequence, tokens separated by spaces.")],
     target: Annotated[str | None, typer.Option(help="Output to read (default: the model's own greedy output).")] = None,
-    kind: Annotated[str, typer.Option(help="encoder, decoder or cross (default: cross; json, --save: all).")] = "",
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="encoder, decoder, prefix or cross (default: the last that the model has; json, --save: all)."
+        ),
+    ] = "",
     layer: Annotated[int | None, typer.Option(min=1, help="Only this layer, from 1.")] = None,
     head: Annotated[int | None, typer.Option(min=1, help="Only this head, from 1.")] = None,
     out: Annotated[

@@ -39,7 +39,8 @@ def measure(
     from tfstudy.analysis.collection import RunRecord
     from tfstudy.config.resolve import overrides
     from tfstudy.report.markup import plural
-    from tfstudy.report.measured import by_condition, show
+    from tfstudy.report.measured import by_condition
+    from tfstudy.report.measurement_table import show
     from tfstudy.report.plots import FILE_TYPES
     from tfstudy.runs.measurement_record import FOLDER
     from tfstudy.tasks.errors import one_of

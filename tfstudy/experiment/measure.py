@@ -28,11 +28,12 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     subject = Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
     if isinstance(config, ExampleSettings):
         config = config.model_copy(update={"split": split_of(subject, config)})
-    rows = cls(config).measure(subject)
+    instrument = cls(config)
+    rows, note = instrument.measure(subject), instrument.note(subject)
     if isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests:
         with open_run(path, prepared.config, prepared.identity) as folder:
             folder.count_read(config.split, f"measure {name}")
-    return Measurement.of(prepared.identity.hash, name, cls.version, config.model_dump(), cls.chart, rows)
+    return Measurement.of(prepared.identity.hash, name, cls.version, config.model_dump(), cls.chart, rows, note)
 
 
 def recorded(path: Path, name: str) -> Measurement:

@@ -12,6 +12,7 @@ from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.instruments.recorded import no_attention
 from tfstudy.models.base import Model
 from tfstudy.models.parts.listening import joined, recorded_attention
 from tfstudy.runs.attention_record import DECIMALS, KINDS, AttentionMap, AttentionRecord, Kind
@@ -56,7 +57,7 @@ def measure_attention(
     """Return the attention of a model on a source, with teacher forcing on an output. The model stays in eval mode.
 
     The output is `target`, or by default what the model generates greedily, up to the limit that `decode` describes.
-    `UserError` if the model has no attention, or cannot read the target.
+    `UserError` if the model has no attention weights, or cannot read the target.
     """
     model.eval()
     if target is not None:
@@ -71,7 +72,7 @@ def measure_attention(
         model(ids, ids != PAD, inputs)
     maps = joined(recorded)
     if not maps:
-        raise UserError(f"this model ({type(model).__name__}) has no attention, so there are no maps of it")
+        raise no_attention(model)
     kinds = {kind: sorted(site for site in maps if site.kind == kind) for kind in KINDS}
     weights = {kind: torch.stack([maps[s][0] for s in sites]).cpu() for kind, sites in kinds.items() if sites}
     written = [data.target_vocab.tokens[token] for token in [*output, *([EOS] if ended else [])]]

@@ -11,31 +11,39 @@ from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings
-from tfstudy.instruments.recorded import recorded_weights
+from tfstudy.instruments.recorded import linear_note, recorded_weights
 
 
 class Entropy(Instrument):
     """Mean entropy of attention weights, as a share of log T. Queries that see a single key are left out.
 
     `length` is the number of keys at the site: tokens of the source for encoder and cross-attention, otherwise of the
-    output.
+    output. The chart has means over heads; `head_entropy` draws each head.
     """
 
-    summary = "attention entropy by layer, head and length, as a share of log T"
+    summary = "attention entropy by layer and length, mean over heads, as a share of log T"
     chart = Chart("line", x="length", y="entropy", hue="layer", facet="kind", y_label="entropy / log T")
     Config = ExampleSettings
     config: ExampleSettings
 
     def measure(self, subject: Subject) -> list[Row]:
-        shares: dict[tuple[str, int, int], list[Tensor]] = defaultdict(list)  # of each example and head
-        for site, weights, visible, _ in recorded_weights(subject, self.config):
-            if weights.shape[-1] > 1:
-                shares[site.kind, site.layer, weights.shape[-1]].append(entropy_share(weights, visible))
-        rows: list[Row] = []
-        for (kind, layer, length), parts in sorted(shares.items()):
-            for head, share in enumerate(torch.cat(parts).mean(0).tolist(), 1):
-                rows.append({"kind": kind, "layer": layer, "head": head, "length": length, "entropy": share})
-        return rows
+        return head_entropies(subject, self.config)
+
+    def note(self, subject: Subject) -> str:
+        return linear_note(subject.model)
+
+
+def head_entropies(subject: Subject, settings: ExampleSettings) -> list[Row]:
+    """Return the mean entropy share of each head, by kind of attention, layer and length."""
+    shares: dict[tuple[str, int, int], list[Tensor]] = defaultdict(list)  # of each example and head
+    for site, weights, visible, _ in recorded_weights(subject, settings):
+        if weights.shape[-1] > 1:
+            shares[site.kind, site.layer, weights.shape[-1]].append(entropy_share(weights, visible))
+    rows: list[Row] = []
+    for (kind, layer, length), parts in sorted(shares.items()):
+        for head, share in enumerate(torch.cat(parts).mean(0).tolist(), 1):
+            rows.append({"kind": kind, "layer": layer, "head": head, "length": length, "entropy": share})
+    return rows
 
 
 def entropy_share(weights: Tensor, visible: Tensor) -> Tensor:

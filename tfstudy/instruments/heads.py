@@ -14,7 +14,8 @@ from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.copy_output import CopyOutput
+from tfstudy.models.parts.copy_output import copies
+from tfstudy.models.parts.positions import SCHEMES
 from tfstudy.tasks.errors import UserError
 
 
@@ -116,13 +117,17 @@ def mask_without(model: Model, removed: Collection[Head]) -> dict[str, Tensor]:
     return masks
 
 
-def can_be_removed(model: Model) -> bool:
-    """Whether heads can be removed: not where a position scheme has values of its own for each head.
+def why_not_removed(model: Model) -> str:
+    """Return why heads can't be removed from a model, so that they are masked; empty if they can be.
 
-    Nor from a model that copies with the mean weights of its heads: without any, there is none.
+    A position scheme may have parameters or slopes of each head. A model that copies needs the mean weights of its
+    heads, and without any there is no mean.
     """
-    copies = any(isinstance(module, CopyOutput) for module in model.modules())
-    return not copies and all(module.relative is None for module in attention_modules(model).values())
+    if copies(model):
+        return "model.copy_output needs the weights of all heads"
+    schemes = {type(module.relative) for module in attention_modules(model).values() if module.relative is not None}
+    names = [name for name, scheme in SCHEMES.items() if scheme in schemes and scheme.per_head]
+    return f"{' and '.join(names)} positions have values for each head" if names else ""
 
 
 @torch.no_grad()

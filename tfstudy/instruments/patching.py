@@ -20,6 +20,7 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
 from tfstudy.models.base import Model
+from tfstudy.models.parts.copy_output import copies
 from tfstudy.models.parts.hidden_states import observing, record_states
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.ragged import RaggedGroup
@@ -41,6 +42,7 @@ class Patching(Instrument):
     The number measured is the logit of the first token in which the other source's output differs, minus that of the
     token in its place. The effect is 0 where the state makes no difference, and 1 where it makes as much as the source.
     Without `source` and `other`, they are the two examples of equal length that differ in the fewest tokens.
+    A model that copies from the source is refused, since it reads the tokens of the source besides hidden states.
     The decoder of an LSTM also starts from the last state of each layer of the encoder, which only patched embeddings
     change.
     """
@@ -57,6 +59,11 @@ class Patching(Instrument):
     @torch.no_grad()
     @cached()
     def measure(self, subject: Subject) -> list[Row]:
+        if copies(subject.model):
+            raise UserError(
+                "patching needs model.copy_output=false: a model that copies also reads the tokens of the source, "
+                "which patching a hidden state does not replace"
+            )
         difference = first_difference(subject, *source_pair(subject, self.config))
         rows: list[Row] = []
         for site, effects in patching_effects(subject.model, difference):

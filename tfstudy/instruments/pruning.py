@@ -17,7 +17,7 @@ from tfstudy.evaluation.decoding import generate, greedy_of_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
-from tfstudy.instruments.heads import Head, can_be_removed, importances, mask_without, masked, normalised, without
+from tfstudy.instruments.heads import Head, importances, mask_without, masked, normalised, why_not_removed, without
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import Example
 
@@ -34,8 +34,8 @@ class PruningConfig(ExampleSettings):
 class Pruning(Instrument):
     """The metrics of the task with free-running decoding, by the share of heads that is removed.
 
-    The speed is relative to the whole model. It is missing where a position scheme has values for each head, or the
-    model copies from the source: there, heads are masked and still computed.
+    The speed is relative to the whole model. It is missing where a position scheme has parameters or slopes of each
+    head, or the model copies from the source: there, heads are masked and still computed, and a note says so.
     """
 
     summary = "pruning curve: metrics and decoding speed without the least important heads"
@@ -60,12 +60,16 @@ class Pruning(Instrument):
             ]
         return rows
 
+    def note(self, subject: Subject) -> str:
+        reason = why_not_removed(subject.model)
+        return reason and f"no {SPEED}: {reason}"
+
     def _without(
         self, subject: Subject, removed: Collection[Head], decoding: "Decoding"
     ) -> tuple[dict[str, float], float]:
         """Return the metrics without these heads, and the seconds of decoding; 0 if heads are only masked."""
         model = subject.model
-        if can_be_removed(model):
+        if not why_not_removed(model):
             smaller = without(model, removed)
             return decoding.metrics(subject, smaller), min(
                 decoding.seconds(smaller) for _ in range(self.config.repeats)

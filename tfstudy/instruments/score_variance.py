@@ -8,7 +8,7 @@ The gradient is that with respect to the scores after scaling, which are what th
 the products q k is smaller by the factor of the scale.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -19,6 +19,8 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.heads import attention_modules
+from tfstudy.instruments.recorded import linear_note, no_attention
+from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.cache import KeyValue
 from tfstudy.models.parts.listening import Site
@@ -47,18 +49,21 @@ class ScoreVariance(Instrument):
     """
 
     summary = "variance of scores, entropy and gradient of the softmax, by d_k and scaling"
-    chart = Chart("line", x="d_k", y="value", hue="scale", facet="quantity", log_x=True, log_y=True, x_label="d_k")
+    chart = Chart(
+        "line", x="d_k", y="value", hue="scores", facet="quantity", log_x=True, log_y=True, x_label="d_k",
+        y_label="value of the quantity",
+    )  # fmt: skip
     Config = ScoreVarianceConfig
     config: ScoreVarianceConfig
 
     def measure(self, subject: Subject) -> list[Row]:
-        modules = attention_modules(subject.model)  # fails before the random part if there are none
+        modules = with_scores(subject.model)  # fails before the random part if there are none
         rows = [row for width in WIDTHS for row in _rows("random", "", 0, width, self._random(width))]
         sums: dict[tuple[Site, int], Quantities] = {}
         count = 0
         for batch in in_batches(subject, self.config):
             count += len(batch.examples)
-            with torch.no_grad(), queries_and_keys(modules.values()) as pairs:
+            with torch.no_grad(), queries_and_keys(modules) as pairs:
                 subject.model(batch.source, batch.mask, batch.tokens)
             for site, queries, keys in pairs:
                 if keys.shape[2] > 1:
@@ -68,6 +73,9 @@ class ScoreVariance(Instrument):
             means = {key: total / count for key, total in totals.items()}
             rows += _rows("model", site.kind, site.layer, width, means)
         return rows
+
+    def note(self, subject: Subject) -> str:
+        return linear_note(subject.model)
 
     def _random(self, width: int) -> "Quantities":
         generator = torch.Generator().manual_seed(0)
@@ -104,15 +112,22 @@ def jacobian_norm(weights: Tensor) -> Tensor:
     return (squares - 2 * weights.pow(3).sum(-1) + squares.square()).clamp(min=0).sqrt()
 
 
+def with_scores(model: Model) -> list[MultiHeadAttention]:
+    """Return the multi-head attention that computes scores; `UserError` if there is none, or only linear attention."""
+    found = [module for module in attention_modules(model).values() if type(module) is MultiHeadAttention]
+    if not found:
+        raise no_attention(model)
+    return found
+
+
 @contextmanager
-def queries_and_keys(modules: Iterable[MultiHeadAttention]) -> Iterator[list[tuple[Site, Tensor, Tensor]]]:
+def queries_and_keys(modules: Sequence[MultiHeadAttention]) -> Iterator[list[tuple[Site, Tensor, Tensor]]]:
     """Within this context, record the queries and keys of each head where scores are computed: yields their list.
 
-    They are rotated if the position scheme does so. Linear attention has no scores, and is not recorded.
+    They are rotated if the position scheme does so.
     """
     pairs: list[tuple[Site, Tensor, Tensor]] = []
-    listened = [module for module in modules if type(module) is MultiHeadAttention]
-    for module in listened:
+    for module in modules:
 
         def attend(
             query: Tensor,
@@ -134,7 +149,7 @@ def queries_and_keys(modules: Iterable[MultiHeadAttention]) -> Iterator[list[tup
     try:
         yield pairs
     finally:
-        for module in listened:
+        for module in modules:
             del module._attend
 
 
@@ -147,7 +162,7 @@ def _rows(source: str, kind: str, layer: int, width: int, found: Quantities) -> 
     return [
         {
             "source": source, "kind": kind, "layer": layer, "d_k": width, "scale": scale,
-            "quantity": f"{source}: {quantity}", "value": value,
+            "scores": f"{source}, {scale}", "quantity": quantity, "value": value,
         }
         for (scale, quantity), value in found.items()
     ]  # fmt: skip

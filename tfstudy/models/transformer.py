@@ -12,7 +12,7 @@ from tfstudy.models.parts.checkpointing import run_layer
 from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
 from tfstudy.models.parts.decoder_only import PrefixState, read_source, read_target, target_positions
 from tfstudy.models.parts.embedding import Embedding, embedding_init
-from tfstudy.models.parts.encoder_only import SourceEnd, read_outputs
+from tfstudy.models.parts.encoder_only import encoded_states, read_outputs
 from tfstudy.models.parts.hidden_states import observed
 from tfstudy.models.parts.layers import Dropout
 from tfstudy.models.parts.listening import Site
@@ -90,7 +90,7 @@ class Transformer(RaggedModel):
         if config.layout == "decoder_only":
             self.decoder = Stack(config, layers, decoder=False)
         elif config.layout == "encoder_only":
-            self.encoder, self.end = Stack(config, layers, decoder=False), SourceEnd(config.dim)
+            self.encoder = Stack(config, layers, decoder=False)
         else:
             self.encoder = Stack(config, config.encoder_layers, decoder=False)
             self.decoder = Stack(config, config.decoder_layers, decoder=True)
@@ -136,7 +136,7 @@ class Transformer(RaggedModel):
             x = observed(Site("encoder", number), run_layer(layer.encode, entered, shapes, seen, number, near))
         x = self.encoder.norm(x)
         if self.config.layout == "encoder_only":
-            return self.end.states(x, shapes, masks)
+            return encoded_states(x, shapes, sources, masks)
         far = self._places(self.config.cross_positions, numbers, numbers)
         memories = zip(*(layer.cross.project(x, shapes, far) for layer in self.decoder), strict=True)
         return [
@@ -160,8 +160,8 @@ class Transformer(RaggedModel):
         if self.config.layout == "decoder_only":
             return self._decode_after_prefix(tokens, states)
         if self.config.layout == "encoder_only":
-            x, after = read_outputs(tokens, states)
-            return self.output(x), after
+            read, after = read_outputs(tokens, states)
+            return read.ended(self.output(read.features)), after
         sources, shapes = [state.source for state in states], shapes_of(tokens)
         masks = [source.mask for source in sources]
         by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]

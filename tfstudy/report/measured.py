@@ -1,25 +1,17 @@
-"""What instruments measured, by condition: means over the rows of a run and then over seeds; also as a text table."""
+"""What instruments measured, by condition: means over the rows of a run and then over seeds."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
-from textwrap import wrap
 from typing import NamedTuple
-
-from rich.table import Table
-from rich.text import Text
 
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.analysis.intervals import Interval, interval
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
 from tfstudy.tasks.errors import UserError
 
-MAX_SHOWN = 6  # values of x in a text table, if they are numbers
-MAX_NAMES = 20  # if they are names
 MAX_NAMED = 3  # runs that a note names
-WIDEST = 1000  # characters
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
 
 
@@ -130,6 +122,38 @@ def rank_note(all_measured: Sequence[Measured]) -> str:
     return f"{ranked} 1 has the largest number in its run" if ranked and several else ""
 
 
+def value_label(all_measured: Sequence[Measured]) -> str:
+    """Return what is measured, and what each number is a mean over: `entropy / log T, mean over heads`."""
+    chart = all_measured[0].chart
+    label = chart.hue_label if chart.kind == "heatmap" else chart.y_label
+    names = dict.fromkeys(name for one in all_measured for record in one.records for name in averaged_columns(record))
+    averaged = [f"mean over {' and '.join(f'{words(name)}s' for name in names)}"] if names else []
+    return ", ".join([label or words(chart.value), *averaged])
+
+
+def averaged_columns(record: Measurement) -> list[str]:
+    """Return the columns of texts and integers whose different values are averaged in one number of the chart."""
+    own = [record.columns[name] for name in record.chart.columns if name != record.chart.value]
+    keys = list(zip(*own, strict=True))
+    others = {
+        name: cells
+        for name, cells in record.columns.items()
+        if name not in record.chart.columns and not any(isinstance(cell, float) for cell in cells)
+    }
+    return [name for name, cells in others.items() if len(set(zip(keys, cells, strict=True))) > len(set(keys))]
+
+
+def notes_of(all_measured: Sequence[Measured]) -> list[str]:
+    """Return what the measurements lack and why, with the condition if there are several."""
+    found = dict.fromkeys((one.label, record.note) for one in all_measured for record in one.records if record.note)
+    return [f"{label}: {note}" if len(all_measured) > 1 else note for label, note in found]
+
+
+def words(name: str) -> str:
+    """Return the name of a column or an instrument as words."""
+    return name.replace("_", " ")
+
+
 def series_of(chart: Chart) -> str:
     """Return the column of series: the rows of a heat map, or what has colours."""
     return chart.y if chart.kind == "heatmap" else chart.hue
@@ -140,69 +164,3 @@ def in_order(values: Iterable[Cell]) -> list[Cell]:
     unique = list(dict.fromkeys(values))
     numbers: list[Cell] = sorted(value for value in unique if not isinstance(value, str))
     return [*numbers, *(value for value in unique if isinstance(value, str))]
-
-
-def show(all_measured: Sequence[Measured]) -> None:
-    """Print the table of means, with the measured number and the settings above it."""
-    console, first = Terminal(soft_wrap=True), all_measured[0].records[0]
-    label = first.chart.hue_label if first.chart.kind == "heatmap" else first.chart.y_label
-    name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
-    title = f"{name}{first.instrument}: {label or first.chart.value}"
-    title = ", ".join(filter(None, [title, first.shown_settings]))
-    values = {x for one in all_measured for record in one.records for x in record.columns[first.chart.x]}
-    names = any(isinstance(value, str) for value in values)
-    for count in range(min(MAX_NAMES, len(values)) if names else MAX_SHOWN, 0, -1):  # values of x, as many as fit
-        lines = _lines_of(text_table(all_measured, count))
-        if max(map(len, lines)) <= console.width or count <= 2:
-            break
-    more = f"{count} of {len(values)} values of {first.chart.x} are shown; --format json has all"
-    notes = [*([more] if names and count < len(values) else []), *filter(None, [rank_note(all_measured)])]
-    for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *notes]:
-        console.print(line, markup=False, highlight=False)
-
-
-def _lines_of(table: Table) -> list[str]:
-    """Return the lines of a table, however long."""
-    console = Terminal(width=WIDEST, color_system=None)
-    with console.capture() as capture:
-        console.print(table)
-    return [line.rstrip() for line in capture.get().splitlines()]
-
-
-def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Table:
-    """Return a table of means: a line for each condition, facet and series, a column for some values of x."""
-    chart = all_measured[0].chart
-    means = [(one.label, intervals(one)) for one in all_measured]
-    columns = _thinned(in_order(x for _, cells in means for *_, x in cells), shown)
-    series_name = series_of(chart)
-    table = plain_table()
-    alone = len(all_measured) == 1
-    heads = (*(["condition"] if not alone else []), *filter(None, (chart.facet, series_name)))
-    by_name = any(isinstance(x, str) for x in columns)  # names say themselves what they are
-    first = [] if by_name else [f"{chart.x} {columns[0]}"]
-    for number, head in enumerate([*heads, *first, *map(_text, columns[len(first) :])]):
-        table.add_column(Text(head), justify="left" if number < len(heads) else "right", no_wrap=True)
-    for label, facet, series, *numbers in _lines(means, columns):
-        named = [cell for cell, name in ((facet, chart.facet), (series, series_name)) if name]
-        table.add_row(*map(Text, [*([] if alone else [label]), *named, *numbers]))
-    return table
-
-
-def _lines(means: Sequence[tuple[str, dict[Key, Interval]]], columns: Sequence[Cell]) -> Iterator[list[str]]:
-    for label, cells in means:
-        for facet in in_order(key[0] for key in cells):
-            for series in in_order(key[1] for key in cells if key[0] == facet):
-                numbers = [cells.get((facet, series, x)) for x in columns]
-                yield [label, _text(facet), _text(series), *(_text(one.mean) if one else "" for one in numbers)]
-
-
-def _thinned(values: Sequence[Cell], most: int) -> list[Cell]:
-    """Return at most so many values, spread evenly, with the first and the last."""
-    count = min(most, len(values))
-    return [values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)]
-
-
-def _text(cell: Cell) -> str:
-    if not isinstance(cell, float):
-        return str(cell)
-    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"

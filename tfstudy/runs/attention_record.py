@@ -34,8 +34,8 @@ class AttentionMap(msgspec.Struct, frozen=True):
     """The weights of one head: a row for each query, which sums to 1 over the tokens that it may attend to.
 
     encoder: source tokens attend to source tokens. decoder: each output token attends to the tokens before it, of which
-    the first is `<bos>`. cross: each output token attends to source tokens. A row belongs to the output token that is
-    predicted from it.
+    the first is `<bos>`. prefix: each output token attends to the source and to the tokens before it. cross: each
+    output token attends to source tokens. A row belongs to the output token that is predicted from it.
     """
 
     kind: Kind
@@ -66,7 +66,9 @@ class AttentionRecord(msgspec.Struct, frozen=True):
         """The record with only the maps of a kind, layer and head (empty or 0: all); `UserError` if there are none."""
         kinds = [name for name in KINDS if any(m.kind == name for m in self.maps)]
         if kind and one_of("kind of attention", kind, KINDS) not in kinds:
-            raise UserError(f"this run has no {kind} attention, only {' and '.join(kinds)}")
+            prefix = "; its one stack reads source and output, so outputs attend to both: prefix"
+            only = f"this run has no {kind} attention, only {' and '.join(kinds)}"
+            raise UserError(only + (prefix if "prefix" in kinds else ""))
         maps = [m for m in self.maps if kind in ("", m.kind)]
         for name, number in (("layer", layer), ("head", head)):
             known = sorted({getattr(m, name) for m in maps})

@@ -78,10 +78,18 @@ class Measurement(msgspec.Struct, frozen=True):
     digest: str  # of the instrument, its version and its settings: measurements with the same one can be compared
     chart: Chart
     columns: dict[str, list[Cell]]
+    note: str = ""  # what the rows lack for this model and why, if anything
 
     @classmethod
     def of(
-        cls, run: str, instrument: str, version: int, settings: Mapping[str, Value], chart: Chart, rows: Sequence[Row]
+        cls,
+        run: str,
+        instrument: str,
+        version: int,
+        settings: Mapping[str, Value],
+        chart: Chart,
+        rows: Sequence[Row],
+        note: str = "",
     ) -> "Measurement":
         """Return the measurement with these rows, rounded; `UserError` if it can't be saved."""
         keys = list(rows[0]) if rows else []
@@ -89,7 +97,7 @@ class Measurement(msgspec.Struct, frozen=True):
             raise ValueError(f"the rows of the instrument {instrument} do not have the same keys in the same order")
         columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
         digest = settings_digest(instrument, version, settings)
-        record = cls(run, instrument, version, dict(settings), digest, chart, columns)
+        record = cls(run, instrument, version, dict(settings), digest, chart, columns, note)
         if problem := impossible_values(record):
             raise UserError(f"the measurement {instrument} can't be used: {problem}")
         return record
@@ -173,7 +181,7 @@ def save_measurement(run: Path, record: Measurement) -> Path:
 def impossible_values(record: Measurement) -> str:
     """Return what in a measurement can't be; empty if nothing."""
     names = [record.instrument, *record.settings, *record.columns]
-    labels = [record.chart.x_label, record.chart.y_label, record.chart.hue_label]
+    labels = [record.chart.x_label, record.chart.y_label, record.chart.hue_label, record.note]
     if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
         return f"the name {quoted(wrong)}"
     if record.digest != settings_digest(record.instrument, record.version, record.settings):

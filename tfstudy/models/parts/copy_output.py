@@ -59,6 +59,11 @@ class CopyOutput(nn.Module):
         return torch.logaddexp(logsigmoid(gate) + log_softmax(logits, -1), logsigmoid(-gate) + copying)
 
 
+def copies(model: nn.Module) -> bool:
+    """Return whether a model copies from the source."""
+    return any(isinstance(module, CopyOutput) for module in model.modules())
+
+
 def copied_ids(copy: CopyOutput | None, sources: Sequence[Int[Tensor, "_ _"]]) -> list[tuple[Int[Tensor, "_ _"], ...]]:
     """Return the target ids of each group's source tokens, as a model's state keeps them; nothing without copying."""
     return [() if copy is None else (copy.target_ids[source],) for source in sources]

@@ -7,15 +7,15 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 
 from tfstudy.report.measured import in_order
-from tfstudy.report.plots.measurement_panels import Panel, words
-from tfstudy.runs.measurement_record import Cell, Chart
+from tfstudy.report.plots.measurement_panels import Panel
+from tfstudy.runs.measurement_record import Cell
 
 MAX_WRITTEN = 12  # columns and rows of a heat map whose cells have their numbers as text
 MAX_TICKS = 20
 
 
-def draw_heatmaps(axes: Sequence[Axes], panels: Sequence[Panel], chart: Chart) -> None:
-    """Draw all panels with one scale of colours."""
+def draw_heatmaps(axes: Sequence[Axes], panels: Sequence[Panel], label: str) -> None:
+    """Draw all panels with one scale of colours, which has the label."""
     values = [point.mean for panel in panels for points in panel.series.values() for point in points.values()]
     low, high = min(0.0, *values), max(0.0, *values)
     colours, limit = ("RdBu_r", max(-low, high)) if low < 0 < high else ("Blues", 0.0)
@@ -33,7 +33,7 @@ def draw_heatmaps(axes: Sequence[Axes], panels: Sequence[Panel], chart: Chart) -
             _write_numbers(one, grid, scale, centred=bool(limit))
     figure = axes[0].get_figure(root=True)
     bar = figure.colorbar(image, ax=list(axes), aspect=30, pad=0.01, fraction=0.03)  # type: ignore[union-attr]
-    bar.set_label(chart.hue_label or words(chart.hue))
+    bar.set_label(label)
     bar.outline.set_visible(False)
 
 

@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 
 from tfstudy.report.plots import captions
 from tfstudy.report.plots.compact_svg import compact_svg
-from tfstudy.report.plots.panel_labels import LETTER
+from tfstudy.report.plots.panel_labels import BESIDE, LETTER
 from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
 from tfstudy.tasks.errors import UserError, printable
@@ -144,7 +144,7 @@ def uneven_panels(
     for unused in axes[len(heights) :]:
         unused.remove()
     if beside:
-        figure.legend(handles=beside, loc="outside right upper", handlelength=2.6)
+        figure.legend(handles=beside, loc="outside right upper", handlelength=2.6).set_label(BESIDE)
     return figure, axes[: len(heights)]
 
 

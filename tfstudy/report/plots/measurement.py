@@ -7,14 +7,15 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from tfstudy.analysis.intervals import Interval
 from tfstudy.report.markup import count_range
-from tfstudy.report.measured import Measured, in_order, rank_note
+from tfstudy.report.measured import Measured, in_order, notes_of, rank_note, value_label, words
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.heat_maps import category_ticks, draw_heatmaps
-from tfstudy.report.plots.measurement_panels import Panel, Series, panels_of, words
+from tfstudy.report.plots.log_axes import set_log_ticks
+from tfstudy.report.plots.measurement_panels import Panel, Series, panels_of
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import LINES, MARKERS, OTHER_COLOURS, SeriesStyle, series_styles
 from tfstudy.runs.measurement_record import Cell, Chart
@@ -32,19 +33,21 @@ def plot(name: str, measured: Sequence[Measured], sheet: layout.Sheet = layout.S
     styles = {} if heat else _styles(chart, measured, panels)
     hidden = [f"{len(every) - MAX_PANELS} more panels are not shown."] if len(every) > MAX_PANELS else []
     with layout.theme(sheet):
-        legend, notes = _legend(chart, styles), [_caption(measured), *hidden]
+        legend, notes = _legend(chart, styles), [_caption(measured), *notes_of(measured), *hidden]
         figure, axes = layout.panels(sheet, _title(name, chart), len(panels), legend=legend, notes=notes)
-        label_axes(axes, chart.x_label or words(chart.x), chart.y_label or words(chart.y))
+        label_axes(
+            axes, chart.x_label or words(chart.x), (chart.y_label or words(chart.y)) if heat else value_label(measured)
+        )
         for one, panel in zip(axes, panels, strict=True):
             set_title(one, panel.title)
         if heat:
-            draw_heatmaps(axes, panels, chart)
+            draw_heatmaps(axes, panels, value_label(measured))
         else:
             for one, panel in zip(axes, panels, strict=True):
                 _draw_series(one, panel.series, styles, chart)
             _share_limits(axes, panels)
             for one in axes:
-                _set_log_ticks(one)
+                set_log_ticks(one)
     return layout.Plot(f"measure-{name}", figure, _describe(name, chart, panels))
 
 
@@ -95,7 +98,9 @@ def _draw_series(axes: Axes, series: Series, styles: Mapping[Cell, SeriesStyle],
             _draw_bars(axes, xs, list(points.values()), styles[name], number, len(names))
         else:
             _draw_line(axes, xs, list(points.values()), styles[name])
-    if all(isinstance(x, int) for x in order):
+    if numeric and len(order) == 1:
+        axes.set_xticks([places[order[0]]], [f"{order[0]:g}"])
+    elif all(isinstance(x, int) for x in order):
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     if chart.log_x and numeric:
         axes.set_xscale("log")
@@ -103,15 +108,6 @@ def _draw_series(axes: Axes, series: Series, styles: Mapping[Cell, SeriesStyle],
         axes.set_yscale("log")
     if not numeric:
         category_ticks(axes, order)
-
-
-def _set_log_ticks(axes: Axes) -> None:
-    for axis in (axes.xaxis, axes.yaxis):
-        if axis.get_scale() == "log":
-            low, high = axis.get_view_interval()
-            axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,), numticks=7))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.10g}"))
-            axis.set_minor_formatter(NullFormatter())
 
 
 def _share_limits(axes: Sequence[Axes], panels: Sequence[Panel]) -> None:
@@ -125,7 +121,9 @@ def _share_limits(axes: Sequence[Axes], panels: Sequence[Panel]) -> None:
 
 def _draw_line(axes: Axes, xs: Sequence[float], points: Sequence[Interval], style: SeriesStyle) -> None:
     marker = style.marker if len(xs) <= MARKED else ""
-    axes.plot(xs, [p.mean for p in points], color=style.colour, ls=style.line, marker=marker, ms=3, lw=1.3, zorder=3)
+    size = 3 if len(xs) > 1 else 5  # a single point, without a line, may lie on other lines
+    means = [point.mean for point in points]
+    axes.plot(xs, means, color=style.colour, ls=style.line, marker=marker, ms=size, lw=1.3, zorder=3)
     if any(point.n > 1 for point in points):
         low, high = ([getattr(p, end) if p.n > 1 else p.mean for p in points] for end in ("low", "high"))
         axes.fill_between(xs, low, high, color=style.colour, alpha=0.2, lw=0)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.analysis.intervals import Interval
-from tfstudy.report.measured import Key, Measured, in_order, intervals
+from tfstudy.report.measured import Key, Measured, in_order, intervals, words
 from tfstudy.report.plots import captions
 from tfstudy.runs.measurement_record import Cell, Chart
 
@@ -49,7 +49,3 @@ def _series(cells: Mapping[Key, Interval], facet: Cell) -> Series:
 def _panel_title(label: str, facet: Cell, chart: Chart) -> str:
     text = f"{words(chart.facet)} {facet}" if not isinstance(facet, str) else words(facet)
     return ", ".join(filter(None, [captions.shorten(label), text]))
-
-
-def words(name: str) -> str:
-    return name.replace("_", " ")

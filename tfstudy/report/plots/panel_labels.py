@@ -7,6 +7,8 @@ from typing import Any
 from matplotlib.axes import Axes
 
 TICK_LABELS = 0.35  # inches beside a panel
+OVERHANG = 0.35  # inches that a title must not be wider, so that it does not run into a legend on the right
+BESIDE = "beside"  # label of a legend on the right of the panels
 LETTER = 0.0077  # inches of a letter, for each point of its size
 
 
@@ -29,5 +31,6 @@ def _wrapped(axes: Axes, text: str, points: float) -> str:
     spec, figure = axes.get_subplotspec(), axes.get_figure(root=True)
     assert spec is not None  # noqa: S101 - always true; for the type checker
     assert figure is not None  # noqa: S101 - always true; for the type checker
-    width = figure.get_figwidth() / spec.get_gridspec().ncols - TICK_LABELS
+    beside = sum(box.get_window_extent().width for box in figure.legends if box.get_label() == BESIDE) / figure.dpi
+    width = (figure.get_figwidth() - beside) / spec.get_gridspec().ncols - TICK_LABELS - (OVERHANG if beside else 0)
     return fill(text, int(width / (LETTER * points)), break_long_words=False, break_on_hyphens=False)

@@ -55,6 +55,7 @@ class PositionScheme(nn.Module):
     """
 
     acts_on: ClassVar[Literal["embeddings", "attention", "nothing"]] = "nothing"
+    per_head: ClassVar[bool] = False  # whether it has parameters or slopes of its own for each head
     scaled: ClassVar[bool] = True  # whether the bias is scaled together with the products of queries and keys
 
     def __init__(self, setup: Setup) -> None:

@@ -21,6 +21,7 @@ class DistanceBias(PositionScheme):
     """
 
     acts_on = "attention"
+    per_head = True
     scaled = False
 
     @abstractmethod

@@ -21,6 +21,7 @@ class FIRE(PositionScheme):
     """
 
     acts_on = "attention"
+    per_head = True
     scaled = False
 
     def __init__(self, setup: Setup) -> None:

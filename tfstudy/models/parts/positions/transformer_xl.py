@@ -17,6 +17,7 @@ class TransformerXL(PositionScheme):
     """
 
     acts_on = "attention"
+    per_head = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
