@@ -53,7 +53,7 @@ def test_a_busy_machine_is_noted_where_it_matters(threads, busy):
 def test_the_figure_has_a_panel_for_each_quantity_and_says_every_number():
     longer = [msgspec.structs.replace(one, length=16) for one in RECORDS]
     drawn = plot([*RECORDS, *longer])
-    assert [axes.get_title() for axes in drawn.figure.axes] == [
+    assert [axes.get_title().replace("\n", " ") for axes in drawn.figure.axes] == [
         "training: target tokens per second",
         "training: milliseconds per batch",
         "training: peak memory (MiB)",
