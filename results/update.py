@@ -27,6 +27,7 @@ TABLES = {  # by study: the options of its table
     "warmup": [],
     "distances": [],
     "blocks": [],
+    "positions": [],
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
@@ -45,6 +46,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("scan-simple/learning.png", "scan-simple", "--kind", "learning"),
     ("warmup/settings.png", "warmup", "--kind", "settings"),
     ("blocks/settings.png", "blocks", "--kind", "settings"),
+    ("positions/settings.png", "positions", "--kind", "settings"),
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
