@@ -203,6 +203,19 @@ def test_settings_are_a_heat_map_of_the_means_over_seeds_by_test_set(tmp_path):
     assert "dim=128: length 100.0, length long 25.0" in one.alt
 
 
+def test_a_task_that_varies_less_shares_the_rows_of_one_that_varies_more(tmp_path):
+    made = [
+        *runs("lstm", 0.5, experiment="a"),
+        *runs("lstm", 0.25, experiment="b"),
+        *(one | {"task": "sorting"} for one in runs("lstm", 0.75, experiment="c")),
+    ]
+    dims = {"a": 64, "b": 128, "c": 128}
+    study = configured(write(tmp_path, *made), **{name: {"model": {"dim": dim}} for name, dim in dims.items()})
+    [axes] = make_plot(read_study(study), "settings").figure.axes
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["dim=64", "dim=128"]
+    assert sorted(axes.images[0].get_array().filled(-1).tolist()) == [[25, 75], [50, -1]]
+
+
 def test_what_all_rows_start_with_is_left_out_of_their_names():
     labels = ["lstm default model.dim=8", "lstm", "lstm dessi-2019 model.dim=8"]
     assert row_names(labels) == ["dim=8", "(default)", "dessi-2019 dim=8"]

@@ -28,7 +28,8 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """
     metrics = main_metrics(conditions)
     shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
-    labels, groups = list(condition_styles(shown)), group_by_test_set(shown)
+    every, groups = list(condition_styles(shown)), group_by_test_set(shown)
+    labels = [label for label in every if any(row_label(one, every) == label for one in shown)]
     if len(labels) == len({condition.arch for condition in shown}):
         raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")
     means = {
@@ -36,7 +37,7 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
             name: mean(one.values(metrics[one.task]))
             for name, members in groups.items()
             for one in members
-            if one.label == label
+            if row_label(one, every) == label
         }
         for label in labels
     }
@@ -51,6 +52,18 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     _draw(axes, rows, list(groups), sheet)
     described = captions.join([f"{name}: {_describe(own)}" for name, own in rows.items()])
     return layout.Plot("settings", figure, f"Mean {captions.metric_label(metrics)} of each setting: {described}.")
+
+
+def row_label(condition: Condition, labels: Sequence[str]) -> str:
+    """Return the label of a condition, or one that says more and is true of it too: of a task that varies more."""
+    words = set(condition.label.split())
+
+    def is_true(word: str) -> bool:
+        key, _, value = word.partition("=")
+        return word == condition.preset or str(condition.config.get(key)) == value
+
+    longer = (label for label in labels if words < set(label.split()))
+    return next((label for label in longer if all(map(is_true, set(label.split()) - words))), condition.label)
 
 
 def row_names(labels: Sequence[str]) -> list[str]:
