@@ -31,7 +31,9 @@ class SchemeVariant(ArchitectureVariant):
         return super().build(**SETTINGS[self.name], **changes)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name.endswith("window 2") else ()) for name in SETTINGS]
+)
 def test_a_scheme_has_the_properties_of_a_decoder(name):
     for holds in PROPERTIES:
         holds(SchemeVariant(Transformer, name))
