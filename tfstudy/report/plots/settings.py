@@ -28,20 +28,15 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """
     metrics = main_metrics(conditions)
     shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
-    every, groups = list(condition_styles(shown)), group_by_test_set(shown)
-    labels = [label for label in every if any(row_label(one, every) == label for one in shown)]
-    if len(labels) == len({condition.arch for condition in shown}):
+    labels, groups = list(condition_styles(shown)), group_by_test_set(shown)
+    found: dict[str, dict[str, float]] = {label: {} for label in labels}
+    for name, members in groups.items():
+        for one in members:
+            found[row_label(one, labels)][name] = mean(one.values(metrics[one.task]))
+    means = {label: own for label, own in found.items() if own}
+    if len(means) == len({condition.arch for condition in shown}):
         raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")
-    means = {
-        label: {
-            name: mean(one.values(metrics[one.task]))
-            for name, members in groups.items()
-            for one in members
-            if row_label(one, every) == label
-        }
-        for label in labels
-    }
-    rows = dict(zip(row_names(labels), means.values(), strict=True))
+    rows = dict(zip(row_names(list(means)), means.values(), strict=True))
     slanted = 0.65 * sheet.letter * max(map(len, groups))  # the names of the columns
     width, height = CELL[0] * len(groups), CELL[1] * len(rows) + slanted + 0.2
     beside = 1.2 * sheet.letter * max(map(len, rows)) + 0.3
