@@ -77,8 +77,8 @@ def _check_digits(config: RunConfig, data: DataShape) -> None:
     size = config.model.model_dump().get("digit_positions")
     if size and not data.has_digits:
         raise UserError(
-            "model.digit_positions needs numbers that start with their last digit, as in arithmetic with "
-            f"data.format=reversed, but this {config.task} has none"
+            "model.digit_positions needs numbers that start with their last digit, such as those of arithmetic with "
+            f"data.format=reversed, but {config.task} has none with these settings"
         )
     if size and size < data.longest_source + 2:  # the offsets 0 and 1
         raise UserError(
