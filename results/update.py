@@ -10,12 +10,18 @@ import io
 import re
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfstudy.analysis.claims import NOT_RUN
+from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.published import papers
+from tfstudy.analysis.reproduction import NO_COUNTERPART, VERDICTS, compare_paper
 from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
+from tfstudy.report.markup import markdown_table
 from tfstudy.report.verdict_table import verdict_table
 
 RESULTS = Path(__file__).resolve().parent
@@ -31,11 +37,12 @@ TABLES = {  # by study: the options of its table
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
-PAPERS = (  # those with figures on a test set that runs were evaluated on
-    "akyurek-2022", "bastings-2018", "conklin-2021", "dessi-2019", "furrer-2020", "lake-2018", "li-2023", "loula-2018",
-    "newman-2020",
-)  # fmt: skip
 PAPERS_HEAD = """# Published figures beside these runs
+
+{counts}
+A figure agrees, differs or is undecided if there are runs with the settings of its paper. Beside other figures stands
+our nearest run on the same test set, and how its settings differ. A figure without a counterpart needs a task, a
+network or a metric that tfstudy lacks.
 
 Each section is what `tfstudy reproduce` prints for a paper with figures on a test set of these runs.
 """
@@ -50,7 +57,8 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
-VERDICTS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
+CLAIMS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
+STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)[^|]*\|[^|]*\|$", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -80,6 +88,32 @@ def decided_claims() -> str:
     return verdict_table(verdicts, "claims.md") + "\n"
 
 
+def figure_counts() -> dict[str, Counter[str]]:
+    """Return the number of figures with each verdict, for all papers, by the records in the current folder."""
+    ours = conditions(read_study(Path()).runs)
+    return {name: Counter(found.verdict for found in compare_paper(name, ours)) for name in papers()}
+
+
+def count_table(counts: dict[str, Counter[str]]) -> str:
+    """Return a table with a row for each paper that tfstudy can repeat a figure of, and for all papers together."""
+    rows = {name: row for name, row in counts.items() if row.keys() - {NO_COUNTERPART}}
+    rows["all papers"] = sum(counts.values(), Counter())
+    cells = [[name, *(str(row[verdict] or "") for verdict in VERDICTS)] for name, row in rows.items()]
+    return markdown_table(("paper", *VERDICTS), cells) + "\n"
+
+
+def with_costs(page: str) -> str:
+    """Return a page whose table of studies has the number of runs and the device hours of each."""
+
+    def row(found: re.Match[str]) -> str:
+        if found[2] not in STUDIES:
+            return found[0]
+        results = [run.result for run in read_study(Path(found[2])).runs]
+        return f"{found[1]} {len(results)} | {sum(one.seconds for one in results) / 3600:.1f} |"
+
+    return STUDY.sub(row, page)
+
+
 def documents() -> Iterator[tuple[Path, str]]:
     """Yield each document that contains numbers, with its text by the records in the current folder."""
     for study, options in TABLES.items():
@@ -89,9 +123,11 @@ def documents() -> Iterator[tuple[Path, str]]:
     yield RESULTS / "claims.md", output("claims")
     page = RESULTS / "README.md"
     table = decided_claims()
-    yield page, VERDICTS.sub(lambda _: table, page.read_text(encoding="utf-8"), count=1)
-    pages = (f"## {paper}\n\n{output('reproduce', paper, '--format', 'md')}" for paper in PAPERS)
-    yield RESULTS / "papers.md", "\n".join((PAPERS_HEAD, *pages))
+    yield page, with_costs(CLAIMS.sub(lambda _: table, page.read_text(encoding="utf-8"), count=1))
+    counts = figure_counts()
+    shown = {paper: row for paper, row in counts.items() if row.keys() - {NOT_RUN, NO_COUNTERPART}}
+    pages = (f"## {paper}\n\n{output('reproduce', paper, '--format', 'md')}" for paper in sorted(shown))
+    yield RESULTS / "papers.md", "\n".join((PAPERS_HEAD.format(counts=count_table(counts)), *pages))
 
 
 def main() -> None:
