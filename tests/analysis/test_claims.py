@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.example_claims import NEAR_HALF, claim, judged, values
-from tests.example_records import result, write
+from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import read_studies
@@ -225,6 +225,17 @@ def test_two_presets_may_hold_out_different_fractions_for_validation(tmp_path):
         values(tmp_path, arch, *NEAR_HALF, preset=name)
         for folder in tmp_path.glob(f"*/{arch}/s*"):
             (folder / "config.yaml").write_text(json.dumps({"data": {"validation_fraction": share}}))
+    part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
+    assert judged(tmp_path, part).statements[0].measurement.interval.method == "Welch"
+
+
+def test_a_run_that_is_older_than_a_setting_had_its_default(tmp_path):
+    old = {"method": "greedy"}
+    for arch, name, decode in (("lstm", "default", old | {"limit": "longest"}), ("cnn", "dessi-2019", old)):
+        values(tmp_path, arch, *NEAR_HALF, preset=name)
+        for folder in tmp_path.glob(f"*/{arch}/s*"):
+            (folder / "config.yaml").write_text(json.dumps({"decode": decode}))
+            (folder / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": {"arch": arch}}]))
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
     assert judged(tmp_path, part).statements[0].measurement.interval.method == "Welch"
 

@@ -137,6 +137,11 @@ def test_two_keys_that_do_not_fit_together_are_reported_with_both_values():
     assert all(fact in line for fact in ("train.validation_interval", "log_interval", "50", "75"))
 
 
+def test_the_best_checkpoint_is_refused_if_the_last_step_is_not_validated():
+    [line] = errors("eval.checkpoint=best", "train.steps=250")
+    assert all(fact in line for fact in ("train.steps", "train.validation_interval", "500", "250"))
+
+
 def test_a_loss_can_not_stop_at_an_eos_that_is_not_trained():
     [line] = errors("train.sampling_stops_at_eos=true", "train.target_eos=false")
     assert all(key in line for key in ("train.sampling_stops_at_eos", "target_eos"))

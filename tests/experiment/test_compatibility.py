@@ -47,7 +47,11 @@ def refusal(task: str, *assignments: str) -> str:
             [*SMALL, "model.digit_positions=10", "data.format=reversed"],
             ["model.digit_positions", "at least 11", "longest source", "10"],
         ),
-        ("copying", [*SMALL, "eval.checkpoint=best"], ["eval.checkpoint", "validation_interval"]),
+        (
+            "scan",
+            ["eval.checkpoint=best", "data.validation_fraction=0"],
+            ["eval.checkpoint", "validation split"],
+        ),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_with_both_values(task, assignments, facts):

@@ -137,8 +137,7 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     if first["preset"] != second["preset"]:  # the share of training data held out for validation is part of a preset
         free.add("data.validation_fraction")
     sections = ("",) if same_preset else ("data.", "decode.", "eval.")
-    settings = frozenset(
-        (key, str(value)) for key, value in condition.config.items() if key.startswith(sections) and key not in free
-    )
+    changed = condition.changed_settings().items()
+    settings = frozenset((key, value) for key, value in changed if key.startswith(sections) and key not in free)
     # a study compares its own conditions
     return settings, condition.study if statement.compares else ""

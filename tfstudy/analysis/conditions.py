@@ -91,6 +91,10 @@ class Condition(NamedTuple):
         """The names of all metrics that any of its runs measured."""
         return list(dict.fromkeys(name for result in self.results_by_seed().values() for name in result.metrics))
 
+    def changed_settings(self) -> dict[str, str]:
+        """The settings that differ from their default, as texts; all of them without runs."""
+        return _changed(self.config, next(iter([*self.runs, *self.diverged]), None))
+
     def example_count(self) -> int:
         """The number of examples; 0 if nothing was measured."""
         return max((result.n for result in self.results_by_seed().values()), default=0)
@@ -148,7 +152,7 @@ def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dic
     if len(configs) == 1:
         return dict.fromkeys(configs, "")
     keys = list(dict.fromkeys(key for config in configs.values() for key in config if key not in NOT_SETTINGS))
-    values = {hash_: _with_defaults(config, first_runs[hash_]) for hash_, config in configs.items()}
+    values = {hash_: _changed(config, first_runs[hash_]) for hash_, config in configs.items()}
     differ = [key for key in keys if len({one.get(key, DEFAULT) for one in values.values()}) > 1]
     texts = {hash_: " ".join(f"{k}={config[k]}" for k in differ if k in config) for hash_, config in configs.items()}
     for describe in (_outdated, _data, lambda run: f"experiment={run.result.experiment[:8]}"):
@@ -159,9 +163,9 @@ def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dic
     return texts
 
 
-def _with_defaults(config: dict[str, Any], run: RunRecord) -> dict[str, str]:
-    """Return a run's settings as texts, without the defaults: a config that is older than a key lacks it."""
-    entry = last_environment(run.path)
+def _changed(config: dict[str, Any], run: RunRecord | None) -> dict[str, str]:
+    """Return the settings that differ from their default, as texts: a config that is older than a key lacks it."""
+    entry = last_environment(run.path) if run else None
     recorded = flatten(entry.settings) if entry and entry.settings else config
     return {key: str(value) for key, value in config.items() if key in recorded}
 
@@ -216,7 +220,7 @@ def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
     Conditions with the same key can be paired by seed. Different architectures share only the order, which does not
     make their results more similar.
     """
-    config = condition.config
+    config = condition.changed_settings()
     keys = sorted(key for key in config if key.startswith(("data.", "model.")) and key not in NOT_PAIRING)
     return (("arch", condition.arch), *((key, str(config.get(key))) for key in (*keys, *BATCH_ORDER)))
 

@@ -174,3 +174,13 @@ class RunConfig(Section):
     eval: EvalConfig = Field(default_factory=EvalConfig, description="what is evaluated after training")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of initialisation, dropout and order of the batches")
     smoke: bool = Field(False, description="quick end-to-end check; its numbers mean nothing")
+
+    @model_validator(mode="after")
+    def _has_best_checkpoint(self) -> "RunConfig":
+        train = self.train
+        if self.eval.checkpoint == "best" and train.steps % train.validation_interval:
+            raise ValueError(
+                f"train.steps must be a multiple of train.validation_interval ({train.validation_interval}) with "
+                f"eval.checkpoint 'best', but is {train.steps}"
+            )
+        return self

@@ -65,11 +65,8 @@ def check(config: RunConfig, data: DataShape) -> None:
             f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
             f"but is {available}"
         )
-    train = config.train
-    if config.eval.checkpoint == "best" and (not data.validation or train.steps % train.validation_interval):
-        raise UserError(
-            "eval.checkpoint 'best' needs a validation split, and train.steps must be a multiple of validation_interval"
-        )
+    if config.eval.checkpoint == "best" and not data.validation:
+        raise UserError("eval.checkpoint 'best' needs a validation split, but there is none")
 
 
 def _check_digits(config: RunConfig, data: DataShape) -> None:
