@@ -53,6 +53,20 @@ def test_an_axis_of_one_architecture_multiplies_only_its_runs():
     assert [arch for arch, *_ in runs(grid)] == ["lstm", "lstm", "cnn"]
 
 
+def test_a_part_may_have_seeds_of_its_own_which_a_tier_and_the_command_line_replace():
+    grid = {
+        **SORTING,
+        "axes": {"arch": ["lstm", "cnn"]},
+        "per": [{"when": {"arch": "lstm"}, "seeds": "0-2"}],
+        "seeds": 0,
+        "tiers": {"quick": {"seeds": 1}, "small": {"axes": {"arch": ["lstm"]}}},
+    }
+    assert [(arch, seed) for arch, _, seed in runs(grid)] == [("lstm", 0), ("lstm", 1), ("lstm", 2), ("cnn", 0)]
+    assert [seed for *_, seed in runs(with_tier(grid, "quick"))] == [1, 1]
+    assert [seed for *_, seed in runs(with_tier(grid, "small"))] == [0, 1, 2]
+    assert [seed for *_, seed in runs(with_axes(grid, {}, "7"))] == [7, 7]
+
+
 def test_an_axis_may_hold_sections():
     grid = {"axes": {"data": [{"split": "symbols"}, {"split": "numbers", "train_examples": 300}]}}
     assert [(c.config.data.split, c.config.data.train_examples) for c in expand({**SORTING, **grid})] == [
@@ -136,7 +150,8 @@ def test_all_config_errors_are_reported_at_once_with_their_runs():
         ({"axes": {"arch": ["lstm"]}, "exclude": [{"arch": "lstm"}]}, "has no runs"),
         ({"seeds": "0-x"}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
         ({"seeds": "4-0"}, "seeds must be"),
-        ({"per": [{"if": {}}]}, "'if'.* when, base, axes"),
+        ({"per": [{"if": {}}]}, "'if'.* when, base, axes, seeds"),
+        ({"per": [{"when": {}, "seeds": "0-x"}]}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
         ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
         ({"base": {}}, "a grid needs a task"),
         ({"base": ["task"]}, "'base' must be keys with values"),

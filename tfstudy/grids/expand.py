@@ -29,11 +29,11 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     `UserError` with the config errors of all runs, each with the runs that have it.
     """
     points = list(_points(validated(grid)))
-    _check_selectors(grid, points)
+    _check_selectors(grid, [point for point, _ in points])
     excluded = grid.get("exclude") or []
     runs: dict[str, GridRun] = {}
     problems: dict[str, list[str]] = {}  # config error to the runs that have it
-    for point in points:
+    for point, seeds in points:
         if any(matches(point, part) for part in excluded):
             continue
         try:
@@ -42,7 +42,7 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
             for line in str(error).splitlines():
                 problems.setdefault(line, []).append(_name(point, grid))
             continue
-        for seed in parse_seeds(grid["seeds"]) if "seeds" in grid else [run.config.seed]:
+        for seed in [run.config.seed] if seeds is None else parse_seeds(seeds):
             if not any(matches({**point, "seed": seed}, part) for part in excluded):
                 config = run.config.model_copy(update={"seed": seed})
                 runs[config.model_dump_json()] = GridRun(config, run.preset)
@@ -77,18 +77,20 @@ def _check_selectors(grid: Tree, points: Sequence[Point]) -> None:
             one_of("key", key, keys, "exclude and when")
 
 
-def _points(grid: Tree) -> Iterator[Point]:
-    """Every combination of settings: base < the base of `per` < axes < the axes of `per`."""
+def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:
+    """Every combination of settings, base < the base of `per` < axes < the axes of `per`, and its seeds."""
     base = flatten(grid.get("base") or {})
     for combination in _product(grid.get("axes") or {}):
         settings: Tree = {}
+        seeds = grid.get("seeds")
         combinations = [combination]
         for part in grid.get("per") or []:
             if matches(base | combination, part.get("when") or {}):
                 settings |= flatten(part.get("base") or {})
+                seeds = part.get("seeds", seeds)
                 own = list(_product(part.get("axes") or {}))
                 combinations = [shared | values for shared in combinations for values in own]
-        yield from (base | settings | values for values in combinations)
+        yield from ((base | settings | values, seeds) for values in combinations)
 
 
 def _product(axes: Mapping[str, Any]) -> Iterator[Tree]:

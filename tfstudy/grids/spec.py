@@ -9,10 +9,11 @@ It is a mapping, such as a file of `configs/grids/`:
       arch: [transformer, lstm, cnn]
       train.learning_rate: {from: 1.0e-4, to: 1.0e-2, count: 3, scale: log}
       data: [{length: 22}, {length: 40}]               a value may be a section
-    per:                                               settings and axes of the runs that match `when`
+    per:                                               settings, axes and seeds of the runs that match `when`
       - when: {arch: lstm}
         base: {train: {learning_rate: 2.0e-3}}
         axes: {model.attention: [additive, general]}
+        seeds: 0-11
     exclude: [{arch: cnn, data.split: length}]         combinations to leave out
     seeds: 0-4                                         or a number, or a list
     smoke: false                                       true: every run is a quick check, kept out of the results
@@ -32,7 +33,7 @@ from tfstudy.config.trees import Tree, flatten, merge
 from tfstudy.tasks.errors import UserError, one_of, quoted
 
 KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
-PER_KEYS = ("when", "base", "axes")
+PER_KEYS = ("when", "base", "axes", "seeds")
 RANGE_KEYS = ("from", "to", "step", "count", "scale")
 MAX_RUNS = 1_000_000
 SMALLEST, LARGEST = 1e-30, 1e30  # steps and logarithmic ends of an axis; sizes of its numbers
@@ -88,7 +89,16 @@ def with_tier(grid: Tree, name: str) -> Tree:
     """Return the grid with the changes of one of its tiers; unchanged without a name."""
     tiers = grid.get("tiers") or {}
     own = {key: value for key, value in grid.items() if key != "tiers"}
-    return validated(merge(own, tiers[one_of("tier", name, tiers)] or {})) if name else own
+    if not name:
+        return own
+    changes = tiers[one_of("tier", name, tiers)] or {}
+    return validated(merge(_without_own_seeds(own) if "seeds" in changes else own, changes))
+
+
+def _without_own_seeds(grid: Tree) -> Tree:
+    """Return the grid without the seeds of parts, so that those of the grid hold for all runs."""
+    parts = [{key: value for key, value in part.items() if key != "seeds"} for part in grid.get("per") or []]
+    return {**grid, "per": parts}
 
 
 def with_axes(grid: Tree, axes: Mapping[str, Sequence[Any]], seeds: Any = None) -> Tree:
@@ -98,7 +108,8 @@ def with_axes(grid: Tree, axes: Mapping[str, Sequence[Any]], seeds: Any = None) 
         return {key: values for key, values in (section.get("axes") or {}).items() if key not in axes}
 
     per = [{**part, "axes": others(part)} for part in grid.get("per") or []]
-    return {**grid, "axes": {**others(grid), **axes}, "per": per, **({} if seeds is None else {"seeds": seeds})}
+    grid = {**grid, "axes": {**others(grid), **axes}, "per": per}
+    return grid if seeds is None else {**_without_own_seeds(grid), "seeds": seeds}
 
 
 def parse_axes(assignments: Sequence[str]) -> dict[str, list[Any]]:
@@ -194,8 +205,8 @@ def _problems(grid: Tree) -> Iterator[str]:
             yield from _not_mapping(key, part)
             if key == "per" and isinstance(part, dict):
                 yield from _unknown(part, PER_KEYS, "per")
-                for name, value in part.items():
-                    yield from _not_mapping(str(name), value or {})
+                for name in part:
+                    yield from _not_mapping(str(name), part[name] or {}) if name != "seeds" else ()
     if not isinstance(grid.get("smoke") or False, bool):
         yield f"'smoke' must be true or false, but is {quoted(grid['smoke'])}"
     tiers = grid.get("tiers")
