@@ -34,6 +34,7 @@ TABLES = {  # by study: the options of its table
     "distances": [],
     "blocks": [],
     "positions": [],
+    "claims-tasks": [],
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
@@ -54,6 +55,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("warmup/settings.png", "warmup", "--kind", "settings"),
     ("blocks/settings.png", "blocks", "--kind", "settings"),
     ("positions/settings.png", "positions", "--kind", "settings"),
+    ("claims-tasks/lengths.png", "claims-tasks", "--kind", "length"),
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
