@@ -19,6 +19,7 @@ from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.published import papers
 from tfstudy.analysis.reproduction import NO_COUNTERPART, VERDICTS, compare_paper
+from tfstudy.analysis.reproduction import NOT_RUN as FIGURE_NOT_RUN
 from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.markup import markdown_table
@@ -127,7 +128,7 @@ def documents() -> Iterator[tuple[Path, str]]:
     table = decided_claims()
     yield page, with_costs(CLAIMS.sub(lambda _: table, page.read_text(encoding="utf-8"), count=1))
     counts = figure_counts()
-    shown = {paper: row for paper, row in counts.items() if row.keys() - {NOT_RUN, NO_COUNTERPART}}
+    shown = {paper: row for paper, row in counts.items() if row.keys() - {FIGURE_NOT_RUN, NO_COUNTERPART}}
     pages = (f"## {paper}\n\n{output('reproduce', paper, '--format', 'md')}" for paper in sorted(shown))
     yield RESULTS / "papers.md", "\n".join((PAPERS_HEAD.format(counts=count_table(counts)), *pages))
 

@@ -205,8 +205,9 @@ def _problems(grid: Tree) -> Iterator[str]:
             yield from _not_mapping(key, part)
             if key == "per" and isinstance(part, dict):
                 yield from _unknown(part, PER_KEYS, "per")
-                for name in part:
-                    yield from _not_mapping(str(name), part[name] or {}) if name != "seeds" else ()
+                for name, value in part.items():
+                    if name != "seeds":
+                        yield from _not_mapping(str(name), value or {})
     if not isinstance(grid.get("smoke") or False, bool):
         yield f"'smoke' must be true or false, but is {quoted(grid['smoke'])}"
     tiers = grid.get("tiers")
