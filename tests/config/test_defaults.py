@@ -8,6 +8,7 @@ from tests.config.golden_defaults import current, read, violations
 from tfstudy import models
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig, TrainConfig
+from tfstudy.config.trees import short_key
 from tfstudy.runs.identity import identify
 
 TRAINING, LSTM = "tfstudy/training/version.py", "tfstudy/models/lstm.py"
@@ -78,3 +79,10 @@ def test_a_new_key_with_a_default_needs_no_new_version_and_changes_no_hash():
     golden = copy.deepcopy(read())
     del golden[TRAINING]["defaults"]["train.beta2"]
     assert violations(golden, read()) == []
+
+
+def test_a_short_key_names_one_setting_only():
+    keys = {key for owner in current().values() for key in owner["defaults"]}
+    short = [short_key(key) for key in keys]
+    assert sorted(short) == sorted(set(short)), "add the word that several sections have to AMBIGUOUS"
+    assert {key for key in keys if "." in key} & set(short) == {"data.seed", "eval.batch_size", "train.batch_size"}

@@ -180,7 +180,7 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     models = {"e1": (64, 0.1), "e2": (128, 0.3), "e3": (128, 0.1)}
     study = write(tmp_path, *made)
     configured(study, **{name: {"model": {"dim": dim, "dropout": x}} for name, (dim, x) in models.items()})
-    assert "lstm model.dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
+    assert "lstm dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
     assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
 
 
@@ -217,6 +217,6 @@ def test_a_task_that_varies_less_shares_the_rows_of_one_that_varies_more(tmp_pat
 
 
 def test_what_all_rows_start_with_is_left_out_of_their_names():
-    labels = ["lstm default model.dim=8", "lstm", "lstm dessi-2019 model.dim=8"]
+    labels = ["lstm dim=8", "lstm", "lstm dessi-2019 dim=8"]
     assert row_names(labels) == ["dim=8", "(default)", "dessi-2019 dim=8"]
     assert row_names(["lstm", "cnn"]) == ["lstm", "cnn"]

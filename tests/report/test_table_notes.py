@@ -14,6 +14,6 @@ def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditio
     # the settings that differ from presets are the model's width, which these records name
     monkeypatch.setattr("tfstudy.analysis.settings_text.differing_settings", lambda condition: {"model.dim"})
     [note] = [note for note in table(write(tmp_path / "two", *two)).notes if note.startswith("no preset")]
-    assert "mingru on length: model.dim=68; mingru on simple: model.dim=64;" in note
+    assert "mingru on length: dim=68; mingru on simple: dim=64;" in note
     [note] = [note for note in table(write(tmp_path / "two", third)).notes if note.startswith("no preset")]
-    assert "mingru default model.dim=68: model.dim=68; mingru default model.dim=70: model.dim=70;" in note
+    assert "mingru dim=68: dim=68; mingru dim=70: dim=70;" in note

@@ -65,8 +65,8 @@ def test_l90_is_the_median_of_seeds(tmp_path):
 def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
     found = conditions(read_study(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
     assert [(len(row.runs), row.preset_label) for row in found] == [
-        (1, "default model.dim=e"),
-        (1, "default model.dim=other"),
+        (1, "default dim=e"),
+        (1, "default dim=other"),
     ]
 
 
@@ -166,10 +166,10 @@ def test_a_baseline_that_names_several_conditions_on_the_same_examples_is_refuse
     ]
     study = write(tmp_path / "results" / "both", *both, rival(0, 0.1), rival(1, 0.2))
     assert tfstudy("table", "both", "--baseline", "lstm", "--results", tmp_path / "results") == 2
-    labels = "'lstm default model.dim=a', 'lstm default model.dim=b'"
+    labels = "'lstm dim=a', 'lstm dim=b'"
     assert f"--baseline lstm names 2 conditions: {labels}; name one of them" in capsys.readouterr().err
-    rows = columns(table(study, baseline="lstm default model.dim=b"))
-    assert [bool(cells["vs lstm default model.dim=b"]) for cells in rows] == [True, True, False]
+    rows = columns(table(study, baseline="lstm dim=b"))
+    assert [bool(cells["vs lstm dim=b"]) for cells in rows] == [True, True, False]
 
 
 def test_a_baseline_may_be_another_condition_on_each_test_set(tmp_path):

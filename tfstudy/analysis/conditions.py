@@ -1,18 +1,20 @@
 """Conditions: runs with the same configuration except the seed, evaluated on one test set."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.collection import RunRecord, experiment_settings
-from tfstudy.config.trees import flatten
+from tfstudy.config.trees import flatten, short_key
 from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.schema import Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
+DEFAULT = "default"  # the preset of a task and architecture; the value of a setting that a run does not record
+SETTING = re.compile(r"(?:^|(?<= ))([\w.]+)(?==)")  # the key in "model.dim=64"
 # of a config: what decides the order of training, with the data
-DEFAULT = "default"  # the value of a setting that a run does not record
 BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")
 NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
 
@@ -43,13 +45,14 @@ class Condition(NamedTuple):
 
     @property
     def preset_label(self) -> str:
-        """The preset, followed by the settings that distinguish this condition."""
-        return " ".join(filter(None, [self.preset, self.settings]))
+        """The preset, followed by the settings that distinguish this condition: `default norm=post`."""
+        return " ".join(filter(None, [self.preset, short_settings(self.settings)]))
 
     @property
     def label(self) -> str:
-        """The architecture, and the preset unless it is the default: unique among conditions on the same examples."""
-        return self.arch if self.preset_label == "default" else f"{self.arch} {self.preset_label}"
+        """The architecture, the preset unless it is the default, and the settings: unique on the same examples."""
+        preset = self.preset if self.preset != DEFAULT else ""
+        return " ".join(filter(None, [self.arch, preset, short_settings(self.settings)]))
 
     @property
     def split_label(self) -> str:
@@ -128,6 +131,11 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
             examples = next((d for run in finished if (d := digest_of(run, test_set)) in digests.get(names, ())), "")
             out.append(Condition(task, split, test_set, *common, value, corpus, examples))
     return sorted(out, key=sort_key)
+
+
+def short_settings(settings: str) -> str:
+    """Return `dim=64 dropout=0.1` for `model.dim=64 model.dropout=0.1`."""
+    return SETTING.sub(lambda found: short_key(found[0]), settings)
 
 
 def digest_of(run: RunRecord, test_set: str) -> str:

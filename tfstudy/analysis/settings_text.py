@@ -2,6 +2,7 @@
 
 from tfstudy.analysis.condition_selection import UNRECORDED, differing_settings
 from tfstudy.analysis.conditions import Condition
+from tfstudy.config.trees import short_key
 
 MAX_LISTED = 4  # settings that differ from the preset
 
@@ -23,11 +24,11 @@ def settings_text(condition: Condition) -> str:
 
 
 def preset_text(condition: Condition) -> str:
-    """Return the preset with the settings that differ from it: `preset default with model.dropout=0.1`."""
+    """Return the preset with the settings that differ from it: `preset default with dropout=0.1`."""
     differing = sorted(differing_settings(condition))
     # a setting that the config lacks is newer than the run, which had its default
     texts = [
-        "unrecorded settings" if key == UNRECORDED else f"{key}={condition.config.get(key, 'default')}"
+        "unrecorded settings" if key == UNRECORDED else f"{short_key(key)}={condition.config.get(key, 'default')}"
         for key in differing[:MAX_LISTED]
     ]
     listed = ", ".join(texts)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 Tree = dict[str, Any]
+AMBIGUOUS = ("batch_size", "seed")  # the last words of keys of several sections
 
 
 def merge(*trees: Tree) -> Tree:
@@ -28,6 +29,12 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Tree:
 def unflatten(flat: Mapping[str, Any]) -> Tree:
     """Return `{"model.dim": 64}` as `{"model": {"dim": 64}}`; the inverse of `flatten`."""
     return merge(*(nested(key, value) for key, value in flat.items()))
+
+
+def short_key(key: str) -> str:
+    """Return `norm` for `model.norm`, as tables name a setting; the whole key if its last word is ambiguous."""
+    word = key.rpartition(".")[2]
+    return key if word in AMBIGUOUS else word
 
 
 def nested(key: str, value: Any) -> Tree:

@@ -11,6 +11,7 @@ from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, TAKE, Selector
+from tfstudy.config.trees import short_key
 from tfstudy.report.markup import MINUS, p_equals, plural, with_interval
 
 PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
@@ -152,7 +153,9 @@ def _split(selector: Selector) -> str:
 
 def _network(selector: Selector) -> str:
     settings = [
-        f"{key}={value}" for key, value in selector.items() if key not in CONDITION_KEYS and not key.startswith(ROWS)
+        f"{short_key(key)}={value}"
+        for key, value in selector.items()
+        if key not in CONDITION_KEYS and not key.startswith(ROWS)
     ]
     preset = [] if selector["preset"] == "default" else [selector["preset"]]
     return " ".join([selector["arch"], *preset, *settings])

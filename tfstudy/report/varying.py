@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.config.trees import flatten
+from tfstudy.config.trees import flatten, short_key
 from tfstudy.runs.reader import read_config
 from tfstudy.tasks.errors import UserError
 
@@ -23,9 +23,7 @@ def varying_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     for config in flat:
         groups.setdefault(_group(config), []).append(config)
     keys = {group: _differing(members) for group, members in groups.items()}
-    words = {key: key.rpartition(".")[2] for found in keys.values() for key in found}
-    short = {key: word if list(words.values()).count(word) == 1 else key for key, word in words.items()}
-    return [_text({short[key]: config.get(key, "default") for key in keys[_group(config)]}) for config in flat]
+    return [_text({short_key(key): config.get(key, "default") for key in keys[_group(config)]}) for config in flat]
 
 
 def varying_runs(paths: Sequence[Path]) -> list[str]:

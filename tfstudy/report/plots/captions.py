@@ -35,12 +35,7 @@ def short_number(size: int) -> str:
 
 def wrap(label: str, letters: int = MAX_LETTERS) -> str:
     """Return a condition's label in lines of at most this many letters."""
-    return fill(shorten(label), letters, break_long_words=False, break_on_hyphens=False)
-
-
-def shorten(label: str) -> str:
-    """Return a condition's label without the name of the default preset, which adds nothing to its settings."""
-    return label.replace(" default ", " ")
+    return fill(label, letters, break_long_words=False, break_on_hyphens=False)
 
 
 def metric_label(metrics: Mapping[str, str]) -> str:

@@ -95,7 +95,7 @@ def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
 
 def _pair_label(comparison: Comparison, sheet: layout.Sheet) -> str:
     """Return both conditions, on two lines if they are long."""
-    first, second = captions.shorten(comparison.first.label), captions.shorten(comparison.second.label)
+    first, second = comparison.first.label, comparison.second.label
     longest = sheet.label_letters if sheet.width else MAX_LETTERS
     return f"{first} {MINUS}{' ' if len(first + second) <= longest else chr(10)}{second}"
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from tfstudy.analysis.intervals import Interval
 from tfstudy.report.measured import Key, Measured, in_order, intervals, words
-from tfstudy.report.plots import captions
 from tfstudy.runs.measurement_record import Cell, Chart
 
 Series = Mapping[Cell, Mapping[Cell, Interval]]  # by hue, condition or y: a number at each x
@@ -48,4 +47,4 @@ def _series(cells: Mapping[Key, Interval], facet: Cell) -> Series:
 
 def _panel_title(label: str, facet: Cell, chart: Chart) -> str:
     text = f"{words(chart.facet)} {facet}" if not isinstance(facet, str) else words(facet)
-    return ", ".join(filter(None, [captions.shorten(label), text]))
+    return ", ".join(filter(None, [label, text]))

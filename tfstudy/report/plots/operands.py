@@ -36,7 +36,7 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     figure, panels = layout.panels(sheet, title, len(shown), (side, side), notes=notes, narrowest=2.2)
     for axes, condition in zip(panels, shown, strict=True):
         _draw_heatmap(axes, answers[condition.experiment], largest, trained_digits(condition))
-        set_title(axes, captions.shorten(f"{condition.split}: {condition.label}"))
+        set_title(axes, f"{condition.split}: {condition.label}")
     colours = ScalarMappable(Normalize(0, 100), "cividis")
     figure.colorbar(colours, ax=panels, label="exact match (%)\nframe: digits of training", shrink=0.8)
     if engine := figure.get_layout_engine():  # heat maps are square

@@ -1,6 +1,5 @@
 """`--kind settings`: the mean of each setting (rows) on each test set (columns), as a heat map."""
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from statistics import mean
@@ -9,6 +8,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 
 from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.config.trees import short_key
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.series_style import condition_styles
@@ -17,7 +17,6 @@ from tfstudy.tasks.errors import UserError
 CELL = (0.62, 0.21)  # inches
 COLOURS, DARK = "Blues", 60.0  # percent above which a number is white
 DEFAULT = "(default)"
-SECTION = re.compile(r"^[a-z]+\.(?=\w+=)")  # as in model.dim=64
 Means = Mapping[str, Mapping[str, float]]  # by row, then by column, in percent
 
 
@@ -52,20 +51,21 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
 def row_label(condition: Condition, labels: Sequence[str]) -> str:
     """Return the label of a condition, or one that says more and is true of it too: of a task that varies more."""
     words = set(condition.label.split())
+    settings = {short_key(key): str(value) for key, value in condition.config.items()}
 
     def is_true(word: str) -> bool:
         key, _, value = word.partition("=")
-        return word == condition.preset or str(condition.config.get(key)) == value
+        return word == condition.preset or settings.get(key) == value
 
     longer = (label for label in labels if words < set(label.split()))
     return next((label for label in longer if all(map(is_true, set(label.split()) - words))), condition.label)
 
 
 def row_names(labels: Sequence[str]) -> list[str]:
-    """Return labels without the words that all of them start with, and settings without their section."""
-    texts = [captions.shorten(label).split() for label in labels]
+    """Return labels without the words that all of them start with."""
+    texts = [label.split() for label in labels]
     shared = len(list(takewhile(lambda words: len(set(words)) == 1, zip(*texts, strict=False))))
-    return [" ".join(SECTION.sub("", word) for word in words[shared:]) or DEFAULT for words in texts]
+    return [" ".join(words[shared:]) or DEFAULT for words in texts]
 
 
 def _describe(means: Mapping[str, float]) -> str:
