@@ -206,7 +206,7 @@ def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> li
     reads = [count for run in finished for count in run.test_reads().values()]
     tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
     overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
-    hours = sum(r.train_seconds * (not r.reused_from) + r.evaluate_seconds for r in results) / 3600
+    hours = sum(r.seconds for r in results) / 3600
     signatures = {name: signature for r in results for name, signature in r.signatures.items()}
     return [
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "

@@ -168,8 +168,8 @@ class Result(ShownResult, msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """Seconds of training and evaluation."""
-        return self.train_seconds + self.evaluate_seconds
+        """Seconds of training and evaluation; without training if the weights were copied from another run."""
+        return self.train_seconds * (not self.reused_from) + self.evaluate_seconds
 
 
 class Scores(msgspec.Struct, frozen=True):
