@@ -139,7 +139,7 @@ def half_trained(arch, data):
 @pytest.mark.parametrize("arch", models.names())
 def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
     model = half_trained(arch, data)
-    one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, max_examples=60) for size in (1, 7, 64))
+    one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, max_examples=24) for size in (1, 7, 64))
     outputs = [(row.source, row.prediction, row.oracle_length) for row in one.rows]
     assert len({prediction for _, prediction, _ in outputs}) > 3, "the predictions depend on the source"
     for other in (seven, all_):
