@@ -55,6 +55,7 @@ def arguments() -> argparse.Namespace:
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of tfstudy, carried over to JoeyNMT"
     )
     parser.add_argument("--joeynmt", action="append", default=[], metavar="KEY=VALUE", help="a setting of JoeyNMT")
+    parser.add_argument("--preset", default="small", help="preset of our run (default: small)")
     parser.add_argument("--out", type=Path, default=Path("results-peers"), help="folder of all files")
     return parser.parse_args()
 
@@ -67,7 +68,7 @@ def config_of(chosen: argparse.Namespace) -> RunConfig:
     given = merge({"data": data, "train": interval}, overrides(chosen.set))
     split = "corpus" if chosen.root else "embedded"
     last = {"eval": {"checkpoint": "last"}}  # JoeyNMT does not validate before the end
-    return compose_config("translation", chosen.arch, "default", merge(last, given), split, chosen.seed)
+    return compose_config("translation", chosen.arch, chosen.preset, merge(last, given), split, chosen.seed)
 
 
 def train_tfstudy(config: RunConfig, folder: Path, **changes: int) -> FinishedRun:
