@@ -29,7 +29,7 @@ RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table
     "scan": ["--baseline", "lstm"],
     "scan-simple": [],
-    "scan-mcd": [],
+    "scan-mcd": ["--baseline", "lstm"],
     "dessi-2019": [],
     "warmup": [],
     "distances": [],
@@ -52,6 +52,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("scan/differences.png", "scan", "--kind", "differences"),
     ("scan/errors.png", "scan", "--kind", "errors"),
     ("scan/exact-match.png", "scan", "dessi-2019"),
+    ("scan-mcd/exact-match.png", "scan-mcd"),
     ("scan-simple/learning.png", "scan-simple", "--kind", "learning"),
     ("warmup/settings.png", "warmup", "--kind", "settings"),
     ("blocks/settings.png", "blocks", "--kind", "settings"),
