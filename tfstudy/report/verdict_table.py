@@ -48,16 +48,23 @@ def _id(verdict: ClaimVerdict, details: str) -> str:
 
 
 def _evidence(verdict: ClaimVerdict, brief: bool) -> str:
-    """Return the numbers that decide a claim, or the reason where there are none; `brief`: without its notes."""
+    """Return the numbers that decide a claim, or the reason where there are none; `brief`: in a sentence or two."""
     kinds = DECIDING.get(verdict.verdict, ())
     texts = [[(one, text) for one in verdict.statements if one.verdict == kind and (text := _brief(one))]
              for kind in kinds]  # fmt: skip
     shown = [found for round_ in zip_longest(*texts) for found in round_ if found][:SHOWN]  # of each kind in turn
     if not shown:
-        return reason(verdict).partition("; ")[0] if brief else reason(verdict)
+        return _brief_reason(verdict) if brief else reason(verdict)
     others = Counter(one.verdict for one in verdict.statements) - Counter(one.verdict for one, _ in shown)
     counts = ", ".join(f"{count} {kind}" for kind, count in others.items())
     return "; ".join([*(text for _, text in shown), *([f"other statements: {counts}"] if counts else [])])
+
+
+def _brief_reason(verdict: ClaimVerdict) -> str:
+    """Return the first part of the reason; of a theorem also the first sentence of its note."""
+    first, _, note = reason(verdict).partition("; ")
+    correction = note.partition(". ")[0].rstrip(".") if verdict.claim.tested_by else ""
+    return ". ".join(filter(None, (first, correction)))  # the note may correct the claim
 
 
 def _brief(judged: StatementVerdict) -> str:
