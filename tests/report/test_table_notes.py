@@ -17,3 +17,9 @@ def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditio
     assert "mingru on length: dim=68; mingru on simple: dim=64;" in note
     [note] = [note for note in table(write(tmp_path / "two", third)).notes if note.startswith("no preset")]
     assert "mingru dim=68: dim=68; mingru dim=70: dim=70;" in note
+
+
+def test_the_hours_of_a_run_with_copied_weights_are_those_of_its_evaluation(tmp_path):
+    runs = [result(seed, train_seconds=7200.0, evaluate_seconds=3600.0) for seed in (0, 1)]
+    notes = table(write(tmp_path, runs[0], runs[1] | {"reused_from": runs[0]["run"]})).notes
+    assert any("4.0 device hours" in note for note in notes)

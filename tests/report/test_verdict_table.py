@@ -37,3 +37,10 @@ def test_without_a_page_of_details_nothing_is_a_link(tmp_path):
     )
     assert (found[0], found[4]) == ("L1", "here")
     assert "lstm on scan length (share of runs that diverged): 0.0" in found[3]
+
+
+def test_a_theorem_shows_its_test_and_the_first_sentence_of_its_note(tmp_path):
+    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
+    theorem = judged(study, tested_by="tests/a.py::test_it", note="True up to 64. It is measured so; and so.")
+    assert cells(theorem, details="claims.md")[3] == "tested by tests/a.py::test_it. True up to 64"
+    assert cells(theorem)[3] == "tested by tests/a.py::test_it; True up to 64. It is measured so; and so."

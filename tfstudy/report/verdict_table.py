@@ -62,8 +62,8 @@ def _evidence(verdict: ClaimVerdict, brief: bool) -> str:
 
 def _brief_reason(verdict: ClaimVerdict) -> str:
     """Return the first part of the reason; of a theorem also the first sentence of its note."""
-    first, _, note = reason(verdict).partition("; ")
-    correction = note.partition(". ")[0].rstrip(".") if verdict.claim.tested_by else ""
+    first, claim = reason(verdict).partition("; ")[0], verdict.claim
+    correction = claim.note.partition(". ")[0].rstrip(".") if claim.tested_by else ""
     return ". ".join(filter(None, (first, correction)))  # the note may correct the claim
 
 

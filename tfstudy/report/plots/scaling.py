@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from tfstudy.analysis.collection import RunRecord
-from tfstudy.analysis.conditions import Condition, main_metrics, short_settings, test_set_label
+from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
 from tfstudy.report.markup import MINUS
 from tfstudy.report.plots import captions, layout
@@ -119,8 +119,8 @@ def size_settings(conditions: Sequence[Condition], size: Size) -> set[str]:
 def _label_without(condition: Condition, keys: Collection[str]) -> str:
     """Return the condition's label without the settings that determine its size."""
     settings = [setting for setting in BETWEEN_SETTINGS.split(condition.settings) if setting]
-    others = [short_settings(setting) for setting in settings if setting.split("=")[0] not in keys]
-    return " ".join([condition.arch, *([condition.preset] if condition.preset != "default" else []), *others])
+    others = [setting for setting in settings if setting.split("=")[0] not in keys]
+    return condition._replace(settings=" ".join(others)).label
 
 
 def _slope(fit: Fit) -> str:
