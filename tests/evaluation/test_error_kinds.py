@@ -125,6 +125,34 @@ def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys
     assert "did you mean 'test'" in capsys.readouterr().err
 
 
+def test_more_than_three_runs_are_counted_instead_of_named(tmp_path):
+    from tests.example_records import predict, result, write
+    from tfstudy.report.error_examples import solved_by_lines
+
+    def lines(*predicted):
+        study = tmp_path / str(len(predicted))
+        for seed, made in enumerate(predicted):
+            predict(write(study / str(seed), result(seed)), *zip("abc", made, strict=True))
+        paths = sorted(path.parent for path in study.rglob("result.json"))
+        return [" ".join(line.plain.split()) for line in solved_by_lines(paths, "test", 1)]
+
+    rest = ["3 sources in all of these runs", "solved by all 1 33.3 %"]
+    assert lines("ab-", "ac-", "a--") == [
+        *rest,
+        f"solved only by lstm s0-{result()['run']} 1 33.3 %",
+        "s1",
+        "solved by none 1 33.3 %",
+        "s2",
+    ]
+    assert lines("ab-", "a--", "ab-", "ab-") == [
+        *rest,
+        "solved by 3 of 4 1 33.3 %",
+        "s1",
+        "solved by none 1 33.3 %",
+        "s2",
+    ]
+
+
 @given(st.lists(st.lists(st.tuples(TOKENS, TOKENS), max_size=6), min_size=1, max_size=4))
 def test_summaries_of_runs_add_up_to_the_summary_of_all_their_predictions(runs):
     read = [[Prediction("s", " ".join(target), " ".join(made)) for target, made in run] for run in runs]

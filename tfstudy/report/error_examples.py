@@ -16,6 +16,8 @@ from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
 from tfstudy.tasks.errors import UserError, one_of
 
 WIDTH = 80  # characters of a line
+NAMED_RUNS = 3  # runs at most whose sets are listed by name
+SOLVED_BY_ALL = "solved by all"
 INDENT, LABEL = 4, 12  # before an example, and of the names of its lines
 
 
@@ -72,16 +74,30 @@ def _example_lines(example: Prediction, width: int) -> list[Text]:
 
 
 def solved_by_lines(paths: Sequence[Path], split: str, examples: int, width: int = WIDTH) -> list[Text]:
-    """Return a line for each set of runs that solve the same examples, with some of these examples."""
-    groups = solved_by_runs(paths, split)
-    total = sum(len(sources) for sources in groups.values())
+    """Return a line for each set of runs that solve the same examples, with some of these examples.
+
+    More than `NAMED_RUNS` runs have too many such sets; then the lines are by the number of runs instead.
+    """
+    found: dict[str, list[str]] = {}
+    groups = list(solved_by_runs(paths, split).items())
+    if len(paths) > NAMED_RUNS:
+        groups.sort(key=lambda group: -len(group[0]))
+    for names, sources in groups:
+        found.setdefault(_solvers(names, len(paths)), []).extend(sources)
+    total, column = sum(map(len, found.values())), max(map(len, found))
     lines = [f"{plural(total, 'source')} in all of these runs"]
-    for names, sources in groups.items():
-        everyone = len(names) == len(paths)
-        solvers = "solved by all" if everyone else f"solved only by {', '.join(names)}" if names else "solved by none"
-        lines.append(f"  {solvers:45}{len(sources):7,} {100 * len(sources) / total:6.1f} %")
-        lines += [f"      {shortened(source, width - 6)}" for source in sources[:examples] if not everyone]
+    for solvers, sources in found.items():
+        lines.append(f"  {solvers:{column}}{len(sources):8,} {100 * len(sources) / total:6.1f} %")
+        lines += [f"      {shortened(source, width - 6)}" for source in sources[:examples] if solvers != SOLVED_BY_ALL]
     return [Text(line) for line in lines]
+
+
+def _solvers(names: Sequence[str], runs: int) -> str:
+    if len(names) == runs:
+        return SOLVED_BY_ALL
+    if not names:
+        return "solved by none"
+    return f"solved only by {', '.join(names)}" if runs <= NAMED_RUNS else f"solved by {len(names)} of {runs}"
 
 
 def solved_by_runs(paths: Sequence[Path], split: str) -> dict[tuple[str, ...], list[str]]:
