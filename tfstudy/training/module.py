@@ -83,7 +83,12 @@ class Seq2Seq(LightningModule):
         trainer = self.trainer
         number = trainer.current_epoch * int(trainer.num_training_batches) + batch_idx
         seed = mix(mix(self._seed, DROPOUT), number * trainer.world_size + trainer.global_rank)
-        torch.manual_seed(seed)
+        if (
+            self.device.type == "cpu"
+        ):  # `torch.manual_seed` formats a stack trace for each kind of device that is missing
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
         loss = self.runner.loss(batch, seed)
         mean = loss / batch.tokens
         self.train_loss.update(mean.detach())

@@ -5,7 +5,15 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models.parts.recurrent_cells import GATES, advance, recurrent
+from tfstudy.models.parts.recurrent_cells import (
+    FEW_ROWS,
+    GATES,
+    advance,
+    advance_by_cell,
+    advance_by_layer,
+    recurrent,
+    state_parts,
+)
 
 
 def gru_step(layer, x, h):
@@ -28,6 +36,19 @@ def test_a_layer_agrees_with_the_equations_of_its_cell(cell, step):
         hidden = step(layer, x[:, t], hidden)
         assert_close(outputs[:, t], hidden, **CLOSE)
     assert_close(last, hidden, **CLOSE)
+
+
+@pytest.mark.parametrize("cell", list(GATES))
+def test_a_cell_advances_as_its_layer_does_with_the_same_gradients(cell):
+    layer = randomised(recurrent(cell, 4, 6))
+    work = torch.randn(FEW_ROWS, 1, 4), tuple(torch.randn(FEW_ROWS, 6) for _ in range(state_parts(cell)))
+
+    def outputs_and_gradients(way):
+        outputs, state = way(layer, *work)
+        return outputs, *state, *torch.autograd.grad(sum(x.sum() for x in state), layer.parameters())
+
+    assert_close(outputs_and_gradients(advance_by_cell), outputs_and_gradients(advance_by_layer), **CLOSE)
+    assert_close(outputs_and_gradients(advance), outputs_and_gradients(advance_by_cell), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("cell", list(GATES))

@@ -1,6 +1,7 @@
 """Layers with an LSTM, GRU or tanh cell, computed by torch's fused kernels."""
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +12,12 @@ RecurrentState = tuple[Tensor, ...]  # (batch, hidden): the output and, of an LS
 
 KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "tanh": nn.RNN}
 GATES = {"lstm": 4, "gru": 3, "tanh": 1}
+CELLS: Mapping[str, Callable[..., Any]] = {
+    "LSTM": torch.lstm_cell,
+    "GRU": torch.gru_cell,
+    "RNN_TANH": torch.rnn_tanh_cell,
+}  # by the mode of the layer
+FEW_ROWS = 16  # of one token each: the fused kernels are slower than a cell (benchmarks/models/recurrent_step.py)
 
 
 def state_parts(cell: Cell) -> int:
@@ -37,12 +44,25 @@ def recurrent(cell: Cell, inputs: int, hidden: int) -> nn.RNNBase:
 
 
 def advance(
-    layer: nn.Module, x: Float[Tensor, "batch length inputs"], state: RecurrentState
+    layer: nn.RNNBase, x: Float[Tensor, "batch length inputs"], state: RecurrentState
 ) -> tuple[Float[Tensor, "batch length hidden"], RecurrentState]:
     """Return a layer's outputs and its new state."""
+    few = x.shape[1] == 1 and len(x) <= FEW_ROWS and x.device.type == "cpu"
+    return advance_by_cell(layer, x, state) if few else advance_by_layer(layer, x, state)
+
+
+def advance_by_layer(layer: nn.RNNBase, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+    """Return `advance` by torch's fused kernel, which arranges its weights again at each call."""
     before = tuple(part[None] for part in state)
     outputs, after = layer(x, before if len(before) == 2 else before[0])
     return outputs, tuple(part[0] for part in (after if len(before) == 2 else [after]))
+
+
+def advance_by_cell(layer: nn.RNNBase, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+    """Return `advance` of a single token by torch's function of the cell."""
+    after = CELLS[layer.mode](x[:, 0], state if len(state) == 2 else state[0], *layer.all_weights[0])
+    parts = after if len(state) == 2 else (after,)
+    return parts[0][:, None], parts
 
 
 class EncoderLayer(nn.Module):
