@@ -70,19 +70,52 @@ def test_a_result_fits_the_terminal(capsys, monkeypatch, columns):
     assert "100.0 [99.0, 100.0]" in output, "no cell is broken"
 
 
-def test_limits_trivial_systems_and_peaks_of_memory_have_a_line_each():
-    scores = {**SCORES, "n": 200, "limit_hits": 3, "baselines": {"copy": {"bleu": 0.031, "exact_match": 0.0}}}
+def test_a_narrow_terminal_leaves_out_columns_and_has_the_metrics_of_the_task_in_two_tables(capsys, monkeypatch):
+    main = ("bleu", "chrf", "exact_match", "token_accuracy", "oracle_length_exact_match", "teacher_forced_accuracy")
+    own = {f"property_{n}": 1 / n for n in range(1, 9)}
+    scores = {**SCORES, "n": 300, "metrics": dict.fromkeys(main, 0.5) | own, "exact_match_interval": [0.4, 0.6]}
+    tree = result("length", splits={"negative_questions": scores, "test": scores})
+
+    def lines(columns):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        show(tree)
+        return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    narrow, wide = lines(80), lines(160)
+    assert max(map(len, narrow)) <= 80
+    assert "left out to fit 80 characters: teacher-forced; --format json has all metrics" in narrow
+    assert "forced" in "".join(wide)
+    assert not [line for line in wide if "left out" in line]
+    rows = [line.split()[1:] for line in narrow if line.startswith("negative_questions")]
+    assert [len(row) for row in rows] == [8, 6, 2], "n, metrics and an interval; then the metrics of the task"
+    assert [*rows[1], *rows[2]] == [f"{100 / n:.1f}" for n in range(1, 9)]
+    assert len([line for line in wide if line.startswith("negative_questions")]) == 2
+
+
+def test_trivial_systems_have_a_table_with_their_first_two_metrics():
+    copy, words = {"exact_match": 0.0, "bleu": 0.031, "chrf": 0.2}, {"bleu": 0.05}
+    scores = {**SCORES, "baselines": {"copy": copy, "word by word": words}}
+    text = printed(*summary(result("mcd1", splits={"test": scores, "longer": SCORES}), width=200))
+    rows = [line.split() for line in text.partition("trivial systems")[2].splitlines()]
+    assert rows[1] == ["copy:", "copy:", "word", "by", "word:"]
+    assert rows[2] == ["split", "BLEU", "chrF", "BLEU"]
+    assert rows[3] == ["test", "3.1", "20.0", "5.0"]
+    assert not [row for row in rows if row[:1] == ["longer"]], "no row without a trivial system"
+    assert "trivial" not in printed(*summary(result("mcd1")))
+
+
+def test_limits_and_peaks_of_memory_have_a_line_each():
+    scores = {**SCORES, "n": 200, "limit_hits": 3}
     limit = {"per_source_token": 1.175, "constant": 16}
     tree = {"splits": {"test": scores}, "generation_limit": limit, "train_peak_mib": 1234.4, "evaluate_peak_mib": 800.0}
     text = printed(*summary(result("mcd1", **tree)))
     assert "outputs of at most 1.175 x source length + 16 tokens; cut there: 3 of 200 on test (1.5 %)" in text
-    assert "copy, on test: BLEU 3.1, exact match 0.0" in text
     assert "peak memory: 1,234 MiB in training, 800 MiB in evaluation" in text
 
 
 def test_records_of_older_code_say_nothing_of_limits_and_memory():
     text = printed(*summary(result("mcd1")))
-    assert not [word for word in ("outputs of at most", "peak memory", "copy, on") if word in text]
+    assert not [word for word in ("outputs of at most", "peak memory") if word in text]
 
 
 def test_without_outputs_that_were_cut_this_is_said():

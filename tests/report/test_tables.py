@@ -241,3 +241,14 @@ def test_notes_have_the_trivial_systems_and_the_outputs_that_were_cut(tmp_path):
     notes = table(study).notes
     assert "trivial systems on length: copy exact match 1.0; word by word exact match 10.0-12.0" in notes
     assert "outputs cut at the maximum number of tokens: length lstm 2 %" in notes
+
+
+def test_trivial_systems_on_more_than_five_test_sets_have_one_note_with_ranges(tmp_path):
+    def notes(count):
+        one = result(0)["splits"]["test"]
+        tests = {f"test_{n}": one | {"baselines": {"copy": {"exact_match": n / 100}}} for n in range(count)}
+        study = write(tmp_path / str(count), result(0, splits=tests))
+        return [note for note in table(study).notes if note.startswith("trivial")]
+
+    assert len(notes(5)) == 5
+    assert notes(6) == ["trivial systems on 6 test sets: copy exact match 0.0-5.0"]

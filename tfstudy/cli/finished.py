@@ -137,7 +137,8 @@ def errors(
 ) -> None:
     """Count the wrong predictions of runs by kind.
 
-    In the examples, the first wrong token is marked. For several runs, also list examples that only one model solves.
+    In the examples, the first wrong token is marked. For several runs, also count the examples that each set of runs
+    solves.
     """
     from tfstudy.report.error_examples import error_kind_lines, error_values, solved_by_lines, solved_by_values
     from tfstudy.report.terminal import Terminal

@@ -1,8 +1,11 @@
 """One run's result as a table for the terminal, below the published figures for its split scheme."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from rich.cells import cell_len
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +23,24 @@ COLUMNS = {  # metrics in the main table, if they were measured; others have a t
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher-forced",
 }
+LEFT_OUT = (
+    "teacher_forced_accuracy",
+    "oracle_length_exact_match",
+    "token_accuracy",
+)  # in this order, until the rest fits
+GAP = 2  # blanks between columns
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, which may be folded between words, and its cells."""
+
+    head: str
+    cells: Sequence[str]
+    left: bool = False
+
+    def width(self, folded: bool = True) -> int:
+        """Return the width that breaks no cell and no line of the head, or no word of it if it is folded."""
+        return max(map(cell_len, (*(self.head.split() if folded else self.head.split("\n")), *self.cells)))
 
 
 def show(result: Result, by: str = "", path: Path | None = None) -> None:
@@ -30,33 +51,37 @@ def show(result: Result, by: str = "", path: Path | None = None) -> None:
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
     console = Terminal()
-    for part in summary(result, by, path):
+    for part in summary(result, by, path, console.width):
         console.print(part, markup=False, highlight=False)
 
 
-def summary(result: Result, by: str = "", path: Path | None = None) -> list[Table | Text | str]:
-    """Return the tables and lines of a result: what papers report, then what it measured."""
+def summary(result: Result, by: str = "", path: Path | None = None, width: int = 80) -> list[Table | Text | str]:
+    """Return the tables and lines of a result: what papers report, then what it measured.
+
+    Tables are at most `width` wide, if no two of their columns are wider.
+    """
     title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
     if result.smoke:
         title = f"SMOKE RUN, its numbers mean nothing: {title}"
     if result.status != "finished":
         return [Text(f"{title}: {result.status} ({result.reason})", style="red")]
     measured = list(dict.fromkeys(metric for scores in result.splits.values() for metric in scores.metrics))
-    parts: list[Table | Text | str] = [
-        _scores(title, result.splits, [name for name in COLUMNS if name in measured], by)
-    ]
+    parts: list[Table | Text | str] = _scores(
+        title, result.splits, [name for name in COLUMNS if name in measured], by, width
+    )
     if others := [metric for metric in measured if metric not in COLUMNS]:
-        parts += ["", _other_metrics(result.splits, others)]
+        parts += [part for table in _other_metrics(result.splits, others, width) for part in ("", table)]
+    if not by:
+        parts += _trivial_systems(result.splits, width)
     if facts := [] if by else _fact_lines(result):
         parts += ["", *(Text(line, style="dim") for line in facts)]
     return parts if result.smoke else [*published_parts(result, path), *parts]
 
 
 def _fact_lines(result: Result) -> list[str]:
-    """Return lines on lengths, trivial systems, limits, memory and the signatures of metrics."""
+    """Return lines on lengths, limits, memory and the signatures of metrics."""
     return [
         *length_lines(result.lengths),
-        *baseline_lines(result.splits),
         *limit_lines(result),
         *memory_lines(result),
         *(f"{name}: {text}" for name, text in result.signatures.items()),
@@ -76,16 +101,6 @@ def length_lines(lengths: Lengths) -> list[str]:
         enough = min(MIN_EXAMPLES, round(max(counts.values())))
         tested = f"longest with at least {enough} examples: {lengths.longest_tested}; {longest} with fewer"
     return [f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % ({tested})"]
-
-
-def baseline_lines(splits: Mapping[str, SplitScores]) -> list[str]:
-    """Return a line for each trivial system and split: its metrics in percent."""
-    return [
-        f"{name}, on {split}: "
-        + ", ".join(f"{COLUMNS.get(key, key)} {100 * value:.1f}" for key, value in metrics.items())
-        for split, scores in splits.items()
-        for name, metrics in scores.baselines.items()
-    ]
 
 
 def limit_lines(result: Result) -> list[str]:
@@ -114,41 +129,86 @@ def threshold(value: int | None, longest_tested: int) -> str:
     return "none" if value is None else f">={value}" if value == longest_tested else str(value)
 
 
-def _scores(title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str], by: str) -> Table:
-    table = plain_table(f"{title} (percent)")
-    table.add_column("split", no_wrap=True)
+def _scores(
+    title: str, splits: Mapping[str, SplitScores], metrics: Sequence[str], by: str, width: int
+) -> list[Table | Text | str]:
+    """Return the table of the main metrics, and a line with those that were left out to fit the width."""
+    rows: list[tuple[str, str, Slice]] = []
+    for name, scores in splits.items():
+        rows.append((name, "all", scores))
+        rows += [("", value, slice_) for value, slice_ in scores.slices.get(by, {}).items()]
+    columns = {"split": Column("split", [name for name, _, _ in rows], left=True)}
     if by:
-        table.add_column(by, justify="right")
-    table.add_column("n", justify="right", no_wrap=True)  # examples
+        columns["by"] = Column(by, [value for _, value, _ in rows])
+    columns["n"] = Column("n", [f"{scores.n:,}" for _, _, scores in rows])
     for metric in metrics:
         exact = metric == "exact_match"
         head = "exact match [95 %]" if exact else COLUMNS[metric].replace("-", "-\n")
-        table.add_column(head, justify="left" if exact else "right", no_wrap=exact, vertical="bottom")
-    for name, scores in splits.items():
-        style = "bold" if scores.role == "test" else ""
-        table.add_row(name, *(["all"] if by else []), *_cells(scores, metrics), style=style)
-        for value, slice_ in scores.slices.get(by, {}).items():
-            table.add_row("", value, *_cells(slice_, metrics))
-    return table
+        columns[metric] = Column(head, [_cell(scores, metric) for _, _, scores in rows], left=exact)
+    left_out = []
+    for metric in LEFT_OUT:
+        if metric in columns and _total(list(columns.values())) > width:
+            left_out.append(COLUMNS[metric])
+            del columns[metric]
+    bold = [name in splits and splits[name].role == "test" for name, _, _ in rows]
+    note = f"left out to fit {width} characters: {', '.join(left_out)}; --format json has all metrics"
+    return [
+        _table(f"{title} (percent)", list(columns.values()), width, bold),
+        *([Text(note, style="dim")] if left_out else []),
+    ]
 
 
-def _cells(scores: Slice, metrics: Sequence[str]) -> list[str]:
-    cells = [f"{scores.n:,}"]
-    for metric in metrics if scores.n else ():
-        share = f"{100 * scores.metrics[metric]:5.1f}"
-        if metric == "exact_match" and scores.exact_match_interval:
-            low, high = scores.exact_match_interval
-            share += f" [{100 * low:.1f}, {100 * high:.1f}]"
-        cells.append(share)
-    return cells
+def _cell(scores: Slice, metric: str) -> str:
+    if not scores.n:
+        return ""
+    share = f"{100 * scores.metrics[metric]:5.1f}"
+    if metric == "exact_match" and scores.exact_match_interval:
+        low, high = scores.exact_match_interval
+        share += f" [{100 * low:.1f}, {100 * high:.1f}]"
+    return share
 
 
-def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str]) -> Table:
-    table = plain_table("metrics of this task (percent)")
-    table.add_column("split", overflow="fold")
+def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str], width: int) -> Iterator[Table]:
+    """Yield tables of the metrics of this task, each with as many of them as fit."""
+    name = Column("split", list(splits), left=True)
+    block = [name]
+    title = "metrics of this task (percent)"
     for metric in metrics:
-        table.add_column(metric.replace("_", " "), justify="right")
-    for name, scores in splits.items():
-        values = scores.metrics
-        table.add_row(name, *(f"{100 * values[metric]:.1f}" if metric in values else "" for metric in metrics))
+        column = Column(metric.replace("_", " "), [_percent(scores.metrics.get(metric)) for scores in splits.values()])
+        if len(block) > 1 and _total([*block, column]) > width:
+            yield _table(title, block, width)
+            title, block = "", [name]
+        block.append(column)
+    yield _table(title, block, width)
+
+
+def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Table | Text | str]:
+    """Return a table with the first two of the main metrics of each trivial system on each split."""
+    systems = {name: metrics for scores in splits.values() for name, metrics in scores.baselines.items()}
+    if not systems:
+        return []
+    own = {name: scores.baselines for name, scores in splits.items() if scores.baselines}
+    columns = [Column("split", list(own), left=True)]
+    for system, metrics in systems.items():
+        for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
+            cells = [_percent(baselines.get(system, {}).get(metric)) for baselines in own.values()]
+            columns.append(Column(f"{system}:\n{COLUMNS[metric]}", cells))
+    return ["", _table("trivial systems (percent)", columns, width)]
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.1f}"
+
+
+def _total(columns: Sequence[Column], folded: bool = True) -> int:
+    return sum(column.width(folded) for column in columns) + GAP * (len(columns) - 1)
+
+
+def _table(title: str, columns: Sequence[Column], width: int, bold: Sequence[bool] = ()) -> Table:
+    table, folded = plain_table(title), _total(columns, folded=False) > width
+    for column in columns:
+        side: JustifyMethod = "left" if column.left else "right"
+        table.add_column(column.head, justify=side, width=column.width(folded), overflow="fold", vertical="bottom")
+    for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        table.add_row(*cells, style="bold" if any(bold[number : number + 1]) else "")
     return table
