@@ -103,6 +103,10 @@ class Task(ABC):
         """Return tokens as readable text."""
         return " ".join(tokens)
 
+    def readable(self, token: str) -> str:
+        """Return a token as people read it, beside others and apart from them."""
+        return token
+
     def files(self) -> Mapping[str, str]:
         """Return files to save with a run so that its tokens can be read later: name to content."""
         return {}

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def to_datasets(task: Task) -> "DatasetDict":
-    """Return all splits as a `DatasetDict` with columns source, target (tokens joined by blanks) and the tags."""
+    """Return all splits as a `DatasetDict` with columns source and target (text) and the tags."""
     from datasets import Dataset, DatasetDict
 
     def rows(split: str) -> Dataset:
         examples = task.examples(split)
         columns: dict[str, list[Tag]] = {
-            "source": [" ".join(e.source) for e in examples],
-            "target": [" ".join(e.target) for e in examples],
+            "source": [task.text(e.source) for e in examples],
+            "target": [task.text(e.target) for e in examples],
         }
         for tag in examples[0].tags if examples else ():
             columns[tag] = [e.tags[tag] for e in examples]

@@ -33,6 +33,10 @@ class Coder(Protocol):
 
     def decode(self, tokens: Sequence[str]) -> str: ...
 
+    def readable(self, token: str) -> str:
+        """Return a token as people read it."""
+        ...
+
     def vocabulary(self) -> set[str] | None:
         """Return all tokens; None if their number is not limited."""
         ...
@@ -46,6 +50,9 @@ class Words:
 
     def decode(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)
+
+    def readable(self, token: str) -> str:
+        return token
 
     def vocabulary(self) -> None:
         return None
@@ -66,6 +73,12 @@ class Subwords:
 
     def decode(self, tokens: Sequence[str]) -> str:
         return str(self._tokenizer.decoder.decode(list(tokens)))
+
+    def readable(self, token: str) -> str:
+        """Return the text of a subword, with `▁` for a blank and U+FFFD for bytes that are a part of a character."""
+        from tokenizers import decoders
+
+        return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
 
     def vocabulary(self) -> set[str]:
         return set(self._pieces)

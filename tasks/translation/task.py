@@ -1,6 +1,6 @@
 """Translation of sentences from one language to another, as subwords, with few training pairs.
 
-    Two dogs play .  ->  Ġzwei ĠHun de Ġspielen Ġ.
+    Two dogs play .  ->  zwei Hunde spielen .
 
 The two embedded languages need no files and no network; a corpus is read from a folder (`data.root`) or from the
 Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are counted, and left out of train with
@@ -102,6 +102,9 @@ class Translation(Task):
 
     def text(self, tokens: Tokens) -> str:
         return self._target.decode(tokens)
+
+    def readable(self, token: str) -> str:
+        return self._target.readable(token)
 
     def files(self) -> dict[str, str]:
         """Return the subword tokenizers as JSON for `tokenizers.Tokenizer.from_str`."""

@@ -21,6 +21,14 @@ TEXTS = [
 text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
+def test_a_subword_is_read_as_text_with_a_mark_for_a_blank():
+    subwords = learn(["naïve naïve"], 300)
+    [tokens] = subwords.encode(["naïve 犬"])
+    assert list(map(subwords.readable, tokens)) == ["▁naïve", "▁", *["�"] * 3]
+    assert subwords.readable("<eos>") == "<eos>"
+    assert Words().readable("a") == "a"
+
+
 @given(text)
 def test_subwords_restore_the_text(given_text):
     subwords = learn(TEXTS, 300)

@@ -158,8 +158,9 @@ def test_every_split_exports_as_a_dataset(embedded):
     assert set(exported) == set(embedded.splits().all)
     for split in ("train", "test", "longer"):
         row, example = exported[split][0], embedded.examples(split)[0]
-        assert tuple(row["source"].split(" ")) == example.source
-        assert tuple(row["target"].split(" ")) == example.target
+        assert embedded.tokens(row["source"]) == example.source
+        assert embedded.target_tokens(row["target"]) == example.target
+        assert "Ġ" not in row["source"] + row["target"], "text, not subwords"
         assert {tag: row[tag] for tag in example.tags} == example.tags
 
 

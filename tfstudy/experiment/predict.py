@@ -55,8 +55,10 @@ def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[st
 def attention_of(prepared: Prepared, source: str, target: str | None = None) -> Attention:
     """Return the attention of the model for a source, on its own greedy output or on a target, both given as text.
 
-    `UserError` if the model has no attention, or can't read one of the texts.
+    Its tokens are as people read them. `UserError` if the model has no attention, or can't read one of the texts.
     """
     given = None if target is None else prepared.task.target_tokens(target)
     tokens = source_tokens(prepared, source)
-    return measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
+    found = measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
+    source_read, output_read = (tuple(map(prepared.task.readable, part)) for part in (found.source, found.output))
+    return found._replace(source=source_read, output=output_read)
