@@ -36,6 +36,7 @@ TABLES = {  # by study: the options of its table
     "blocks": [],
     "positions": [],
     "claims-tasks": [],
+    "claims-translation": [],
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
@@ -58,6 +59,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("blocks/settings.png", "blocks", "--kind", "settings"),
     ("positions/settings.png", "positions", "--kind", "settings"),
     ("claims-tasks/lengths.png", "claims-tasks", "--kind", "length"),
+    ("claims-translation/settings.png", "claims-translation", "--kind", "settings"),
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
