@@ -50,7 +50,7 @@ def test_a_diverged_result_is_a_line_with_its_reason():
 
 def test_a_table_has_a_row_for_each_value_of_a_tag():
     lines = printed(*summary(result("filler_num0"), by="length")).splitlines()
-    assert [line.split()[:3] for line in lines[2:]] == [
+    assert [line.split()[:3] for line in lines[3:]] == [
         ["validation", "all", "0"],
         ["test", "all", "10"],
         ["3", "10", "25.0"],

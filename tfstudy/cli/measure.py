@@ -7,8 +7,13 @@ from typing import Annotated
 import typer
 
 from tfstudy.cli import completion
-from tfstudy.cli.options import INSPECT, RESULTS, Online, Results, Set, app, some_path
+from tfstudy.cli.options import INSPECT, RESULTS, Online, Results, app, some_path
 from tfstudy.cli.output import Format, Quiet, announce, is_json, progress_on_stderr
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Setting of the instrument: examples=500; repeatable."),
+]
 
 
 @app.command(rich_help_panel=INSPECT)
@@ -20,7 +25,7 @@ def measure(
     instrument: Annotated[
         str, typer.Argument(metavar="INSTRUMENT", help="Such as entropy (tfstudy list instruments).")
     ],
-    assignments: Set = None,
+    assignments: Settings = None,
     save: Annotated[bool, typer.Option("--save", help="Save it in the run folders, for the report.")] = False,
     out: Annotated[
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also draw it: a .png, .svg or .pdf file.")

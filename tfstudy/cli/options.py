@@ -125,7 +125,9 @@ ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", parser=some_path, metavar="PATH", help="YAML file with sections of the config."),
 ]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128.")]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128; repeatable.")
+]
 Seed = Annotated[
     int | None, typer.Option(parser=one_seed, metavar="INTEGER", help="Seed of weights, dropout and order of examples.")
 ]

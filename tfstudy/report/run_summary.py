@@ -143,7 +143,7 @@ def _scores(
     columns["n"] = Column("n", [f"{scores.n:,}" for _, _, scores in rows])
     for metric in metrics:
         exact = metric == "exact_match"
-        head = "exact match [95 %]" if exact else COLUMNS[metric].replace("-", "-\n")
+        head = "exact match\n[95\u00a0%]" if exact else COLUMNS[metric].replace("-", "-\n")
         columns[metric] = Column(head, [_cell(scores, metric) for _, _, scores in rows], left=exact)
     left_out = []
     for metric in LEFT_OUT:

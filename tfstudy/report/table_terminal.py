@@ -97,7 +97,8 @@ def _blocks(table: Table) -> list[tuple[str, Sequence[int]]]:
     blocks: list[tuple[str, Sequence[int]]] = [
         (name, list(numbers)) for name, numbers in groupby(range(len(table.lines)), title)
     ]
-    return blocks if not table.columns and 2 * len(blocks) <= max(2, len(table.lines)) else []
+    named = {"task", "split"} & {*table.columns}
+    return blocks if not named and 2 * len(blocks) <= max(2, len(table.lines)) else []
 
 
 def _printed_columns(table: Table, hidden: Sequence[str]) -> list[PrintedColumn]:

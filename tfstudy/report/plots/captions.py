@@ -15,7 +15,7 @@ def run_caption(conditions: Sequence[Condition]) -> str:
     """Return seeds, steps and model sizes: `5 seeds per condition; 3,000 steps; 0.665M to 0.668M parameters`."""
     runs = [run.result for condition in conditions for run in condition.runs]
     seeds = count_range([len(condition.runs) for condition in conditions if condition.runs], "seed")
-    sizes = sorted({short_number(run.parameters) for run in (min(runs, key=_parameters), max(runs, key=_parameters))})
+    sizes = dict.fromkeys(short_number(size(map(_parameters, runs))) for size in (min, max))
     parts = [
         f"{'One seed' if seeds == '1 seed' else seeds} per condition",
         count_range([run.step for run in runs], "step"),
