@@ -4,9 +4,17 @@ from tfstudy.analysis import claims, regression
 from tfstudy.report.verdict_lines import STATES, VERDICTS, check_lines, claim_lines
 
 CLAIM = {"id": "L2", "verdict": "refuted", "claim": "a claim", "reason": "statement 1", "command": "tfstudy grid scan"}
-RAN = {"verdict": "refuted", "reason": "lies below", "of": {"task": "scan", "arch": "lstm"}, "minus": {}, "mean": 1.25}
-MISSING = {"verdict": "not run", "reason": "no finished run", "of": {"task": "scan", "arch": "cnn"}, "minus": {}}
-TREE = {"claims": [CLAIM | {"statements": [RAN | {"claimed": "90.3 ± 5"}, MISSING]}], "notes": ["a note"]}
+RAN = {"verdict": "refuted", "reason": "lies below", "subject": "exact match of lstm on scan simple"}
+MISSING = {
+    "verdict": "not run",
+    "reason": "no finished run",
+    "subject": "exact match of cnn on scan simple",
+    "claimed": "12.1 ± 5",
+}
+TREE = {
+    "claims": [CLAIM | {"statements": [RAN | {"measured": "1.2 [0.9, 1.5] (n = 5)", "claimed": "90.3 ± 5"}, MISSING]}],
+    "notes": ["a note"],
+}
 
 
 def test_a_claim_has_its_verdict_and_reason_and_no_statements():
@@ -18,9 +26,9 @@ def test_a_claim_has_its_verdict_and_reason_and_no_statements():
 
 
 def test_details_have_each_statement_with_what_was_measured_and_claimed():
-    text = "\n".join(map(str, claim_lines(TREE, details=True)))
-    assert "scan lstm; 1.2, claimed 90.3 ± 5; lies below" in text
-    assert "scan cnn; no finished run" in text
+    text = " ".join(" ".join(map(str, claim_lines(TREE, details=True))).split())
+    assert "exact match of lstm on scan simple; 1.2 [0.9, 1.5] (n = 5); claimed 90.3 ± 5; lies below" in text
+    assert "exact match of cnn on scan simple; claimed 12.1 ± 5; no finished run" in text
 
 
 def test_a_claim_that_was_not_run_names_its_command():

@@ -13,7 +13,7 @@ from tfstudy.analysis.measurement import Measurement, by_seed
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
-from tfstudy.report.evidence import evidence, measured, ratio_subject, settings, subject
+from tfstudy.report.evidence import evidence, measured, ratio, ratio_subject, settings, subject
 from tfstudy.report.markup import json_text, markdown_list, plural
 from tfstudy.report.verdict_table import has_section, verdict_table
 from tfstudy.runs.find import PERFORMANCE
@@ -101,8 +101,9 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "reason": judged.reason,
         "of": statement.of,
         "minus": statement.minus,
-        **({"over": statement.over, "measured": ratio_subject(judged)} if statement.over else {}),
-        **({"measured": f"{statement.metric} of {subject(judged)}"} if statement.instrument else {}),
+        **({"over": statement.over} if statement.over else {}),
+        "subject": ratio_subject(judged) if statement.over else f"{statement.metric_label} of {subject(judged)}",
+        "measured": ratio(judged) if statement.over else measured(judged),
         "metric": statement.metric,
         "published": statement.published or None,
         "claimed": statement.claimed,

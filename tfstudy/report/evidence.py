@@ -70,11 +70,18 @@ def _ratio(judged: StatementVerdict) -> str:
     subject = f"**{judged.verdict}**: {ratio_subject(judged)}, claimed: {judged.statement.claimed}"
     if judged.pair is None or judged.measurement is None:
         return f"{subject}: {judged.reason}"
-    ratio, low, high, n, method = judged.measurement.interval
-    repeats = "exact" if method == EXACT else f"[{low:.3g}, {high:.3g}] (median of n = {n} rounds)"
     machine = judged.pair.of.machine
     place = f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}"
-    return f"{subject}; measured: {ratio:.3g} {repeats}; {judged.reason}. Machine: {place}, {machine.started[:10]}"
+    return f"{subject}; measured: {ratio(judged)}; {judged.reason}. Machine: {place}, {machine.started[:10]}"
+
+
+def ratio(judged: StatementVerdict) -> str:
+    """Return a measured ratio, such as `1.76 [1.70, 1.80] (median of n = 15 rounds)`; empty if there is none."""
+    if judged.measurement is None:
+        return ""
+    mean, low, high, n, method = judged.measurement.interval
+    repeats = "exact" if method == EXACT else f"[{low:.3g}, {high:.3g}] (median of n = {n} rounds)"
+    return f"{mean:.3g} {repeats}"
 
 
 def ratio_subject(judged: StatementVerdict) -> str:

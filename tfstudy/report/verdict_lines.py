@@ -1,7 +1,6 @@
 """Verdicts on claims, and the outcomes of a check, as lines for a terminal."""
 
 from collections.abc import Mapping, Sequence
-from math import isnan
 from statistics import mean
 from typing import Any
 
@@ -25,7 +24,6 @@ STATES = {
     regression.BETTER: "green",
     regression.UNCHANGED: "green",
 }
-SETTINGS = ("task", "split", "test", "arch", "preset", "value")
 
 
 def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
@@ -51,18 +49,9 @@ def _reason(claim: Mapping[str, Any]) -> str:
 
 
 def _statement(number: int, one: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the number, verdict, conditions, measured and claimed values, and the reason of a statement."""
-    of, minus = (
-        {key: side[key] for key in SETTINGS if side.get(key)} for side in (one.get("of") or {}, one.get("minus") or {})
-    )
-    ours = " ".join(str(value) for value in of.values())
-    theirs = " ".join(str(value) for key, value in minus.items() if of.get(key) != value)
-    value, digits = one.get("mean"), ".1f"
-    if one.get("measured"):  # a ratio, or by an instrument
-        ours, theirs, digits = one["measured"], "", ".3g"
-    measured = "" if value is None or isnan(value) else f"{value:{digits}}, claimed {one.get('claimed', '')}"
-    reason = "; ".join(filter(None, (f"{ours}{f' minus {theirs}' if theirs else ''}", measured, one["reason"])))
-    return (f"    {number}", one["verdict"], reason)
+    """Return the number and verdict of a statement, then its subject, the measured and claimed values, and the reason."""
+    parts = (one.get("subject"), one.get("measured"), f"claimed {one.get('claimed', '')}", one["reason"])
+    return (f"    {number}", one["verdict"], "; ".join(filter(None, parts)))
 
 
 def check_lines(headline: str, rows: Sequence[Mapping[str, Any]]) -> list[Text | str]:
