@@ -91,3 +91,8 @@ def test_only_a_preset_of_the_task_is_taken_from_a_record(tmp_path):
     assert recorded_preset(tmp_path / "config.yaml", "scan") == "lake-2018"
     assert recorded_preset(tmp_path / "config.yaml", "copying") == "default"
     assert recorded_preset(None, "scan") == "default"
+
+
+def test_an_empty_architecture_is_not_the_default_one(capsys):
+    assert tfstudy("config", "scan", "--arch", "") == 2
+    assert "unknown architecture ''" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.job_list import save_plan
-from tfstudy.report.status import duration, seconds_left, status, styled
+from tfstudy.report.status import duration, end_lines, seconds_left, status, styled
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.progress import planned_runs, run_status, study_runs
 from tfstudy.runs.train_log import follow
@@ -239,3 +239,11 @@ def test_a_broken_result_is_reported_by_list_runs(capsys):
     (path / "result.json").write_text(json.dumps(content | {"seed": "x"}))
     assert tfstudy("list", "runs") == 0
     assert "seed" in capsys.readouterr().out
+
+
+def test_the_end_of_a_grid_names_the_command_of_its_table_except_for_smoke_runs():
+    runs_in_every_state()
+    counts, following = map(str, end_lines(Path("results/study"), Path("results")))
+    assert "1 finished" in counts
+    assert following == "next: tfstudy table study"
+    assert [str(line) for line in end_lines(Path("results/study"), Path("results-smoke"))] == [counts]

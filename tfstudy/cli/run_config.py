@@ -64,6 +64,8 @@ def requested(
     from tfstudy.config.resolve import overrides
     from tfstudy.tasks.errors import UserError, one_of
 
+    if arch is not None:
+        one_of("architecture", arch, models.names())
     tree = read_yaml(file) if file else {}
     assigned = overrides(assignments or [])
     if not (task or "task" in tree):

@@ -225,7 +225,7 @@ def end_lines(study: Path, results: Path) -> list[Text | str]:
     listed = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     option = f" --results {shlex.quote(str(results))}" if results != RESULTS else ""
     lines: list[Text | str] = [f"{study}: {listed or 'no runs'}"]
-    if counts[FINISHED]:
+    if counts[FINISHED] and not results.name.endswith("-smoke"):  # tables leave smoke runs out
         lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{option}"))
     return lines
 
