@@ -104,7 +104,7 @@ class Task(ABC):
         return " ".join(tokens)
 
     def readable(self, token: str) -> str:
-        """Return a token as people read it, beside others and apart from them."""
+        """Return a token as text for people; a subword should show where a word begins."""
         return token
 
     def files(self) -> Mapping[str, str]:

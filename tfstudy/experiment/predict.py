@@ -60,5 +60,5 @@ def attention_of(prepared: Prepared, source: str, target: str | None = None) -> 
     given = None if target is None else prepared.task.target_tokens(target)
     tokens = source_tokens(prepared, source)
     found = measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
-    source_read, output_read = (tuple(map(prepared.task.readable, part)) for part in (found.source, found.output))
-    return found._replace(source=source_read, output=output_read)
+    readable = prepared.task.readable
+    return found._replace(source=tuple(map(readable, found.source)), output=tuple(map(readable, found.output)))

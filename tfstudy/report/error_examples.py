@@ -76,7 +76,7 @@ def _example_lines(example: Prediction, width: int) -> list[Text]:
 def solved_by_lines(paths: Sequence[Path], split: str, examples: int, width: int = WIDTH) -> list[Text]:
     """Return a line for each set of runs that solve the same examples, with some of these examples.
 
-    More than `NAMED_RUNS` runs have too many such sets; then the lines are by the number of runs instead.
+    Of more than `NAMED_RUNS` runs there are too many sets; then there is a line for each number of runs.
     """
     found: dict[str, list[str]] = {}
     groups = list(solved_by_runs(paths, split).items())

@@ -1,6 +1,6 @@
 """One run's result as a table for the terminal, below the published figures for its split scheme."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def show(result: Result, by: str = "", path: Path | None = None) -> None:
 def summary(result: Result, by: str = "", path: Path | None = None, width: int = 80) -> list[Table | Text | str]:
     """Return the tables and lines of a result: what papers report, then what it measured.
 
-    Tables are at most `width` wide, if no two of their columns are wider.
+    Tables have at most `width` characters in a line; what does not fit is left out or stands in another table.
     """
     title = f"{result.task} {result.split}, {result.arch}, seed {result.seed}"
     if result.smoke:
@@ -150,7 +150,7 @@ def _scores(
         if metric in columns and _total(list(columns.values())) > width:
             left_out.append(COLUMNS[metric])
             del columns[metric]
-    bold = [name in splits and splits[name].role == "test" for name, _, _ in rows]
+    bold = {number for number, (name, _, _) in enumerate(rows) if name and splits[name].role == "test"}
     note = f"left out to fit {width} characters: {', '.join(left_out)}; --format json has all metrics"
     return [
         _table(f"{title} (percent)", list(columns.values()), width, bold),
@@ -204,11 +204,11 @@ def _total(columns: Sequence[Column], folded: bool = True) -> int:
     return sum(column.width(folded) for column in columns) + GAP * (len(columns) - 1)
 
 
-def _table(title: str, columns: Sequence[Column], width: int, bold: Sequence[bool] = ()) -> Table:
+def _table(title: str, columns: Sequence[Column], width: int, bold: Collection[int] = ()) -> Table:
     table, folded = plain_table(title), _total(columns, folded=False) > width
     for column in columns:
         side: JustifyMethod = "left" if column.left else "right"
         table.add_column(column.head, justify=side, width=column.width(folded), overflow="fold", vertical="bottom")
     for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        table.add_row(*cells, style="bold" if any(bold[number : number + 1]) else "")
+        table.add_row(*cells, style="bold" if number in bold else "")
     return table

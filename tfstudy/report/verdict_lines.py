@@ -50,7 +50,7 @@ def _reason(claim: Mapping[str, Any]) -> str:
 
 def _statement(number: int, one: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the number and verdict of a statement, then its subject, what was measured and claimed, and the reason."""
-    parts = (one.get("subject"), one.get("measured"), f"claimed {one.get('claimed', '')}", one["reason"])
+    parts = (one["subject"], one.get("measured"), f"claimed {one['claimed']}", one["reason"])
     return (f"    {number}", one["verdict"], "; ".join(filter(None, parts)))
 
 

@@ -83,9 +83,8 @@ class Seq2Seq(LightningModule):
         trainer = self.trainer
         number = trainer.current_epoch * int(trainer.num_training_batches) + batch_idx
         seed = mix(mix(self._seed, DROPOUT), number * trainer.world_size + trainer.global_rank)
-        if (
-            self.device.type == "cpu"
-        ):  # `torch.manual_seed` formats a stack trace for each kind of device that is missing
+        if self.device.type == "cpu":
+            # `torch.manual_seed` formats a stack trace for each kind of device that is missing
             torch.default_generator.manual_seed(seed)
         else:
             torch.manual_seed(seed)

@@ -1,4 +1,4 @@
-"""Layers with an LSTM, GRU or tanh cell, computed by torch's fused kernels."""
+"""Layers with an LSTM, GRU or tanh cell, computed by torch's fused kernels, or a step of few rows by torch's cells."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
