@@ -70,6 +70,10 @@ def test_the_caption_gives_seeds_steps_and_sizes_as_ranges_where_they_differ(tmp
         run_caption(conditions(study.runs))
         == "1 to 2 seeds per condition; 3,000 to 5,000 steps; 0.66M to 2.37M parameters"
     )
+    tiny = read_study(
+        write(tmp_path / "tiny", *runs("lstm", 0.5, parameters=48_800), *runs("cnn", 0.5, parameters=412_000))
+    )
+    assert run_caption(conditions(tiny.runs)).endswith("48.8k to 0.412M parameters"), "by size, not as text"
     lstm = [condition for condition in conditions(study.runs) if condition.arch == "lstm"]
     assert run_caption(lstm) == "2 seeds per condition; 3,000 steps; 0.66M parameters"
 

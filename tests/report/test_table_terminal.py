@@ -115,3 +115,13 @@ def test_text_is_printed_on_request(tmp_path, capsys, monkeypatch):
     assert max(map(cell_len, out.splitlines())) <= 80
     assert "|" not in out
     assert "\x1b" not in out
+
+
+def test_requested_columns_stand_under_the_names_of_test_sets_too(tmp_path):
+    places = [(arch, split) for arch in ("cnn", "lstm") for split in ("length", "simple")]
+    write(
+        tmp_path,
+        *(result(0, arch=arch, split=split, experiment=arch + split, run=arch + split) for arch, split in places),
+    )
+    assert {"length", "simple"} <= {line.strip() for line in printed(table(tmp_path, columns="arch,result"), 80)}
+    assert not {"length", "simple"} & {line.strip() for line in printed(table(tmp_path, columns="split,result"), 80)}
