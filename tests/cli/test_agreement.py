@@ -118,7 +118,7 @@ def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
     assert rows() == {"default": 3}
 
 
-@pytest.mark.parametrize("name", ["scan", "warmup", "distances", "blocks", "positions", "claims-tasks"])
+@pytest.mark.parametrize("name", ["scan", "warmup", "distances", "blocks", "positions", "claims-tasks", "claims-translation"])
 def test_the_grid_of_a_committed_study_has_nothing_left_to_run(show, name):
     results = Path(__file__).parents[2] / "results"
     n = len(list(results.glob(f"{name}/*/*/s*/result.json")))
