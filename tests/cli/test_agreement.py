@@ -20,6 +20,7 @@ SETTINGS = {
 }
 COMMAND = ["--arch", "lstm", "--accelerator", "cpu", *(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}"))]
 REASON = "training version 1, now 2"
+STUDIES = ["scan", "warmup", "distances", "blocks", "positions", "claims-tasks", "claims-translation"]
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +119,7 @@ def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
     assert rows() == {"default": 3}
 
 
-@pytest.mark.parametrize("name", ["scan", "warmup", "distances", "blocks", "positions", "claims-tasks", "claims-translation"])
+@pytest.mark.parametrize("name", STUDIES)
 def test_the_grid_of_a_committed_study_has_nothing_left_to_run(show, name):
     results = Path(__file__).parents[2] / "results"
     n = len(list(results.glob(f"{name}/*/*/s*/result.json")))
