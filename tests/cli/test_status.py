@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,9 @@ from tfstudy.launchers.job_list import save_plan
 from tfstudy.report.status import duration, end_lines, seconds_left, status, styled
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.progress import planned_runs, run_status, study_runs
+from tfstudy.runs.schema import Progress
 from tfstudy.runs.train_log import follow
-from tfstudy.runs.writer import write_failure
+from tfstudy.runs.writer import RunFolder, write_failure
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +56,22 @@ def test_time_left_follows_from_the_speed_that_the_run_reports():
         assert run_status(path).seconds_left == pytest.approx(100, abs=5)
         lines = status(Path("results"), "study")
     assert "2 min" in next(line for line in lines if "step 200 of 400" in line)
+
+
+def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypatch):
+    for module in ("listing", "status"):
+        monkeypatch.setattr(f"tfstudy.report.{module}.terminal_width", lambda: 80)
+    running, failed = (
+        planned(task="scan", data={"split": "template_around_right"}, train={"steps": 50_000, "learning_rate": rate})[0]
+        for rate in (0.00123, 0.00234)
+    )
+    write_failure(start_run(failed), "out of memory: " + "x " * 80, 1)
+    RunFolder(start_run(running), "").write_progress(Progress(50_000, 12_000, 0.2, updated=time.time()))
+    runs_in_every_state()
+    with running_elsewhere(Path(running.path)):
+        lines = status(Path("results"), "study")
+    assert max(map(len, lines)) <= 80
+    assert any(re.search(r"learning_rate.*step 12,000 of 50,000, 2 h \d+ min left", line) for line in lines)
 
 
 def test_the_report_of_a_killed_process_does_not_make_a_run_run():

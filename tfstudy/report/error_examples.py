@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, solved_by, summarize_errors
 from tfstudy.report.alignment import alignment
+from tfstudy.report.listing import shortened
 from tfstudy.report.markup import plural
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
@@ -141,8 +141,3 @@ def _example_values(one: Prediction) -> dict[str, Any]:
 def _name(path: Path) -> str:
     """Return `cnn s0-1a2b3c4d`."""
     return f"{path.parent.name} {path.name}"
-
-
-def shortened(text: str, width: int) -> str:
-    """Return text cut to a width."""
-    return text if cell_len(text) <= width else set_cell_size(text, width - 3) + "..."

@@ -14,7 +14,7 @@ from tfstudy.launchers.retry import retry_jobs
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines
 from tfstudy.report.grid_progress import Progress
-from tfstudy.report.listing import coloured, columns
+from tfstudy.report.listing import coloured, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import detached_lines, queue_lines
 from tfstudy.report.terminal import show_lines
@@ -106,4 +106,4 @@ def _show_retries(jobs: Sequence[Job], broken: Sequence[RunStatus]) -> None:
     shown = [run for run in broken if run.path in varied]
     reasons = [run.reason or f"interrupted after step {run.step} of {run.steps}" for run in shown]
     rows = [(run.state, run.name, varied[run.path], why) for run, why in zip(shown, reasons, strict=True)]
-    show_lines(coloured(line, run.state) for line, run in zip(columns(rows, width=0), shown, strict=True))
+    show_lines(coloured(line) for line in run_lines(rows, name=1, cut=2))

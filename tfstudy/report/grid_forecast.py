@@ -7,7 +7,7 @@ from rich.text import Text
 
 from tfstudy.launchers.job_batch import Batch
 from tfstudy.launchers.supervisor import FINISHED, PENDING
-from tfstudy.report.listing import coloured, columns
+from tfstudy.report.listing import coloured, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.status import duration
 from tfstudy.report.varying import varying_settings
@@ -50,9 +50,7 @@ def forecast(batch: Batch) -> Forecast:
 def forecast_lines(found: Forecast) -> list[Text | str]:
     """Return a line for each run, then how long the pending ones will take."""
     rows = [(run["state"], _cost(run), run["name"], run["settings"]) for run in found.runs]
-    lines: list[Text | str] = [
-        coloured(line, run["state"]) for line, run in zip(columns(rows, width=0), found.runs, strict=True)
-    ]
+    lines: list[Text | str] = [coloured(line) for line in run_lines(rows, name=2)]
     total = len(found.runs)
     lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold"), *found.outdated]
     lines += filter(None, [found.cohorts])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from tfstudy.report.listing import coloured, columns
+from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.tasks.errors import UserError
 
 if TYPE_CHECKING:
@@ -139,10 +139,10 @@ def runs_list(folder: Path) -> Rows:
 
 def _run_lines(rows: Rows) -> Iterable[Text | str]:
     def note(row: dict[str, Any]) -> str:
-        return "  ".join(filter(None, (row["path"], row["settings"], row["reason"] and f"({row['reason']})")))
+        return "  ".join(filter(None, (row["settings"], row["reason"] and f"({row['reason']})")))
 
-    lines = columns(((row["state"], row["metric"], note(row)) for row in rows), width=0)
-    return [coloured(line, row["state"]) for line, row in zip(lines, rows, strict=True)] or ["no runs"]
+    lines = run_lines(((row["state"], row["metric"], row["path"], note(row)) for row in rows), name=2)
+    return [coloured(line) for line in lines] or ["no runs"]
 
 
 def described(rows: Rows) -> Iterable[Text | str]:

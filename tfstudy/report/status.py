@@ -12,7 +12,7 @@ from typing import Any
 from rich.text import Text
 
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
-from tfstudy.report.listing import STYLES, columns
+from tfstudy.report.listing import GAP, STYLES, columns, run_lines, shortened_inside, terminal_width
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import queue_lines
 from tfstudy.report.varying import varying_runs
@@ -34,23 +34,22 @@ RESULTS = Path("results")
 STATE = re.compile(rf"(?<!\S)({'|'.join(STYLES)})(?=[\s:]|$)")
 OTHERS = 100  # runs with which the listed ones are compared
 INTERVAL = 2.0  # seconds between two updates
+SHORTEST_NAME = 7  # characters of a study or experiment on a narrow terminal
 SHOWN = {RUNNING: 40, FAILED: 20}  # runs that have a line of their own, at most
 
 
 def status(root: Path, name: str = "") -> list[str]:
     """Return the lines of a study, or a line for each study; `UserError` for an unknown name."""
     if name:
-        study = find_study(root, name)
-        return study_lines(study.name, study_runs(study), root)
+        folder = find_study(root, name)
+        return study_lines(folder.name, study_runs(folder), root)
     listed = {study_name: runs for study_name in studies(root) if (runs := study_runs(root / study_name))}
     if not listed:
         return [f"no studies in {root}"]
-    width = max(len("study"), *map(len, listed))
     shown = _states(run for runs in listed.values() for run in runs)
-    lines = [f"{'study':{width}}  {_header(shown)}  last hour"]
-    for study_name, runs in listed.items():
-        lines.append(f"{study_name:{width}}  {_counts(runs, shown)}  {finished_last_hour(runs):9}")
-    return lines
+    rows = [("study", f"{_header(shown)}  last hour")]
+    rows += [(study, f"{_counts(runs, shown)}  {finished_last_hour(runs):9}") for study, runs in listed.items()]
+    return _named(rows)
 
 
 def status_values(root: Path, name: str = "") -> list[dict[str, Any]]:
@@ -113,14 +112,14 @@ def study_lines(name: str, runs: Sequence[RunStatus], root: Path = RESULTS) -> l
     for run in runs:
         arch_folder = run.path.parent
         groups.setdefault((arch_folder.parent.name, arch_folder.name), []).append(run)
-    width, shown = max(len(name), *(len(experiment) for experiment, _ in groups)), _states(runs)
-    lines = [f"{name:{width}}  {'architecture':12}  {_header(shown)}"]
-    for (experiment, arch), members in sorted(groups.items()):
-        lines.append(f"{experiment:{width}}  {arch:12}  {_counts(members, shown)}")
-    lines.append(f"{'all':{width}}  {'':12}  {_counts(runs, shown)}")
-    lines += _listed(runs, RUNNING, _progress)
-    lines += _listed(runs, FAILED, lambda run: run.reason)
-    return [*lines, "", *_summary(name, runs, root), *_outdated(runs)]
+    shown = _states(runs)
+    rows = [(name, f"{'architecture':12}  {_header(shown)}")]
+    rows += [
+        (experiment, f"{arch:12}  {_counts(members, shown)}") for (experiment, arch), members in sorted(groups.items())
+    ]
+    rows.append(("all", f"{'':12}  {_counts(runs, shown)}"))
+    lines = [*_named(rows), *_listed(runs, RUNNING, _progress), *_listed(runs, FAILED, lambda run: run.reason)]
+    return [*lines, "", *columns([line] for line in [*_summary(name, runs, root), *_outdated(runs)])]
 
 
 def finished_last_hour(runs: Iterable[RunStatus]) -> int:
@@ -146,6 +145,14 @@ def seconds_left(runs: Sequence[RunStatus]) -> float | None:
     return max([(pending + sum(running)) / max(1, len(running)), *running])
 
 
+def _named(rows: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a line for each row; names are shortened where the terminal has no room for them."""
+    longest = max(len(name) for name, _ in rows)
+    room = terminal_width() - len(GAP) - max(len(text) for _, text in rows)
+    width = min(longest, max(SHORTEST_NAME, room)) if terminal_width() else longest
+    return [f"{shortened_inside(name, width):{width}}{GAP}{text}" for name, text in rows]
+
+
 def _states(runs: Iterable[RunStatus]) -> list[str]:
     """Return the states that are shown: finished, and those that a run has."""
     found = {run.state for run in runs}
@@ -168,9 +175,9 @@ def _listed(runs: Sequence[RunStatus], state: str, text: Callable[[RunStatus], s
     shown = in_state[: SHOWN[state]]
     others = [run.path for run in runs[:OTHERS] if run not in shown]
     settings = varying_runs([*(run.path for run in shown), *others])
-    rows = [(f"  {run.name}", varied, text(run)) for run, varied in zip(shown, settings, strict=False)]
+    rows = [(run.name, varied, text(run)) for run, varied in zip(shown, settings, strict=False)]
     more = [f"  and {len(in_state) - len(shown)} more"] if len(in_state) > len(shown) else []
-    return ["", f"{state}:", *columns(rows), *more]
+    return ["", f"{state}:", *run_lines(rows, name=0, cut=1), *more]
 
 
 def _progress(run: RunStatus) -> str:
@@ -178,7 +185,7 @@ def _progress(run: RunStatus) -> str:
         return "starting"
     if run.step >= run.steps:
         return "trained, evaluating"
-    left = f", about {duration(run.seconds_left)} of training left" if run.seconds_left is not None else ""
+    left = f", {duration(run.seconds_left)} left" if run.seconds_left is not None else ""
     return f"step {run.step:,} of {run.steps:,}{left}"
 
 
