@@ -1,5 +1,6 @@
 """What varies between runs."""
 
+import json
 from pathlib import Path
 
 from tfstudy.report.varying import MAX_SHOWN, varying_runs, varying_settings
@@ -26,6 +27,29 @@ def test_words_of_several_keys_stay_long_and_missing_keys_have_their_default():
 def test_many_settings_are_cut():
     configs = [config(**{f"key{n}": value for n in range(MAX_SHOWN + 3)}) for value in (1, 2)]
     assert varying_settings(configs)[0].endswith("key3=1, and 3 more")
+
+
+def test_settings_with_most_values_come_first_and_those_that_vary_together_last():
+    runs = [(64, 128, "none"), (64, 128, "rotary"), (16, 32, "alibi")]
+    configs = [config(dim=dim, feedforward=wide, positions=positions) for dim, wide, positions in runs]
+    assert varying_settings(configs)[2] == "positions=alibi, dim=16, feedforward=32"
+
+
+def study_run(folder: Path, settings: dict, **train) -> Path:
+    """A run with its config and, in its record, the settings that differ from their default."""
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(json.dumps(config(**train)))
+    (folder / "env.json").write_text(json.dumps([{"settings": settings}]))
+    return folder
+
+
+def test_runs_are_compared_within_a_study_and_a_key_that_older_runs_lack_has_its_default(tmp_path):
+    paths = [
+        study_run(tmp_path / "study/scan-length/lstm/s0-1", {"train": {"steps": 5}}, steps=5),
+        study_run(tmp_path / "study/scan-length/lstm/s0-2", {"train": {"steps": 6}}, steps=6, key=0),
+        study_run(tmp_path / "other/scan-length/lstm/s0-3", {"train": {"steps": 7}}, steps=7, key=0),
+    ]
+    assert varying_runs(paths) == ["steps=5", "steps=6", ""]
 
 
 def test_configs_that_can_not_be_read_are_left_out(tmp_path):

@@ -27,7 +27,7 @@ def test_a_printed_result_has_a_line_for_each_metric():
     assert [line.split() for line in lines[2:]] == [
         ["test", "1,000", "exact", "match", "13.1"],
         ["token", "accuracy", "70.0"],
-        ["oracle", "length", "exact", "match", "60.0"],
+        ["exact", "match,", "oracle", "length", "60.0"],
     ]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from tfstudy.analysis.metrics import METRIC_NAMES
 from tfstudy.analysis.published import figure_of
+from tfstudy.runs.metrics import METRIC_NAMES
 
 OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}

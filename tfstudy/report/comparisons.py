@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import Comparison
 from tfstudy.analysis.conditions import test_set_label
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.power import MAX_SEEDS, POWER
 from tfstudy.report.markup import ends, p_value, plural, signed
 from tfstudy.report.table_lines import Table
+from tfstudy.runs.metrics import metric_name
 
 MAX_LISTED = 300
 NOTE = (

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 
 from tfstudy import models, tasks
 from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.settings_text import preset_text
 from tfstudy.config.presets import preset
+from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import SplitScores
 
 TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal

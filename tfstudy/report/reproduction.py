@@ -12,13 +12,13 @@ from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import command, counts, has_preset
 from tfstudy.analysis.intervals import Interval
 from tfstudy.analysis.measurement import metric_by_seed
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Figure
 from tfstudy.analysis.reproduction import Reproduction, family_size
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.report.evidence import run_links
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural, with_interval
 from tfstudy.report.reproduction_terminal import terminal_text
+from tfstudy.runs.metrics import metric_name
 from tfstudy.tasks.errors import one_of
 
 PROTOCOL = (

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from textwrap import indent, wrap
 
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Figure
 from tfstudy.analysis.reproduction import NO_COUNTERPART, Reproduction
 from tfstudy.report.markup import number, plural, with_interval
+from tfstudy.runs.metrics import metric_name
 
 HEADS = ("", "network", "published", "ours", "n", "difference", "verdict")
 RIGHT = (0, 3, 4)  # columns of numbers

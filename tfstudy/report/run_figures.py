@@ -9,9 +9,9 @@ from rich.text import Text
 from tfstudy.analysis.collection import RunRecord, experiment_settings
 from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.analysis.counterparts import has_settings, unlike
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.report.terminal import plain_table
+from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import Result
 
 

@@ -10,7 +10,6 @@ from urllib.parse import quote
 from tfstudy import __version__
 from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.analysis.published import Paper
 from tfstudy.report.attention_maps import ShownMap, shown_maps
 from tfstudy.report.claims import ClaimText
@@ -26,6 +25,7 @@ from tfstudy.report.table_columns import Cells, columns, mean_text
 from tfstudy.report.table_lines import Line, Table
 from tfstudy.report.tables import build_table
 from tfstudy.report.verdict import verdict
+from tfstudy.runs.metrics import metric_name
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.report.markup import number, p_value, with_interval
 from tfstudy.report.quotations import Quotation
 from tfstudy.report.table_lines import Line, Table
+from tfstudy.runs.metrics import metric_name
 from tfstudy.tasks.errors import UserError, one_of
 
 Cells = dict[str, str]  # by the head of the column

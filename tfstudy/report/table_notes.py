@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import Comparison
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.report.condition_notes import condition_notes
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.report.quotations import SIGN_NOTE, Quotation, source_notes
+from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
 
 

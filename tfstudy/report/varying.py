@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.config.trees import flatten, short_key
+from tfstudy.config.trees import Tree, flatten, short_key
+from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.reader import read_config
 from tfstudy.tasks.errors import UserError
 
@@ -16,35 +17,72 @@ MISSING = object()
 def varying_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return, for each config, the settings in which it differs from others of its task, split scheme and architecture.
 
-    Empty where there are no others, or where only the seed differs. Keys are shortened to their last word.
+    Empty where there are no others, or where only the seed differs. Settings with most values come first, and those
+    that vary together with an earlier one last. Keys are shortened to their last word.
     """
     flat = [flatten(dict(config)) for config in configs]
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for config in flat:
-        groups.setdefault(_group(config), []).append(config)
-    keys = {group: _differing(members) for group, members in groups.items()}
-    return [_text({short_key(key): config.get(key, "default") for key in keys[_group(config)]}) for config in flat]
+    return _texts(flat, flat)
 
 
 def varying_runs(paths: Sequence[Path]) -> list[str]:
-    """Return the same for the configs in run folders; empty for a config that can't be read."""
-    configs: list[Mapping[str, Any]] = []
+    """Return the same for the runs of each study; empty for a config that can't be read."""
+    texts: dict[Path, str] = {}
+    studies: dict[tuple[str, ...], list[Path]] = {}
     for path in paths:
-        try:
-            configs.append(read_config(path))
-        except UserError:
-            configs.append({"task": f"unreadable {path}"})
-    return varying_settings(configs)
+        studies.setdefault(path.parts[:-3], []).append(path)
+    for members in studies.values():
+        configs = [_config(path) for path in members]
+        texts |= zip(members, _texts(configs, _comparable(configs, members)), strict=True)
+    return [texts[path] for path in paths]
 
 
-def _group(config: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(str(config.get(key)) for key in ("task", "data.split", "arch"))
+def _config(path: Path) -> Tree:
+    try:
+        return flatten(read_config(path))
+    except UserError:
+        return {"task": f"unreadable {path}"}
 
 
-def _differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the keys that have several values, in the order of the configs; newer keys may be missing in some."""
-    keys = dict.fromkeys(key for config in configs for key in config if key not in NAMED)
-    return [key for key in keys if any(config.get(key, MISSING) != configs[0].get(key, MISSING) for config in configs)]
+def _comparable(configs: Sequence[Tree], paths: Sequence[Path]) -> list[Tree]:
+    """Return the configs, without the settings that equal their default where older runs lack some of the keys."""
+    comparable = [*configs]
+    for members in _groups(configs).values():
+        if len({frozenset(configs[number]) for number in members}) > 1:
+            for number in members:
+                entry = last_environment(paths[number])
+                changed = flatten(entry.settings) if entry and entry.settings else configs[number]
+                comparable[number] = {key: value for key, value in configs[number].items() if key in changed}
+    return comparable
+
+
+def _texts(configs: Sequence[Tree], comparable: Sequence[Tree]) -> list[str]:
+    """Return the settings of each config that vary in its group, as the comparable configs have them."""
+    texts = [""] * len(configs)
+    for members in _groups(configs).values():
+        keys = _differing([comparable[number] for number in members])
+        for number in members:
+            texts[number] = _text({short_key(key): configs[number].get(key, "default") for key in keys})
+    return texts
+
+
+def _groups(configs: Sequence[Tree]) -> dict[tuple[str, ...], list[int]]:
+    """Return the numbers of the configs of each task, split scheme and architecture."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, config in enumerate(configs):
+        groups.setdefault(tuple(str(config.get(key)) for key in ("task", "data.split", "arch")), []).append(number)
+    return groups
+
+
+def _differing(configs: Sequence[Tree]) -> list[str]:
+    """Return the keys that have several values; a key may be missing in some configs."""
+    patterns: dict[str, tuple[int, ...]] = {}
+    for key in dict.fromkeys(key for config in configs for key in config if key not in NAMED):
+        values = [config.get(key, MISSING) for config in configs]
+        if any(value != values[0] for value in values):
+            patterns[key] = tuple(map(values.index, values))
+    keys = sorted(patterns, key=lambda key: -len(set(patterns[key])))
+    first = {patterns[key]: key for key in reversed(keys)}
+    return sorted(keys, key=lambda key: first[patterns[key]] != key)
 
 
 def _text(settings: Mapping[str, Any]) -> str:

@@ -4,6 +4,8 @@ import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tfstudy.runs.metrics import metric_name
+
 if TYPE_CHECKING:
     from tfstudy.runs.schema import Prediction, Result, Slice, SplitScores
 
@@ -54,14 +56,14 @@ def one_line(result: "Result") -> str:
     tests = {name: scores for name, scores in result.splits.items() if scores.role == "test" and scores.metrics}
     metric = next((name for scores in tests.values() for name in scores.metrics), "")
     parts = [f"{_percent(scores.metrics.get(metric))} % on {name}" for name, scores in tests.items()]
-    measured = f"{_words(metric)} {', '.join(parts)}" if parts else "nothing measured"
+    measured = f"{metric_name(metric)} {', '.join(parts)}" if parts else "nothing measured"
     return f"{title(result)}: {measured if result.status == 'finished' else result.status}"
 
 
 def first_metric(scores: "Slice") -> str:
     """Return `exact match 13.1 %`; empty if nothing was measured."""
     name = next(iter(scores.metrics), "")
-    return f"{_words(name)} {_percent(scores.metrics[name])} %" if name else ""
+    return f"{metric_name(name)} {_percent(scores.metrics[name])} %" if name else ""
 
 
 def scores_text(result: "Result") -> str:
@@ -78,7 +80,7 @@ def scores_text(result: "Result") -> str:
 def scores_html(result: "Result") -> str:
     """Return a table with a row for each split and a column for each metric, in percent."""
     metrics = list(dict.fromkeys(name for scores in result.splits.values() for name in scores.metrics))
-    head = ["percent", "examples", *map(_words, metrics)]
+    head = ["percent", "examples", *map(metric_name, metrics)]
     rows = [
         [name, f"{scores.n:,}", *(_percent(scores.metrics.get(metric)) for metric in metrics)]
         for name, scores in result.splits.items()
@@ -91,7 +93,7 @@ def scores_html(result: "Result") -> str:
 
 def _rows(splits: "Mapping[str, Slice]") -> list[tuple[str, str, str, str]]:
     return [
-        (name if first else "", f"{scores.n:,}" if first else "", _words(metric), _percent(value))
+        (name if first else "", f"{scores.n:,}" if first else "", metric_name(metric), _percent(value))
         for name, scores in splits.items()
         for first, (metric, value) in zip([True, *[False] * len(scores.metrics)], scores.metrics.items(), strict=False)
     ]
@@ -99,10 +101,6 @@ def _rows(splits: "Mapping[str, Slice]") -> list[tuple[str, str, str, str]]:
 
 def _cells(tag: str, texts: list[str]) -> str:
     return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
-
-
-def _words(metric: str) -> str:
-    return metric.replace("_", " ")
 
 
 def _percent(share: float | None) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.metrics import metric_name
 from tfstudy.report.markup import count_range
+from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import Result
 
 MAX_LETTERS = 34  # in a line of a label
