@@ -50,12 +50,19 @@ def test_a_study_is_measured_saved_and_drawn(study, capsys):
     assert [saved_instruments(run.parent) for run in sorted(folder.glob("*/*/*/result.json"))] == [["entropy"]] * 2
 
 
+def test_the_table_says_how_many_examples_were_read(study, capsys):
+    [run] = study("lstm").glob("*/*/s*")
+    assert tfstudy("measure", run, "entropy", "--set", "examples=100000", "-q") == 0
+    assert "examples=23\n" in capsys.readouterr().out  # all of the split
+
+
 def test_json_has_every_row_and_reading_a_test_set_is_counted(study, capsys):
     [run] = study("lstm").glob("*/*/s*")
     before = read_test_reads(run).get("test", 0)
     assert tfstudy("measure", run, "entropy", "--set", "split=test", *FEW, "--format", "json") == 0
     [found] = json.loads(capsys.readouterr().out)
     assert (found["instrument"], found["settings"]) == ("entropy", {"split": "test", "examples": 6})
+    assert found["examples"] == 6
     assert found["columns"]["length"] == [6]  # five words and the end of the sequence
     assert read_test_reads(run)["test"] == before + 1
     assert saved_instruments(run) == []

@@ -1,14 +1,15 @@
 """Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
 
+import re
+
 import msgspec
 import pytest
-from rich.console import Console
 
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.html_page import publish
 from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, value_label
-from tfstudy.report.measurement_table import show, text_table
+from tfstudy.report.measurement_table import show
 from tfstudy.report.plots.measurement import plot
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
@@ -54,11 +55,9 @@ def test_the_mean_is_over_the_rows_of_a_run_and_then_over_seeds(study):
     assert one.low < one.mean < one.high
 
 
-def test_the_table_has_a_line_for_each_condition_facet_and_series(study):
-    console = Console(width=80, color_system=None)
-    with console.capture() as capture:
-        console.print(text_table(measured(study)))
-    head, *lines = [line.split() for line in capture.get().splitlines()]
+def test_the_table_has_a_line_for_each_condition_facet_and_series(study, capsys):
+    show(measured(study))
+    _, head, *lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert head == ["condition", "kind", "layer", "length", "4", "8"]
     assert lines[0] == ["cnn", "cross", "1", "1.8", "1.8"]
     assert len(lines) == 2 * 2 * 2
@@ -67,7 +66,8 @@ def test_the_table_has_a_line_for_each_condition_facet_and_series(study):
 def test_a_long_table_has_as_many_columns_as_fit_and_all_of_their_numbers(study, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     show(measured(study, Chart("line", x="number", y="entropy", hue="layer", facet="kind"), make=numbered)[:1])
-    title, head, *lines = capsys.readouterr().out.splitlines()
+    title, head, *lines, note = capsys.readouterr().out.splitlines()
+    assert re.match(r"\d+ of \d+ values of number are shown", note)
     assert title == "cnn, entropy: entropy, mean over heads and lengths"
     assert head.split()[:3] == ["kind", "layer", "number"]
     assert max(map(len, lines)) <= 60

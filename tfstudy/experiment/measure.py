@@ -8,7 +8,7 @@ from tfstudy import instruments
 from tfstudy.config.resolve import resolve_section
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.base import Subject
-from tfstudy.instruments.examples import ExampleSettings, split_of
+from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
 from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
 from tfstudy.runs.writer import open_run
 from tfstudy.tasks.errors import UserError
@@ -33,7 +33,9 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
     if isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests:
         with open_run(path, prepared.config, prepared.identity) as folder:
             folder.count_read(config.split, f"measure {name}")
-    return Measurement.of(prepared.identity.hash, name, cls.version, config.model_dump(), cls.chart, rows, note)
+    examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
+    settings = config.model_dump()
+    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, note, examples)
 
 
 def recorded(path: Path, name: str) -> Measurement:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfstudy.analysis.intervals import Interval
+from tfstudy.report.markup import count_range
 from tfstudy.report.measured import Key, Measured, in_order, intervals, notes_of, rank_note, series_of, value_label
 from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.measurement_record import Cell
@@ -24,19 +25,24 @@ def show(all_measured: Sequence[Measured]) -> None:
     name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
     title = f"{name}{first.instrument}: {value_label(all_measured)}"
     title = ", ".join(filter(None, [title, first.shown_settings]))
-    values = {x for one in all_measured for record in one.records for x in record.columns[first.chart.x]}
-    names = any(isinstance(value, str) for value in values)
-    for count in range(min(MAX_NAMES, len(values)) if names else MAX_SHOWN, 0, -1):  # values of x, as many as fit
-        lines = _lines_of(text_table(all_measured, count))
+    means = [(one.label, intervals(one)) for one in all_measured]
+    values = in_order(x for _, cells in means for *_, x in cells)
+    most = min(MAX_NAMES if any(isinstance(value, str) for value in values) else MAX_SHOWN, len(values))
+    for count in range(most, 0, -1):  # values of x, as many as fit
+        shown = _columns(means, count)
+        lines = _lines_of(_table(all_measured, means, shown))
         if max(map(len, lines)) <= console.width or count <= 2:
             break
-    more = f"{count} of {len(values)} values of {first.chart.x} are shown; --format json has all"
+    more = f"{len(shown)} of {len(values)} values of {first.chart.x} are shown; --format json has all"
+    read = [record.examples for one in all_measured for record in one.records]
     notes = [
-        *([more] if names and count < len(values) else []),
+        *([more] if len(shown) < len(values) else []),
+        *([f"measured on {count_range(read, 'example')}"] if len(set(read)) > 1 else []),
         *filter(None, [rank_note(all_measured)]),
         *notes_of(all_measured),
     ]
-    for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *notes]:
+    wrapped = (part for note in notes for part in wrap(note, console.width, subsequent_indent="  "))
+    for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *wrapped]:
         console.print(line, markup=False, highlight=False)
 
 
@@ -48,11 +54,9 @@ def _lines_of(table: Table) -> list[str]:
     return [line.rstrip() for line in capture.get().splitlines()]
 
 
-def text_table(all_measured: Sequence[Measured], shown: int = MAX_SHOWN) -> Table:
+def _table(all_measured: Sequence[Measured], means: Means, columns: Sequence[Cell]) -> Table:
     """Return a table of means: a line for each condition, facet and series, a column for some values of x."""
     chart = all_measured[0].chart
-    means = [(one.label, intervals(one)) for one in all_measured]
-    columns = _columns(means, shown)
     series_name = series_of(chart)
     table = plain_table()
     alone = len(all_measured) == 1

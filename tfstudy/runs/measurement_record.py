@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import msgspec
 
 from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.runs.schema import Count
 from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 FOLDER = "instruments"
@@ -79,6 +80,7 @@ class Measurement(msgspec.Struct, frozen=True):
     chart: Chart
     columns: dict[str, list[Cell]]
     note: str = ""  # what the rows lack for this model and why, if anything
+    examples: Count = 0  # that were read, which may be fewer than the settings ask for; 0: not recorded
 
     @classmethod
     def of(
@@ -90,6 +92,7 @@ class Measurement(msgspec.Struct, frozen=True):
         chart: Chart,
         rows: Sequence[Row],
         note: str = "",
+        examples: int = 0,
     ) -> "Measurement":
         """Return the measurement with these rows, rounded; `UserError` if it can't be saved."""
         keys = list(rows[0]) if rows else []
@@ -97,7 +100,7 @@ class Measurement(msgspec.Struct, frozen=True):
             raise ValueError(f"the rows of the instrument {instrument} do not have the same keys in the same order")
         columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
         digest = settings_digest(instrument, version, settings)
-        record = cls(run, instrument, version, dict(settings), digest, chart, columns, note)
+        record = cls(run, instrument, version, dict(settings), digest, chart, columns, note, examples)
         if problem := impossible_values(record):
             raise UserError(f"the measurement {instrument} can't be used: {problem}")
         return record
@@ -108,8 +111,12 @@ class Measurement(msgspec.Struct, frozen=True):
 
     @property
     def shown_settings(self) -> str:
-        """The settings as text, such as `split=validation, examples=200`, without empty ones."""
-        return ", ".join(f"{key}={value}" for key, value in self.settings.items() if value != "")
+        """The settings as text, such as `split=validation, examples=200`, without empty ones.
+
+        The number of examples is that of those that were read.
+        """
+        shown = self.settings | ({"examples": self.examples} if self.examples else {})
+        return ", ".join(f"{key}={value}" for key, value in shown.items() if value != "")
 
     def json(self) -> str:
         """The measurement as a JSON object."""
