@@ -1,10 +1,13 @@
 """`tfstudy.table`: the same table as text, HTML and a pandas frame."""
 
+from pathlib import Path
+
 import pytest
 
 import tfstudy
 from tests.commands import tfstudy as command
-from tests.example_records import three_architectures
+from tests.example_records import result, rival, three_architectures, write
+from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +24,19 @@ def test_the_table_is_what_the_command_prints(capsys):
         assert capsys.readouterr().out == text
     assert r"\caption{The caption}" in table.render("tex", caption="The caption")
     assert table.notes
+
+
+def test_a_study_is_named_if_there_are_several(capsys):
+    write(Path("several/one"), result(0), result(1))
+    write(Path("several/two"), rival(0, 0.5))
+    with pytest.raises(UserError, match="name a study: one, two"):
+        tfstudy.table(results="several")
+    commands = (["table"], ["plot", "--out", "a.svg"], ["report", "--out", "a"], ["check", "--against", "a.json"])
+    for words in commands:
+        assert command(*words, "--results", "several") == 2
+        assert "name a study: one, two; or 'several' for all" in capsys.readouterr().err
+    assert command("table", "several", "--results", "several", "--format", "md") == 0
+    assert len(tfstudy.table("several", results="several")) == 2
 
 
 def test_the_frame_has_a_row_for_each_line_and_values_in_percent():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfstudy.cli.check_command import CheckCommand, errors_written, write_files
-from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, StudyName, app, some_path, study_folder
+from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, one_study, some_path
 
 if TYPE_CHECKING:
     from tfstudy.report.regression import Check
@@ -18,7 +18,7 @@ def check(
     against: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")
     ],
-    study: StudyName = "",
+    study: OneStudy = "",
     tolerance: Annotated[float, typer.Option(min=0, help="Allowed drop in percentage points.")] = 1.0,
     junit: Annotated[
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also write JUnit XML to this file.")
@@ -44,7 +44,7 @@ def check(
         from tfstudy.tasks.errors import one_of
 
         format_ = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json"))
-        outcome = check_study(study_folder(results, study), against, tolerance, partial)
+        outcome = check_study(one_study(results, study), against, tolerance, partial)
     try:
         write_files(files, outcome)
     finally:

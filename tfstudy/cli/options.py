@@ -160,6 +160,14 @@ StudyName = Annotated[
     str,
     typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=completion.study),
 ]
+OneStudy = Annotated[
+    str,
+    typer.Argument(
+        metavar="STUDY",
+        help="Study: a folder within the results; the folder of results itself for all.",
+        autocompletion=completion.study,
+    ),
+]
 ONE_RUN = "Run: a folder, hash prefix or STUDY/ARCH/SEED."
 Run = Annotated[str, typer.Argument(metavar="RUN", help=ONE_RUN)]
 Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
@@ -207,3 +215,13 @@ def study_folder(results: Path, study: str) -> Path:
     if "/" in study.rstrip("/") and inside.is_dir() and inside.parent == results.resolve():
         study = inside.name
     return find_study(results, study) if study else results
+
+
+def one_study(results: Path, study: str) -> Path:
+    """Return the folder of a study, or of all results if they are named; `UserError` for several without a name."""
+    from tfstudy.runs.find import check_one_study, studies
+
+    if not study:
+        check_one_study(results)
+    all_results = Path(study).resolve() == results.resolve() and study not in studies(results)
+    return results if all_results else study_folder(results, study)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tfstudy.cli import completion
-from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, some_path, study_folder
+from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, one_study, some_path
 
 KINDS = "split, length, learning, operands, data, scaling, settings, differences, errors, slices"
 
@@ -16,7 +16,11 @@ def plot(
     out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="Image file: .png, .svg or .pdf.")],
     studies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="STUDY", help="Studies: folders within the results.", autocompletion=completion.study),
+        typer.Argument(
+            metavar="STUDY",
+            help="Studies: folders within the results; the folder of results itself for all.",
+            autocompletion=completion.study,
+        ),
     ] = None,
     kind: Annotated[str, typer.Option(help="Kind of plot, listed above.")] = "split",
     task: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
@@ -34,6 +38,6 @@ def plot(
     """
     from tfstudy.report import plots
 
-    folders = [study_folder(results, study) for study in studies or [""]]
+    folders = [one_study(results, study) for study in studies or [""]]
     plots.save_plot(folders, kind, out, plots.Selection(tag, task, split, width))
     print(out)

@@ -11,10 +11,10 @@ from tfstudy.cli.options import (
     Baseline,
     ExistingResults,
     Metric,
-    StudyName,
+    OneStudy,
     app,
+    one_study,
     some_path,
-    study_folder,
 )
 
 
@@ -23,7 +23,7 @@ def report(
     out: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Folder for index.html, report.md and figures/*.svg.")
     ],
-    study: StudyName = "",
+    study: OneStudy = "",
     metric: Metric = "",
     baseline: Baseline = "",
     results: ExistingResults = RESULTS,
@@ -31,15 +31,15 @@ def report(
     """Write the report of a study as HTML and Markdown.
 
     It opens with what was studied, the main figure and a verdict; tables, figures, errors, claims and the protocol
-    follow. Without STUDY it covers all studies. The page needs no other file and no network. Other files in the
-    folder stay as they are; a folder with an index.html or report.md from something else is refused.
+    follow. The page needs no other file and no network. Other files in the folder stay as they are; a folder with an
+    index.html or report.md from something else is refused.
     """
     from tfstudy.analysis.collection import read_finished_runs
     from tfstudy.report.claims import study_claims
     from tfstudy.report.html_page import check_folder, publish
 
     check_folder(out)
-    runs = read_finished_runs(study_folder(results, study))
+    runs = read_finished_runs(one_study(results, study))
     path, page = publish(runs, out, study_claims(runs), metric, baseline)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
     for line in page.left_out:

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, StudyName, app, study_folder
+from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, OneStudy, app, one_study
 
 
 @app.command(rich_help_panel=STUDY)
 def table(
-    study: StudyName = "",
+    study: OneStudy = "",
     by: Annotated[str, typer.Option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
     metric: Metric = "",
     baseline: Baseline = "",
@@ -39,7 +39,7 @@ def table(
         raise UserError(f"--caption and --label need --format tex, not {name}")
     if (columns or seeds) and name in ("csv", "json"):
         raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
-    found = tables.table(study_folder(results, study), by, metric, baseline, columns, seeds)
+    found = tables.table(one_study(results, study), by, metric, baseline, columns, seeds)
     if name == "text" and sys.stdout.isatty():
         print_table(found, Terminal())
     else:

@@ -8,7 +8,7 @@ from tfstudy.report import tables
 from tfstudy.report.table_formats import FORMATS, values
 from tfstudy.report.table_latex import latex
 from tfstudy.report.table_lines import Table
-from tfstudy.runs.find import study_folder
+from tfstudy.runs.find import check_one_study, study_folder
 from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def table(
     significantly, and the published figures.
 
     Args:
-        study: Name of a study, such as `"scan"`, or its folder; by default all studies.
+        study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
+            out if there is only one.
         by: Names that give the order of the lines: task, split, arch, preset, or a tag of the examples such as
             length, which makes a line for each of its values.
         metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
@@ -98,6 +99,8 @@ def table(
         >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
     folder = study_folder(study, results)
+    if not study:
+        check_one_study(folder)
     return StudyTable(tables.table(folder, _joined(by), metric, baseline, _joined(columns), seeds))
 
 

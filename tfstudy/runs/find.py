@@ -69,6 +69,14 @@ def study_folder(study: str | Path, results: str | Path) -> Path:
     return find_study(root, str(study))
 
 
+def check_one_study(root: Path) -> None:
+    """Raise `UserError` if there are runs of several studies in a folder of results."""
+    parts = (path.relative_to(root).parts for path in find_runs(root))
+    found = dict.fromkeys(study for study, *others in parts if len(others) > 2)
+    if len(found) > 1:
+        raise UserError(f"name a study: {', '.join(found)}; or {quoted(root)} for all of them together")
+
+
 def find_runs(root: Path) -> Iterator[Path]:
     """Every run folder under `root`, finished or not, in the order of their names, without archived runs and trials.
 
