@@ -1,4 +1,4 @@
-"""Tables on a terminal: they fit its width, end on the result, and name the columns that were left out."""
+"""Tables on a terminal: they fit its width, and name the columns that were left out and the notes below them."""
 
 import os
 import pty
@@ -15,8 +15,8 @@ from tfstudy.report.table_terminal import LEFT_OUT, LEFT_OUT_LAST
 from tfstudy.report.tables import table
 
 
-def text_after_notes(lines: list[str]) -> list[str]:
-    return [line.rstrip() for line in lines[lines.index("") + 1 :]]
+def text_before_notes(lines: list[str]) -> list[str]:
+    return [line.rstrip() for line in lines[: lines.index("")]]
 
 
 def left_out(lines: list[str]) -> list[str]:
@@ -40,10 +40,18 @@ def test_results_are_not_folded(tmp_path, width, options):
 
 
 def test_a_line_ends_with_the_result_beside_the_published_figure(tmp_path):
-    lines = text_after_notes(printed(table(two_architectures(tmp_path)), 80))
+    lines = text_before_notes(printed(table(two_architectures(tmp_path)), 80))
     [lstm] = [line for line in lines if "lstm" in line and "13.8" in line]
     assert lstm.rpartition("  ")[0].split("  ")[-1].strip() == "13.8 [lake-2018]†"
     assert lstm.endswith("  19.8 [18.4, 21.2]")
+
+
+def test_the_notes_stand_below_the_table(tmp_path):
+    found = table(two_architectures(tmp_path))
+    lines = printed(found, 80)
+    assert lines[0].split()[:2] == ["split", "architecture"]
+    below = " ".join(line.strip() for line in lines[lines.index("") :])
+    assert all(note[:40] in below for note in found.notes)
 
 
 def test_columns_are_left_out_in_their_order_and_named(tmp_path):
@@ -88,9 +96,9 @@ def test_a_few_lines_on_each_test_set_stand_under_its_name(tmp_path):
         for arch in ("cnn", "lstm", "transformer")
     ]
     study = write(tmp_path, *records)
-    lines = text_after_notes(printed(table(study), 80))
+    lines = text_before_notes(printed(table(study), 80))
     assert lines.count("length") == lines.count("simple") == 1
-    assert "length" not in text_after_notes(printed(table(study, by="arch"), 80))  # there it is a column
+    assert "length" not in text_before_notes(printed(table(study, by="arch"), 80))  # there it is a column
 
 
 @pytest.mark.parametrize("terminal", [True, False])

@@ -1,4 +1,4 @@
-"""A table that fits the terminal: the notes, the table with the result as its last column, and what was left out.
+"""A table that fits the terminal: the result is its last column, and what was left out and the notes stand below it.
 
 If the table is too wide, the columns of `LEFT_OUT` are left out, the first ones first. If that is not enough, settings,
 published figures and the results of seeds are folded, then the columns of `LEFT_OUT_LAST` are left out: an interval
@@ -68,10 +68,7 @@ def terminal_text(table: Table) -> str:
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print the notes, the table, and which columns were left out of it."""
-    for note in table.notes:
-        _print_note(note, console)
-    console.print()
+    """Print the table, which columns were left out of it, and the notes."""
     blocks = _blocks(table)
     indent = INDENT if blocks else 0
     columns = _printed_columns(table, hidden=("task", "split") if blocks else ())
@@ -82,7 +79,8 @@ def print_table(table: Table, console: Console) -> None:
         if title:
             console.print(Text(title, style="bold"))
         console.print(_rich_table(table, shown, widths, lines, indent))
-    for text in _footer(table, columns, shown, console.width):
+    console.print()
+    for text in (*_footer(table, columns, shown, console.width), *table.notes):
         _print_note(text, console)
 
 
