@@ -68,7 +68,8 @@ def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monke
     plot = make_plot(read_study(write(tmp_path, *equal, *runs("transformer", 0.9, 0.91, 0.92))), "differences")
     [axes] = plot.figure.axes
     assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
-    assert any("2 smallest p of 6" in text for text in texts(plot.figure))
+    assert "the 2 with the smallest p of 6" in " ".join(plot.figure.get_suptitle().split())
+    assert plot.alt.startswith("Differences between conditions, the 2 with the smallest p of 6: ")
 
 
 def test_a_difference_that_needs_more_seeds_than_are_proposed_says_so(tmp_path):

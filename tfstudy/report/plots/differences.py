@@ -45,9 +45,8 @@ def plot(
         groups.setdefault(test_set_label(comparison.first, conditions), []).append(comparison)
     notes = [captions.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
-    notes += [f"the {len(shown)} smallest p of {len(tested)}"] if len(shown) < len(tested) else []
     figure, [(axes, rows)] = row_panels(
-        sheet, "Differences between conditions", groups, lambda one: _pair_label(one, sheet),
+        sheet, _title(shown, tested), groups, lambda one: _pair_label(one, sheet),
         f"difference in {captions.metric_label(shown_metrics).replace('(%)', '(points)')}", 5.0, _legend(shown), notes,
         max_columns=1,
     )  # fmt: skip
@@ -62,7 +61,12 @@ def plot(
     limit = min(104.0, max(2.0, 1.06 * furthest))
     axes.axvline(0, color="0.3", lw=1)
     axes.set_xlim(-limit, limit)
-    return layout.Plot("differences", figure, _alt(tested, conditions))
+    return layout.Plot("differences", figure, _alt(shown, tested, conditions))
+
+
+def _title(shown: Sequence[Comparison], tested: Sequence[Comparison]) -> str:
+    few = f", the {len(shown)} with the smallest p of {len(tested):,}" if len(shown) < len(tested) else ""
+    return f"Differences between conditions{few}"
 
 
 def _intervals(shown: Sequence[Comparison]) -> str:
@@ -73,7 +77,7 @@ def _intervals(shown: Sequence[Comparison]) -> str:
     return f"Simultaneous 95 % intervals over {tests} comparisons: those that exclude 0 are significant."
 
 
-def _alt(tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
+def _alt(shown: Sequence[Comparison], tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
     significant = [
         f"{test_set_label(c.first, conditions)}: {c.first.label} {signed(c.difference.mean)} points to "
         f"{c.second.label} ({p_equals(c.p)})"
@@ -83,7 +87,7 @@ def _alt(tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
     summary = (
         f"{len(significant)} of {len(tested)} are significant{', ' * bool(significant)}{captions.join(significant)}"
     )
-    return f"Differences between conditions: {summary}. {_intervals(tested)}"
+    return f"{_title(shown, tested)}: {summary}. {_intervals(tested)}"
 
 
 def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
