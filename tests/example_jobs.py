@@ -76,7 +76,7 @@ def seen(root: Path, wanted: int, then: Callable[[int], object]) -> threading.Th
         for _ in range(6000):
             for path in root.glob("*/*/*/s*"):
                 log = path / "train.log"
-                if log.exists() and log.read_text().count("validation_loss") >= wanted and process_of(path):
+                if log.exists() and log.read_text().count("validation loss") >= wanted and process_of(path):
                     then(process_of(path))
                     return
             time.sleep(0.005)

@@ -96,4 +96,4 @@ def test_members_have_their_own_logs_and_share_the_time_of_the_process(tmp_path)
     for job in jobs:
         log = Path(job.path, "train.log").read_text()
         assert log.count("seed ") == log.count(f"seed {job.config['seed']}:") == 1
-        assert log.count("validation_loss") == 3
+        assert log.count("validation loss") == 3

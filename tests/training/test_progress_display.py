@@ -1,6 +1,7 @@
 """Progress is shown as a bar on a terminal and as a line at most every ten seconds elsewhere."""
 
 import io
+import re
 import sys
 from types import SimpleNamespace
 
@@ -105,7 +106,9 @@ def test_a_kernel_is_a_notebook_and_ipython_in_a_terminal_is_not(monkeypatch):
 def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):
     monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
     module, data = small_training()
-    fit(module, data, accelerator="cpu", callbacks=[ProgressBar(lambda _: None)])
+    logged: list[str] = []
+    fit(module, data, accelerator="cpu", callbacks=[ProgressBar(logged.append)])
+    assert re.search(r"loss \d+\.\d{4}, teacher-forced accuracy [\d.]+ %, exact match [\d.]+ %$", logged[-1])
     out = capsys.readouterr().out
     assert "training: 3 of 4 steps, loss " in out
     assert "training: 4 of 4 steps, validation: batch 1 of 1, 0 s left" in out

@@ -11,6 +11,8 @@ from tfstudy.training.module import Seq2Seq
 from tfstudy.training.peak_memory import peak_mib, reset_peak
 from tfstudy.training.progress_display import ProgressDisplay
 
+SHARES = {"validation_accuracy": "teacher-forced accuracy", "validation_exact_match": "exact match"}
+
 
 class ProgressBar(Callback):
     """Shows step, loss, target tokens per second and time left, and passes a line per validation to `log`.
@@ -83,7 +85,7 @@ class ProgressBar(Callback):
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        shown = "  ".join(f"{name} {value:.4f}" for name, value in metrics.items())
+        shown = ", ".join(_metric_text(name, value) for name, value in metrics.items())
         if trainer.is_global_zero:
             self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}")
 
@@ -94,3 +96,8 @@ class ProgressBar(Callback):
     def on_exception(self, trainer: Trainer, pl_module: LightningModule, exception: BaseException) -> None:
         if self._display:
             self._display.stop()
+
+
+def _metric_text(name: str, value: float) -> str:
+    """Return `validation loss 0.0123`, or `exact match 12.0 %`."""
+    return f"{SHARES[name]} {100 * value:.1f} %" if name in SHARES else f"{name.replace('_', ' ')} {value:.4f}"
