@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_records import result, write
+from tfstudy.report.markup import MINUS
 from tfstudy.runs.find import find_runs
 
 
@@ -60,7 +62,15 @@ def test_diff_names_settings_environment_and_metrics_in_percentage_points(two_ru
     assert ["threads", lines[lines.index(["environment:"]) + 1][1], "64"] in lines
     assert ["data:", "no", "difference"] in lines
     [row] = [line for line in lines if line[:3] == ["test", "exact", "match"]]
-    assert float(row[5]) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
+    assert float(row[5].replace(MINUS, "-")) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
+
+
+@pytest.mark.parametrize(("second", "shown"), [(0.1, f"{MINUS}10.0"), (0.1999, "+0.0")])
+def test_a_difference_has_the_sign_of_tables(tmp_path, capsys, second, shown):
+    runs = sorted(write(tmp_path / "results/study", result(0, 0.2), result(1, second)).glob("*/*/*"))
+    assert tfstudy("diff", *runs) == 0
+    [line] = [line for line in capsys.readouterr().out.splitlines() if "test exact match  " in line]
+    assert line.split()[-1] == shown
 
 
 def test_diff_of_an_unfinished_run_shows_all_but_metrics(two_runs, capsys):

@@ -7,6 +7,8 @@ from typing import Any
 from rich.text import Text
 
 from tfstudy.config.trees import flatten
+from tfstudy.report.markup import MINUS, number, signed
+from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
 from tfstudy.tasks.errors import UserError
@@ -31,7 +33,7 @@ def values(a: Path, b: Path) -> dict[str, Any]:
     except UserError:
         rows = []
     sections = {title: {key: {"a": x, "b": y} for key, x, y in found} for title, found in _sections(a, b).items()}
-    metrics = {name: {"a": float(x), "b": float(y)} for name, x, y, _ in rows}
+    metrics = {name: {"a": round(x, 1), "b": round(y, 1)} for name, x, y in rows}
     return {"a": str(a), "b": str(b), **sections, "metrics": metrics}
 
 
@@ -84,15 +86,17 @@ def _metrics(a: Path, b: Path) -> list[str]:
     rows = _metric_rows(first, second)
     if not rows:
         return ["metrics: the runs have none in common"]
-    return _aligned([("metrics in percent", "A", "B", "B - A"), *rows], ">")
+    texts = [(name, number(x), number(y), signed(round(y - x, 1) + 0.0)) for name, x, y in rows]
+    return _aligned([("metrics in percent", "A", "B", f"B {MINUS} A"), *texts], ">")
 
 
-def _metric_rows(first: Result, second: Result) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = []
+def _metric_rows(first: Result, second: Result) -> list[tuple[str, float, float]]:
+    """Return each metric that both runs measured, in percent."""
+    rows: list[tuple[str, float, float]] = []
     for split in (name for name in first.splits if name in second.splits):
         others = second.splits[split].metrics
         for metric, share in first.splits[split].metrics.items():
             if metric in others:
                 a, b = 100 * share, 100 * others[metric]
-                rows.append((f"{split} {metric.replace('_', ' ')}", f"{a:.1f}", f"{b:.1f}", f"{b - a:+.1f}"))
+                rows.append((f"{split} {metric_name(metric)}", a, b))
     return rows
