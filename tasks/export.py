@@ -1,6 +1,8 @@
 """The splits of a task as a `DatasetDict`, and as files."""
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,10 +43,26 @@ def write_datasets(task: Task, out: Path, format_: str) -> list[Path]:
         with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as temporary:
             folder = Path(temporary) / out.name
             folder.mkdir()
-            for split, rows in to_datasets(task).items():
-                path = str(folder / f"{split}.{format_}")
-                rows.to_parquet(path) if format_ == "parquet" else rows.to_json(path, force_ascii=False)
+            with _no_progress_bars():
+                for split, rows in to_datasets(task).items():
+                    path = str(folder / f"{split}.{format_}")
+                    rows.to_parquet(path) if format_ == "parquet" else rows.to_json(path, force_ascii=False)
             folder.rename(out)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror or error}") from None
     return sorted(out.iterdir())
+
+
+@contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Within the block, `datasets` shows no progress bars."""
+    from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
+
+    if are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()

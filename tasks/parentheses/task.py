@@ -2,7 +2,7 @@
 
     ( [ ] ) [ ]    ->  balanced       (recognition)
     ( [ ) ] [ ]    ->  unbalanced
-    ( [ ] ) [ )    ->  unbalanced      (edit_distance: 1 from the nearest balanced string)
+    ( [ ] ) [ )    ->  unbalanced      (edit_distance: 1 edit from balanced)
     ( [ ] [ (      ->  ) ] )          (completion)
     ( [ ] ) [      ->  ) ] ) - ]      (next_symbols)
 

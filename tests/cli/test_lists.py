@@ -116,6 +116,21 @@ def test_config_shows_the_settings_of_a_smoke_run(lines):
     assert any("steps: 20 " in line for line in lines("config", "scan", "--smoke"))
 
 
+def test_the_examples_of_tasks_fit_80_columns(lines):
+    examples = [
+        line for row in json.loads("\n".join(lines("list", "tasks", "--format", "json"))) for line in row["example"]
+    ]
+    assert max(map(len, examples)) + len("    ") <= 80
+
+
+@pytest.mark.parametrize("name", ["jsonl", "parquet"])
+def test_export_shows_no_progress_bars(capfd, name):
+    datasets = pytest.importorskip("datasets")
+    assert tfstudy("export", "reverse", "--out", "data", "--format", name) == 0
+    assert capfd.readouterr().err == ""
+    assert not datasets.are_progress_bars_disabled()
+
+
 def test_export_writes_jsonl_and_refuses_an_existing_folder(lines, capsys):
     files = [f"data/{name}.jsonl" for name in ("test", "train", "validation")]
     assert lines("export", "scan", "--split", "length", "--out", "data") == files
