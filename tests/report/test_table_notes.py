@@ -19,6 +19,26 @@ def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditio
     assert "mingru dim=68: dim=68; mingru dim=70: dim=70;" in note
 
 
+def test_a_note_has_the_settings_that_no_name_has_once_for_all_conditions(tmp_path, monkeypatch):
+    def note(*runs) -> str:
+        found = table(write(tmp_path / str(len(list(tmp_path.iterdir()))), *runs)).notes
+        [text] = [one for one in found if one.startswith("settings that differ")]
+        return text.removeprefix("settings that differ from today's presets")
+
+    keys = {"model.dim", "model.heads"}
+    monkeypatch.setattr("tfstudy.analysis.settings_text.differing_settings", lambda condition: keys)
+    widths = [result(0, experiment=e, run=e) for e in ("68", "70")]
+    assert note(*widths) == ", beside those in the names: preset default with heads=default"
+    assert note(widths[0]) == ": preset default with dim=68, heads=default"
+    keys.clear()
+    monkeypatch.setattr(
+        "tfstudy.analysis.settings_text.differing_settings",
+        lambda condition: {"model.heads"} if condition.split == "simple" else set(),
+    )
+    splits = [result(0, experiment=e, run=e, split=s) for e, s in (("68", "length"), ("69", "simple"))]
+    assert note(*splits) == ": simple: preset default with heads=default"
+
+
 def test_the_hours_of_a_run_with_copied_weights_are_those_of_its_evaluation(tmp_path):
     runs = [result(seed, train_seconds=7200.0, evaluate_seconds=3600.0) for seed in (0, 1)]
     notes = table(write(tmp_path, runs[0], runs[1] | {"reused_from": runs[0]["run"]})).notes

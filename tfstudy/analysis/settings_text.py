@@ -1,7 +1,9 @@
 """The settings of a condition in words: sizes, positions, steps and preset, and what differs from the preset."""
 
+from collections.abc import Sequence
+
 from tfstudy.analysis.condition_selection import UNRECORDED, differing_settings
-from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.conditions import SETTING, Condition
 from tfstudy.config.trees import short_key
 
 MAX_LISTED = 4  # settings that differ from the preset
@@ -25,12 +27,20 @@ def settings_text(condition: Condition) -> str:
 
 def preset_text(condition: Condition) -> str:
     """Return the preset with the settings that differ from it: `preset default with dropout=0.1`."""
-    differing = sorted(differing_settings(condition))
+    keys = sorted(differing_settings(condition))
+    more = f" and {len(keys) - MAX_LISTED} more" if len(keys) > MAX_LISTED else ""
+    return _with_settings(condition, keys[:MAX_LISTED]) + more
+
+
+def preset_beside_label(condition: Condition) -> str:
+    """Return the preset with all settings that differ from it, except those in the condition's label."""
+    return _with_settings(condition, sorted(differing_settings(condition) - set(SETTING.findall(condition.settings))))
+
+
+def _with_settings(condition: Condition, keys: Sequence[str]) -> str:
     # a setting that the config lacks is newer than the run, which had its default
     texts = [
         "unrecorded settings" if key == UNRECORDED else f"{short_key(key)}={condition.config.get(key, 'default')}"
-        for key in differing[:MAX_LISTED]
+        for key in keys
     ]
-    listed = ", ".join(texts)
-    more = f" and {len(differing) - MAX_LISTED} more" if len(differing) > MAX_LISTED else ""
-    return f"preset {condition.preset}{f' with {listed}' if listed else ''}{more}"
+    return f"preset {condition.preset}" + (f" with {', '.join(texts)}" if texts else "")

@@ -1,11 +1,10 @@
 """The notes under a table on its conditions: trivial systems, outputs that were cut, sizes, and other settings."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tfstudy import models, tasks
 from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.analysis.settings_text import preset_text
+from tfstudy.analysis.settings_text import preset_beside_label, preset_text
 from tfstudy.config.presets import preset
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import SplitScores
@@ -87,21 +86,27 @@ def _size_note(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _preset_notes(conditions: Sequence[Condition]) -> list[str]:
-    """Return what differs from the presets as they are now (in older runs, or by other settings), and what has none."""
+    """Return what differs from the presets as they are now (in older runs, or by other settings), and what has none.
+
+    Of what differs, settings in the names of conditions are left out.
+    """
     differing: dict[str, list[Condition]] = {}  # by their settings
     without: dict[str, list[Condition]] = {}
     for condition in conditions:
-        text, plain = preset_text(condition), f"preset {condition.preset}"
+        plain = f"preset {condition.preset}"
         if _has_no_preset(condition):
-            settings = text.removeprefix(plain).removeprefix(" with ") or "default settings"
+            settings = preset_text(condition).removeprefix(plain).removeprefix(" with ") or "default settings"
             without.setdefault(settings, []).append(condition)
-        elif text != plain:
+        elif (text := preset_beside_label(condition)) != plain:
             differing.setdefault(text, []).append(condition)
-    notes = [f"settings that differ from today's presets: {_listed(differing)}"] if differing else []
+    beside = ", beside those in the names" if any(condition.settings for condition in conditions) else ""
+    notes = (
+        [f"settings that differ from today's presets{beside}: {_listed(differing, conditions)}"] if differing else []
+    )
     if without:
         notes.append(
-            f"no preset for this task: {_listed(without)}; unless a width is set, the widths of such an architecture "
-            "are scaled to the Transformer's number of parameters"
+            f"no preset for this task: {_listed(without, conditions, named=True)}; unless a width is set, the widths of such an "
+            "architecture are scaled to the Transformer's number of parameters"
         )
     return notes
 
@@ -113,22 +118,37 @@ def _has_no_preset(condition: Condition) -> bool:
     return known and c.preset == "default" and not preset(c.task, c.arch)
 
 
-def _listed(by_settings: Mapping[str, Sequence[Condition]]) -> str:
-    """Return each of the settings after the architectures that have them.
+def _listed(
+    by_settings: Mapping[str, Sequence[Condition]], conditions: Sequence[Condition], named: bool = False
+) -> str:
+    """Return each of the settings after what distinguishes the conditions that have them.
 
-    Where an architecture has several, its conditions are distinguished by their labels, or else by their splits.
+    With `named` this includes the architecture.
     """
-    every = [condition for members in by_settings.values() for condition in members]
-    several_tasks = len({condition.task for condition in every}) > 1
-    archs = Counter(arch for members in by_settings.values() for arch in {c.arch for c in members})
-    labels = Counter(label for members in by_settings.values() for label in {c.label for c in members})
+    place = _place(conditions)
+    ways: list[Callable[[Condition], str]] = [
+        lambda condition: condition.arch,
+        lambda condition: f"{condition.arch} on {place(condition)}",
+        lambda condition: condition.label,
+        lambda condition: f"{condition.label} on {place(condition)}",
+    ]
+    if not named:
+        ways = [lambda condition: "", place, *ways]
+    settings = {id(condition): text for text, members in by_settings.items() for condition in members}
 
-    def name(condition: Condition) -> str:
-        place = f" on {f'{condition.task} ' * several_tasks}{condition.split}" * (labels[condition.label] > 1)
-        return condition.label + place if archs[condition.arch] > 1 else condition.arch
+    def distinguishes(way: Callable[[Condition], str]) -> bool:
+        return len({(way(c), settings.get(id(c))) for c in conditions}) == len({way(c) for c in conditions})
 
-    groups = by_settings.items()
-    return _first([f"{', '.join(dict.fromkeys(map(name, members)))}: {text}" for text, members in groups])
+    way = next((way for way in ways if distinguishes(way)), ways[-1])
+    names = {text: ", ".join(dict.fromkeys(map(way, members))) for text, members in by_settings.items()}
+    return _first([f"{name}: {text}" if name else text for text, name in names.items()])
+
+
+def _place(conditions: Sequence[Condition]) -> Callable[[Condition], str]:
+    """Return a function that gives the task, split scheme and corpus of a condition, where they differ."""
+    parts = [lambda c: c.task, lambda c: c.split, lambda c: c.corpus]
+    differing = [part for part in parts if len({part(condition) for condition in conditions}) > 1]
+    return lambda condition: " ".join(filter(None, (part(condition) for part in differing)))
 
 
 def _first(listed: Sequence[str]) -> str:
