@@ -207,6 +207,7 @@ def test_evaluate_repeats_the_numbers_and_counts_each_reading_of_a_test_set(fini
     assert {path: path.read_bytes() for path in finished.glob("predictions/*")} == before
     assert read_test_reads(finished) == {"test": 2}
     assert tfstudy("evaluate", finished, "--test-set", "validation") == 0
+    assert "L90" not in capsys.readouterr().out, "the length thresholds are those of the test set"
     assert read_test_reads(finished) == {"test": 2}, "reading the validation split is not counted"
     assert (finished / "test_reads.csv").read_text().splitlines() == ["test,run", "test,evaluate"]
 
@@ -238,10 +239,14 @@ def test_evaluate_extend_tries_longer_examples(capsys):
     assert tfstudy("evaluate", run, "--extend", "--max-length", "12") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in lines[:2]] == ["length   11", "length   12"]
-    assert lines[-1].startswith("L90 none, L50 none")
+    assert lines[2] == "stopped: length 13 is above the maximum, 12"
+    assert lines[3].startswith("L90 none, L50 none")
+    assert max(map(len, lines)) <= 80
     found = json.loads((run / "extended.json").read_text())
     assert found["exact_match"]["12"]["n"] >= 100
     assert {path: path.read_bytes() for path in before} == before
+    assert tfstudy("evaluate", run, "--extend") == 0
+    assert "stopped: no correct prediction at 3 lengths in a row" in capsys.readouterr().out.splitlines()
 
 
 def test_a_task_without_generated_lengths_can_not_be_extended(finished, capsys):

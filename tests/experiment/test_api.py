@@ -50,6 +50,8 @@ def test_a_run_is_trained_loaded_and_used():
         assert run.predict(one.source) == one.prediction
     again = run.evaluate(["test"])
     assert again.splits.keys() == {"test"}
+    assert (again.test_reads, again.lengths) == ({"test": 2}, run.result.lengths)
+    assert not run.evaluate(["validation"]).lengths
     assert again.splits["test"].metrics == run.result.splits["test"].metrics
     with pytest.raises(UserError, match="did you mean 'test'"):
         run.predictions("tets")

@@ -112,6 +112,7 @@ def evaluate(
     announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load
     from tfstudy.report.run_summary import length_lines, show
+    from tfstudy.report.terminal import Terminal
 
     # Lengths are printed when they are done: they are the result, and progress only beside the document
     report = print if as_json else partial(print, file=sys.stdout, flush=True)
@@ -122,7 +123,7 @@ def evaluate(
     if as_json:
         print_json(result_values(path, measured if lengths is None else lengths))
     elif lengths is not None:
-        print("\n".join(length_lines(lengths)))
+        Terminal().print(*length_lines(lengths), sep="\n", markup=False, highlight=False)
     else:
         show(measured)
 

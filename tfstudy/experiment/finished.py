@@ -9,13 +9,12 @@ import msgspec
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.data.vocabulary import SPECIAL
 from tfstudy.evaluation.lengths import accuracy_by_length
-from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.longer import scores_by_length
 from tfstudy.experiment.measure import measure_run
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
 from tfstudy.experiment.prepare import Prepared, prepare
-from tfstudy.experiment.score import score_split, scored_splits
+from tfstudy.experiment.score import score, scored_splits
 from tfstudy.instruments.attention import Attention
 from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
@@ -148,7 +147,7 @@ class FinishedRun:
         return file
 
     def evaluate(self, splits: Sequence[str] = ()) -> Result:
-        """Decode and score splits again and return the result with their new scores.
+        """Decode and score splits again and return the result with what was measured on them.
 
         Each evaluation of a test set is counted in `test_reads.csv`. The recorded result and predictions stay as they
         are.
@@ -162,16 +161,15 @@ class FinishedRun:
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            device = device_of(DEFAULTS)
-            scores = {name: score_split(self.prepared, folder, device, name, "evaluate") for name in names}
-        limit = generation_limit(self.prepared.task, self.prepared.config.decode)
-        return msgspec.structs.replace(self.result, splits=scores, generation_limit=limit)
+            scored = score(self.prepared, folder, device_of(DEFAULTS), names, reason="evaluate")
+            return msgspec.structs.replace(self.result, **scored.fields(), test_reads=folder.test_reads())
 
     def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
         """Evaluate on new examples of increasing length; return exact match by length and save it in `extended.json`.
 
         The first length is one more than the longest in training, and each further one is 5 % longer, up to `longest`.
-        This ends after three lengths without a correct prediction, or at the limit of the model or of decoding.
+        This ends after three lengths without a correct prediction, or at the limit of the model or of decoding; the
+        last line to `report` is the reason.
         """
         if self.result.tuning:
             raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
@@ -181,6 +179,7 @@ class FinishedRun:
             splits.append(scores)
             failures = 0 if scores.metrics["exact_match"] else failures + 1
             if failures == MAX_FAILURES:
+                report(f"stopped: no correct prediction at {MAX_FAILURES} lengths in a row")
                 break
         lengths = accuracy_by_length(splits)
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:

@@ -19,7 +19,7 @@ MAX_GAP = 5  # consecutive lengths of which a task may have no examples
 def scores_by_length(prepared: Prepared, longest: int, report: Callable[[str], None]) -> Iterator[SplitScores]:
     """Yield the scores on new examples of each length, from the first one that is longer than those in training.
 
-    It ends at `longest`, or at the limit of the model or of decoding, which is reported.
+    It ends at `longest`, or at the limit of the model or of decoding; which of them is reported.
     """
     task, data, config = prepared.task, prepared.data, prepared.config
     length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
@@ -31,7 +31,7 @@ def scores_by_length(prepared: Prepared, longest: int, report: Callable[[str], N
             length += 1
             continue
         if obstacle := _obstacle(prepared, examples):
-            report(f"length {length} {obstacle}")
+            report(f"stopped: length {length} {obstacle}")
             return
         device = device_of(DEFAULTS)
         with ProgressDisplay(f"evaluate length {length}", len(examples), "examples") as display:
@@ -42,6 +42,7 @@ def scores_by_length(prepared: Prepared, longest: int, report: Callable[[str], N
         report(f"length {length:4}: {100 * scores.metrics['exact_match']:5.1f} % of {scores.n}")
         yield scores
         length += max(1, length // 20)
+    report(f"stopped: length {length} is above the maximum, {longest}")
 
 
 def _obstacle(prepared: Prepared, examples: Sequence[Example]) -> str:

@@ -177,21 +177,17 @@ def finish(
         step=trained.step,
         train_tokens=trained.tokens,
         train_seconds=round(trained.seconds, 2),
-        evaluate_seconds=round(scored.seconds, 2),
         train_peak_mib=trained.peak_mib,
-        evaluate_peak_mib=scored.peak_mib,
         # Kaplan et al. 2020, section 2.1: 2 per parameter and token forwards, twice that backwards
         train_flops_estimate=6.0 * parameters * trained.tokens,
         reused_from=reused_from,
         decode=msgspec.convert(config.decode.model_dump(), DecodingSettings),
         eval=msgspec.convert(config.eval.model_dump(), EvaluationSettings),
-        generation_limit=scored.limit,
         overlap=dict(shared_sources),
         data_notes=dict(task.notes()),
         signatures=dict(task.signatures()),
-        lengths=scored.lengths,
-        splits=dict(scored.splits),
         test_reads=folder.test_reads(),
+        **scored.fields(),
     )
     folder.finish(result)
     identity = prepared.identity

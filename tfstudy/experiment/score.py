@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -31,6 +31,16 @@ class Scored(NamedTuple):
     peak_mib: float = 0.0
     limit: GenerationLimit = GenerationLimit()
 
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a `Result` that an evaluation fills."""
+        return {
+            "splits": dict(self.splits),
+            "lengths": self.lengths,
+            "evaluate_seconds": round(self.seconds, 2),
+            "evaluate_peak_mib": self.peak_mib,
+            "generation_limit": self.limit,
+        }
+
 
 def scored_splits(task: Task, options: RunOptions) -> tuple[str, ...]:
     """The splits that a run is evaluated on: all held-out ones; in tuning only validation, or `UserError`."""
@@ -45,22 +55,24 @@ def score(
     device: torch.device,
     names: Sequence[str],
     generate: Generate | None = None,
+    reason: str = "run",
 ) -> Scored:
-    """Evaluate held-out splits, write their predictions, and return what was measured.
+    """Evaluate held-out splits for the reason `run` or `evaluate`, and return what was measured.
 
-    What is measured on a split is written as soon as it is complete. Splits that an earlier process of this run has
-    completed are not evaluated again. `generate` decodes a batch, as in `evaluate`.
+    For `run`, predictions are written, and also what is measured on a split as soon as it is complete. Splits that an
+    earlier process of this run has completed are not evaluated again. `generate` decodes a batch, as in `evaluate`.
     """
-    scores = folder.scores()
+    scores = folder.scores() if reason == "run" else Scores(folder.run)
     for name in names:
         if name in scores.splits:
             continue
         start = time.monotonic()
         reset_peak(device)
-        splits = {**scores.splits, name: score_split(prepared, folder, device, name, "run", generate)}
+        splits = {**scores.splits, name: score_split(prepared, folder, device, name, reason, generate)}
         seconds, peak = scores.seconds + time.monotonic() - start, max(scores.peak_mib, peak_mib(device))
         scores = Scores(folder.run, splits, seconds, peak)
-        folder.write_scores(scores)
+        if reason == "run":
+            folder.write_scores(scores)
     tested = [scores.splits[name] for name in prepared.task.by_length() if name in names]
     limit = generation_limit(prepared.task, prepared.config.decode)
     in_order = {name: scores.splits[name] for name in names}
