@@ -106,7 +106,7 @@ def test_runs_of_a_study_are_listed_by_its_name_or_path_with_what_varies(lines):
 def test_config_shows_a_config_that_can_be_read_again(lines, tmp_path):
     words = ["config", "scan", "--arch", "cnn", "--split", "length", "--seed", "3", "--set", "model.kernel=5"]
     shown = lines(*words)
-    assert any(re.search(r"  kernel: 5 +# int.*, default 3: ", line) for line in shown)
+    assert any(re.search(r"  kernel: 5 +# int.*, changed from 3: ", line) for line in shown)
     file = tmp_path / "shown.yaml"
     file.write_text("\n".join(shown))
     assert lines("config", "scan", "--arch", "cnn", "--config", str(file)) == shown

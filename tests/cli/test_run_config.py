@@ -53,7 +53,9 @@ def test_without_a_task_the_tasks_are_listed(capsys, tmp_path):
     file.write_text("train: {steps: 5}")
     for words in (["run"], ["run", "--config", file], ["config"]):
         assert tfstudy(*words) == 2
-        assert "scan, sorting" in capsys.readouterr().err
+        error = capsys.readouterr().err
+        assert "scan, sorting" in error
+        assert "tfstudy run" not in error
 
 
 def test_a_file_with_some_sections_names_the_task_and_the_preset_stays(tmp_path):

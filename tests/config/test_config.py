@@ -1,5 +1,7 @@
 """Settings: which source wins, how errors are reported, and how a config is shown and read back."""
 
+import re
+
 import pytest
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -241,8 +243,10 @@ def leaves(section: BaseModel, prefix: str = ""):
 
 
 @pytest.mark.parametrize("arch", models.names())
-def test_the_annotated_config_lists_every_key_with_type_default_and_meaning(arch):
-    lines = annotated(config(arch=arch)).splitlines()
+def test_the_annotated_config_lists_every_key_with_type_and_meaning_in_80_columns(arch):
+    shown = annotated(config(arch=arch))
+    assert max(map(len, shown.splitlines())) <= 80
+    lines = one_line_each(shown).splitlines()
     for path, field, value in leaves(config(arch=arch)):
         indent = "  " * path.count(".")
         [line] = [
@@ -250,17 +254,29 @@ def test_the_annotated_config_lists_every_key_with_type_default_and_meaning(arch
         ]
         comment = line.split(" # ", 1)[1]
         assert comment.endswith(f": {field.description}")
-        assert field.is_required() or ", default " in comment
-        kind = comment.split(":")[0].split(", default")[0]
+        assert field.is_required() or (value != field.default) == (", changed from " in comment)
+        kind = comment.split(":")[0].split(", changed")[0]
         assert kind.split()[0].rstrip(",") in {"int", "float", "str", "bool"} or " | " in kind
         assert yaml.safe_load(line.strip()) is not None or value is None
 
 
+def one_line_each(shown: str) -> str:
+    """A config whose comments were folded, with each in one line."""
+    return re.sub(r"\n {34}# ", " ", shown)
+
+
+def test_the_comment_on_a_changed_value_has_the_default():
+    shown = one_line_each(annotated(resolve({"task": "scan", "arch": "lstm", "train": {"steps": 7}})))
+    assert "steps: 7 " in shown
+    assert "# int >= 1, changed from 3000: optimiser steps" in shown
+    assert shown.count("changed from") == 1
+
+
 def test_a_key_that_may_be_unset_is_shown_as_others_are():
-    lines = annotated(config(arch="transformer"))
+    lines = one_line_each(annotated(config(arch="transformer")))
     assert "# float | null" in lines
     assert "# sinusoidal | learned | relative | shaw" in lines
-    assert "none | null, default null" in lines
+    assert "none | null: position scheme" in lines
     assert "class" not in lines
     assert "typing" not in lines
 

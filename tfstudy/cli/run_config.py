@@ -70,7 +70,7 @@ def requested(
     assigned = overrides(assignments or [])
     if not (task or "task" in tree):
         names = ", ".join(tasks.names())
-        raise UserError(f"which task? Name one, such as `tfstudy run scan`; expected one of: {names}")
+        raise UserError(f"which task? Name one, such as scan; expected one of: {names}")
     whole = tree.keys() >= WHOLE
     task = _agreed("task", "TASK is", task, tree, file)
     chosen = arch or assigned.get("arch")

@@ -1,6 +1,7 @@
 """A config as YAML, plain or with an explanation of every key."""
 
 import json
+import textwrap
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -9,6 +10,7 @@ from pydantic import BaseModel
 
 from tfstudy.config.schema import RunConfig
 
+COLUMN, WIDTH = 34, 80  # where comments begin and end
 BOUNDS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
@@ -18,7 +20,10 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def annotated(config: RunConfig) -> str:
-    """Return the same, each key with a comment on its type, range, default and meaning."""
+    """Return the same in 80 columns, each key with a comment on its type, range and meaning.
+
+    The comment on a value other than the default says what it was changed from.
+    """
     return "".join(_annotated(config, ""))
 
 
@@ -26,15 +31,22 @@ def _annotated(section: BaseModel, indent: str) -> Iterator[str]:
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if isinstance(value, BaseModel):
-            yield f"{indent}{name + ':':<{35 - len(indent)}} # {field.description}\n"
+            yield _commented(f"{indent}{name}:", str(field.description))
             yield from _annotated(value, indent + "  ")
             continue
-        text = f"{indent}{name}: {json.dumps(value)}"
         bounds = ",".join(
             f" {sign} {getattr(m, key)}" for m in field.metadata for key, sign in BOUNDS if hasattr(m, key)
         )
-        default = "" if field.is_required() else f", default {json.dumps(field.default)}"
-        yield f"{text:<35} # {_type_name(field.annotation)}{bounds}{default}: {field.description}\n"
+        changed = "" if field.is_required() or value == field.default else f", changed from {json.dumps(field.default)}"
+        comment = f"{_type_name(field.annotation)}{bounds}{changed}: {field.description}"
+        yield _commented(f"{indent}{name}: {json.dumps(value)}", comment)
+
+
+def _commented(text: str, comment: str) -> str:
+    """Return a line of YAML with a comment, which continues on lines below."""
+    lines = textwrap.wrap(comment, WIDTH - COLUMN - 2, break_long_words=False, break_on_hyphens=False)
+    first, rest = (f"{text}\n", lines) if len(text) >= COLUMN else (f"{text:{COLUMN}}# {lines[0]}\n", lines[1:])
+    return first + "".join(f"{'':{COLUMN}}# {line}\n" for line in rest)
 
 
 def _type_name(annotation: Any) -> str:
