@@ -35,7 +35,7 @@ def test_the_terminal_output_fits_the_width(study, monkeypatch, width, paper):
 def test_the_terminal_table_has_a_row_for_each_figure_with_a_counterpart_and_numbered_reasons(study, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     out = text(study, "text")
-    table, notes = out.split("\n\n")[:2]
+    _, table, notes = out.split("\n\n")[:3]
     rows = dict(re.findall(r"^ ?(\d+)  (.*)$", table, re.MULTILINE))
     assert len(rows) == 13
     [number] = [number for number, row in rows.items() if row.endswith("agrees")]
@@ -43,6 +43,21 @@ def test_the_terminal_table_has_a_row_for_each_figure_with_a_counterpart_and_num
     assert f"{number}: agrees: within 5 points; theirs has no standard error" in notes
     assert "no counterpart (2 figures): a simple recurrent network, which tfstudy lacks: lake-2018 3-4" in out
     assert re.search(r"runs: \S*/scan-length/lstm, seeds 0-2", out)
+
+
+def test_a_line_counts_the_figures_of_each_verdict(study, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    line = "20 figures of Lake & Baroni 2018: 1 agrees, 1 differs, 0 undecided, 7 not run, 4 other settings"
+    for format_ in ("text", "md"):
+        assert line in text(study, format_).splitlines()[0]
+
+
+def test_columns_stand_two_blanks_apart_where_an_interval_is_folded(study, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "68")
+    lines = text(study, "text").split("\n\n")[1].splitlines()
+    [row] = [number for number, line in enumerate(lines) if line.endswith("agrees")]
+    assert re.fullmatch(r" *\d+  LSTM  +13.8  +14.0  3  \+0.2  +agrees", lines[row])
+    assert re.fullmatch(r" +\[-\d.\d, \+\d.\d\]", lines[row + 1])
 
 
 def test_markdown_has_a_row_for_each_figure_with_ours_and_the_reason(study):
@@ -74,4 +89,6 @@ def test_the_list_of_papers_counts_their_figures():
     assert set(lines) == set(papers())
     assert lines["csordas-2021"] == ["1", "0", "5"]
     assert sum(map(int, lines["dessi-2019"])) == len(figures_of("dessi-2019"))
+    totals = [sum(int(counts[i]) for counts in lines.values()) for i in range(3)]
+    assert [line.split()[1:4] for line in paper_lines() if line.startswith("all ")] == [[*map(str, totals)]]
     assert max(map(len, paper_lines())) <= 80

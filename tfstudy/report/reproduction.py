@@ -1,5 +1,6 @@
 """A paper's figures beside ours, as Markdown or JSON, and the papers as a list; for terminals see the next file."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from tfstudy.analysis.counterparts import command, counts, has_preset
 from tfstudy.analysis.intervals import Interval
 from tfstudy.analysis.measurement import metric_by_seed
 from tfstudy.analysis.published import Figure
-from tfstudy.analysis.reproduction import Reproduction, family_size
+from tfstudy.analysis.reproduction import AGREES, DIFFERS, UNDECIDED, VERDICTS, Reproduction, family_size
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.report.evidence import run_links
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural, with_interval
@@ -32,6 +33,8 @@ PROTOCOL = (
     "of k seeds has no interval and is compared with the best of our first k",
     "±: as the paper prints it. A standard deviation that the paper divides by n counts as sd / sqrt(n - 1)",
 )
+PAPER_HEADS = [("", "with", "other", "no", ""), ("paper", "preset", "settings", "counterpart", "citation")]
+PLURAL = {AGREES: "agree", DIFFERS: "differ"}
 HEADS = ("figure", "split", "network", "metric", "published", "ours", "seeds", "difference", "verdict", "reason")
 
 
@@ -42,6 +45,14 @@ class Page(NamedTuple):
     reproductions: Sequence[Reproduction]
     tolerance: float
     left_out: Sequence[str]  # of the records
+
+    @property
+    def counts(self) -> str:
+        """How many figures have each verdict: `20 figures of Lake & Baroni 2018: 1 agrees, 0 differ, ...`."""
+        found = Counter(one.verdict for one in self.reproductions)
+        shown = [verdict for verdict in VERDICTS if found[verdict] or verdict in (AGREES, DIFFERS, UNDECIDED)]
+        listed = ", ".join(f"{found[one]} {one if found[one] == 1 else PLURAL.get(one, one)}" for one in shown)
+        return f"{plural(len(self.reproductions), 'figure')} of {published.papers()[self.paper].short}: {listed}"
 
     @property
     def notes(self) -> list[str]:
@@ -60,7 +71,9 @@ def markdown(page: Page) -> str:
     table = markdown_table(HEADS, map(_cells, page.reproductions))
     lines = dict.fromkeys(f"{c.label}: {settings_text(c)}" for found in page.reproductions for c in found.conditions)
     runs = dict.fromkeys(run_links(found.conditions) for found in page.reproductions if found.conditions)
-    return f"{table}\n\n{markdown_list([*page.notes, *lines, *(f'runs: {links}' for links in runs)])}\n"
+    return (
+        f"{page.counts}\n\n{table}\n\n{markdown_list([*page.notes, *lines, *(f'runs: {links}' for links in runs)])}\n"
+    )
 
 
 def _cells(found: Reproduction) -> tuple[str, ...]:
@@ -117,7 +130,7 @@ def _tree(found: Reproduction) -> dict[str, Any]:
 
 def text(page: Page) -> str:
     """Return a table for a terminal, with the reasons below."""
-    return terminal_text(page.reproductions, page.notes)
+    return terminal_text(page.counts, page.reproductions, page.notes)
 
 
 FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "md": markdown, "json": as_json}
@@ -125,16 +138,19 @@ FORMATS: dict[str, Callable[[Page], str]] = {"text": text, "md": markdown, "json
 
 def paper_lines() -> list[str]:
     """Return a line for each paper between a head and notes: its name, the numbers of its figures, its citation."""
-    lines = [f"{'paper':15}{'with preset':>12}{'other settings':>15}{'no counterpart':>15} citation"]
-    citations = published.papers()
-    for name in dict.fromkeys(figure.paper for figure in published.all_figures()):
-        own, other, none = counts(published.figures_of(name))
-        lines.append(f"{name:15}{own:9}{other:15}{none:15} {citations[name].short}")
-    lines += [
+    citations, figures = published.papers(), published.all_figures()
+    names = dict.fromkeys(figure.paper for figure in figures)
+    rows = [(name, *map(str, counts(published.figures_of(name))), citations[name].short) for name in names]
+    rows = [*PAPER_HEADS, *rows, ("all", *map(str, counts(figures)), plural(len(names), "paper"))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        *(
+            "  ".join(f"{c:{'<' if i in (0, 4) else '>'}{widths[i]}}" for i, c in enumerate(row)).rstrip()
+            for row in rows
+        ),
         "with preset: figures whose settings a preset has; other settings: figures beside",
         "our nearest runs; no counterpart: the task, network or metric is missing here",
     ]
-    return lines
 
 
 def paper_values() -> list[dict[str, Any]]:

@@ -13,17 +13,21 @@ from tfstudy.runs.metrics import metric_name
 HEADS = ("", "network", "published", "ours", "n", "difference", "verdict")
 RIGHT = (0, 3, 4)  # columns of numbers
 FOLDED = (1, 2)  # columns whose text may take several lines
+DIFFERENCE = 5  # the column whose interval may stand in a second line
+UNBROKEN = ",\u00a0"  # between the ends of an interval
+GAP = "  "
 NARROWEST = 10
 Row = tuple[str, ...]
 
 
-def terminal_text(reproductions: Sequence[Reproduction], notes: Sequence[str], width: int = 0) -> str:
-    """Return the table, the reason for each row, our runs, and notes; figures without a counterpart are counted."""
+def terminal_text(head: str, reproductions: Sequence[Reproduction], notes: Sequence[str], width: int = 0) -> str:
+    """Return the head, the table, the reason for each row, figures without a counterpart, our runs, and notes."""
     width = width or shutil.get_terminal_size().columns
     shown = _by_test_set([found for found in reproductions if found.verdict != NO_COUNTERPART])
     missing = [found for found in reproductions if found.verdict == NO_COUNTERPART]
     rows = [_row(number, found) for number, found in enumerate(shown, 1)]
     blocks = [
+        _folded(head, width),
         "\n".join(_table(rows, [_title(found.figure) for found in shown], width)) if shown else "",
         "\n".join(_numbered_notes(shown, width)),
         "\n".join(_missing(missing, width)),
@@ -47,22 +51,25 @@ def _title(figure: Figure) -> str:
 
 def _row(position: int, found: Reproduction) -> Row:
     ours, gap = found.ours, found.difference
+    difference = with_interval(gap.mean, gap.low, gap.high, "+").replace(", ", UNBROKEN) if gap else ""
     return (
         f"{position}", found.figure.arch, found.figure.text, number(ours.mean) if ours else "",
-        f"{ours.n}" if ours else "", with_interval(gap.mean, gap.low, gap.high, "+") if gap else "", found.verdict,
+        f"{ours.n}" if ours else "", difference, found.verdict,
     )  # fmt: skip
 
 
 def _table(rows: Sequence[Row], titles: Sequence[str], width: int) -> Iterator[str]:
     """Yield the lines of the table, with a line for each test set."""
     natural = [max(len(row[column]) for row in (HEADS, *rows)) for column in range(len(HEADS))]
-    gap = " " * (2 if sum(natural) + 2 * (len(HEADS) - 1) <= width else 1)
-    widths = _folded_widths(natural, width - len(gap) * (len(HEADS) - 1))
-    yield from _lines(HEADS, widths, gap)
+    room = width - len(GAP) * (len(HEADS) - 1)
+    if sum(natural) > room:
+        natural[DIFFERENCE] = max(len(part) for row in (HEADS, *rows) for part in row[DIFFERENCE].split(" "))
+    widths = _folded_widths(natural, room)
+    yield from _lines(HEADS, widths)
     for title, members in groupby(zip(titles, rows, strict=True), key=lambda pair: pair[0]):
         yield title
         for _, row in members:
-            yield from _lines(row, widths, gap)
+            yield from _lines(row, widths)
 
 
 def _folded_widths(widths: list[int], room: int) -> list[int]:
@@ -75,14 +82,15 @@ def _folded_widths(widths: list[int], room: int) -> list[int]:
     return widths
 
 
-def _lines(row: Row, widths: Sequence[int], gap: str) -> Iterator[str]:
+def _lines(row: Row, widths: Sequence[int]) -> Iterator[str]:
     cells = [wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
     for line in range(max(map(len, cells))):
         texts = [cell[line] if line < len(cell) else "" for cell in cells]
-        yield gap.join(
+        padded = (
             f"{text:>{width}}" if column in RIGHT else f"{text:{width}}"
             for column, (text, width) in enumerate(zip(texts, widths, strict=True))
-        ).rstrip()
+        )
+        yield GAP.join(padded).replace(UNBROKEN, ", ").rstrip()
 
 
 def _numbered_notes(shown: Sequence[Reproduction], width: int) -> Iterator[str]:
