@@ -69,19 +69,32 @@ def stdin(monkeypatch, content: bytes = b"", terminal: bool = False) -> None:
 @pytest.mark.parametrize("way", [["--file", "-"], ["-"], [], ["--file", "sources.txt"], ["a b", "c"]])
 def test_predict_reads_several_sources_and_prints_a_line_for_each(finished, way, capsys, monkeypatch):
     content = b"a b\r\nc\n"
-    stdin(monkeypatch, content)
     Path("sources.txt").write_bytes(content)
-    assert tfstudy("predict", finished, *way) == 0
-    out = capsys.readouterr().out.splitlines()
     run = load(finished)
-    assert out == run.predict(["a b", "c"]) == [run.predict("a b"), run.predict("c")]
+    first, second = run.predict(["a b", "c"])
+    assert (first, second) == (run.predict("a b"), run.predict("c"))
+    for words, expected in (([], [f"a b -> {first}", f"c -> {second}"]), (["--format", "lines"], [first, second])):
+        stdin(monkeypatch, content)
+        assert tfstudy("predict", finished, *words, *way) == 0
+        assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_an_empty_output_is_shown_as_such_except_in_lines(finished, capsys, monkeypatch):
+    monkeypatch.setattr("tfstudy.experiment.finished.FinishedRun.predict", lambda self, sources: [""] * len(sources))
+    for words, expected in {
+        ("a",): "(empty)\n",
+        ("a", "b c"): "a -> (empty)\nb c -> (empty)\n",
+        ("a", "b c", "--format", "lines"): "\n\n",
+    }.items():
+        assert tfstudy("predict", finished, *words) == 0
+        assert capsys.readouterr().out == expected
 
 
 def test_predictions_of_many_sources_are_those_recorded_and_printed_in_order(finished, capsys, monkeypatch):
     monkeypatch.setattr("tfstudy.cli.finished.CHUNK", 7)
     rows = read_predictions(finished, "test")
     stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
-    assert tfstudy("predict", finished) == 0
+    assert tfstudy("predict", finished, "--format", "lines") == 0
     assert capsys.readouterr().out.splitlines() == [row.prediction for row in rows]
 
 
@@ -111,7 +124,7 @@ def test_predict_refuses_what_it_can_not_read(finished, capsys, monkeypatch):
         "can't read 'missing.txt'": ["--file", "missing.txt"],
         "can't read '.'": ["--file", "."],
         "can't be combined": ["a", "--file", "missing.txt"],
-        "did you mean 'json'": ["a", "--format", "jsonl"],
+        "expected one of: text, lines, json; did you mean 'json'": ["a", "--format", "jsonl"],
         "--format json needs sources": ["--format", "json"],
     }
     for fact, words in refused.items():

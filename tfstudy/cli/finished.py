@@ -48,19 +48,20 @@ def predict(
     file: Annotated[
         str, typer.Option("--file", metavar="FILE", help="Read a source per line from a file, or from - (stdin).")
     ] = "",
-    format_: Format = "text",
+    format_: Annotated[str, typer.Option("--format", help="text, lines (outputs only, for scripts) or json.")] = "text",
     online: Online = False,
     quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Print a finished run's outputs for sources.
 
-    Without a source, lines are read from standard input; on a terminal, a prompt asks for them.
+    For one source this is the output, for several a line `source -> output` for each. Without a source, lines are read
+    from standard input; on a terminal, a prompt asks for them.
     """
-    from tfstudy.cli.sources import STDIN, check_sources, converse, is_interactive, read_sources
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.cli.sources import STDIN, check_sources, converse, is_interactive, prediction_lines, read_sources
+    from tfstudy.tasks.errors import UserError, one_of
 
-    given, as_json = list(sources or []), is_json(format_)
+    given, as_json = list(sources or []), one_of("format", format_, ("text", "lines", "json")) == "json"
     if given == [STDIN]:
         given, file = [], file or STDIN
     interactive = is_interactive(given, file)
@@ -82,7 +83,8 @@ def predict(
     for start in range(0, len(texts), CHUNK):
         outputs += finished.predict(texts[start : start + CHUNK])
         if not as_json:
-            print("\n".join(outputs[start:]), flush=True)
+            new = outputs[start:] if format_ == "lines" else prediction_lines(texts, outputs, start)
+            print("\n".join(new), flush=True)
     if as_json:
         pairs = [{"source": text, "prediction": output} for text, output in zip(texts, outputs, strict=True)]
         print_json({"run": str(path), "predictions": pairs})

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tfstudy.experiment.finished import FinishedRun
 
 STDIN = "-"
+EMPTY = "(empty)"  # an output without tokens
 SHOWN = 20  # tokens that the prompt lists
 
 
@@ -63,6 +64,12 @@ def check_sources(run: "FinishedRun", sources: Sequence[Source]) -> None:
             raise UserError(f"{source.place}{error}") from None
 
 
+def prediction_lines(sources: Sequence[str], outputs: Sequence[str], start: int = 0) -> list[str]:
+    """Return the outputs from number `start` for people: behind its source if there are several, `(empty)` if empty."""
+    shown = [output or EMPTY for output in outputs[start:]]
+    return [f"{source} -> {one}" for source, one in zip(sources[start:], shown, strict=False)] if sources[1:] else shown
+
+
 def converse(run: "FinishedRun") -> None:
     """Ask for sources and print the output for each, until the end of the input (Ctrl-D)."""
     with suppress(ImportError):
@@ -79,6 +86,6 @@ def converse(run: "FinishedRun") -> None:
         if not line.strip():
             continue
         try:
-            print(run.predict(line), flush=True)
+            print(run.predict(line) or EMPTY, flush=True)
         except UserError as error:
             print(printable(str(error)), file=sys.stderr)
