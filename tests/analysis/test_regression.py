@@ -82,11 +82,14 @@ def test_fewer_seeds_than_in_the_baseline_fail_unless_that_is_allowed(tmp_path, 
     assert "unchanged: 2 of the baseline's 5 seeds" in capsys.readouterr().out
 
 
-def test_a_fall_is_still_called_worse_if_seeds_are_missing(tmp_path, capsys):
+def test_a_drop_is_still_called_worse_if_seeds_are_missing(tmp_path, capsys):
     kept(tmp_path, capsys)
     study(tmp_path / "results" / "now", (0.10, 0.12, 0.08, 0.11))
-    assert check(tmp_path) == 1
+    junit = tmp_path / "junit.xml"
+    assert check(tmp_path, "--junit", str(junit)) == 1
     assert "**worse**: 4 of the baseline's 5 seeds" in capsys.readouterr().out
+    [failure] = ElementTree.fromstring(junit.read_bytes()).findall("testcase/failure")
+    assert failure.get("message") == "dropped by more than 1 points", "the word of --help"
 
 
 @pytest.mark.parametrize(
@@ -209,7 +212,7 @@ def test_what_is_no_baseline_is_refused(tmp_path, capsys, content, message):
 
 
 def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
-    """A hundred comparisons of 4 rows of which none fell: about one in forty fails, as the test has two sides."""
+    """A hundred comparisons of 4 rows of which none dropped: about one in forty fails, as the test has two sides."""
     path = kept(tmp_path, capsys)
     [then] = read_baseline(path)
     [row] = conditions(read_study(tmp_path / "results" / "then").runs)

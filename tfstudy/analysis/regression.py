@@ -1,7 +1,8 @@
 """Whether the results of a study got worse: a saved table compared with the current records, as a check in CI.
 
-The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A condition is worse if it fell
-by more than the tolerance and the fall is significant over seeds, corrected for the number of conditions (Bonferroni).
+The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A condition is worse if its
+metric dropped by more than the tolerance and the drop is significant over seeds, corrected for the number of conditions
+(Bonferroni).
 Seeds are paired: a seed gives the same initial weights and order of training in both. A run that diverged counts as 0.
 A condition with fewer seeds than in the baseline counts as missing, unless that is allowed. A test needs two seeds.
 """
@@ -170,12 +171,12 @@ def _decide(outcome: Outcome, tests: int, tolerance: float) -> Outcome:
     if -tolerance <= difference.low and difference.high <= tolerance:
         return outcome._replace(state=UNCHANGED, p=p)
     needed = seeds_needed(difference, ALPHA / tests) if difference.mean < -tolerance else None
-    reason = f"about {needed} seeds are needed to find a fall of this size" if needed else ""
+    reason = f"about {needed} seeds are needed to find a drop of this size" if needed else ""
     return outcome._replace(p=p, reason=reason)
 
 
 def _count_seeds(outcome: Outcome, partial: bool) -> Outcome:
-    """Return an outcome as missing if seeds of the baseline are, unless a fall was found; `partial` only notes it."""
+    """Return an outcome as missing if seeds of the baseline are, unless a drop was found; `partial` only notes it."""
     total, shared = len(outcome.baseline.each_seed), len(outcome.shared)
     if outcome.state == MISSING or shared == total:
         return outcome

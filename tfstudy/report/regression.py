@@ -124,7 +124,7 @@ def _case(outcome: Outcome, tolerance: float, failing: Collection[str]) -> Eleme
     text = "; ".join(filter(None, parts))
     case = ElementTree.Element("testcase", classname=f"{row.task}.{row.split}", name=row.name)
     if outcome.state in failing:
-        message = f"fell by more than {tolerance:g} points" if outcome.state == WORSE else _with_reason(outcome)
+        message = f"dropped by more than {tolerance:g} points" if outcome.state == WORSE else _with_reason(outcome)
         ElementTree.SubElement(case, "failure", message=message).text = text
     elif outcome.state in (UNTESTED, MISSING):
         ElementTree.SubElement(case, "skipped", message=_with_reason(outcome))
