@@ -1,6 +1,7 @@
 """What a grid would run."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,17 @@ def test_each_run_shows_what_varies(capsys):
     runs = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("pending")]
     assert [words[-1] for words in runs] == ["learning_rate=0.001"] * 2 + ["learning_rate=0.002"] * 2
     assert all("/lstm/s" in words[1] for words in runs)
+
+
+def test_only_pending_runs_have_an_estimated_time(capsys):
+    one = ["grid", "--task", "copying", "--arch", "lstm", *SMALL, "--set", "data.train_examples=50"]
+    assert tfstudy(*one, "--seed", "0", "--accelerator", "cpu") == 0
+    capsys.readouterr()
+    assert tfstudy(*one, "--seed", "0-1", "--dry-run") == 0
+    finished, pending = capsys.readouterr().out.splitlines()[:2]
+    assert finished.startswith("finished")
+    assert "about" not in finished
+    assert re.match(r"pending +about \d+ s ", pending)
 
 
 def test_a_line_says_which_runs_can_train_together(capsys):

@@ -16,7 +16,7 @@ from tfstudy.report.varying import varying_settings
 class Forecast(NamedTuple):
     """The runs of a grid, and estimates in seconds; None where no similar run has finished."""
 
-    runs: list[dict[str, Any]]  # name, path, state, settings (what varies), seconds
+    runs: list[dict[str, Any]]  # name, path, state, settings (what varies), seconds (None if finished)
     pending: int
     parallel: int
     seconds: float | None  # until all pending runs finish
@@ -31,14 +31,14 @@ class Forecast(NamedTuple):
 def forecast(batch: Batch) -> Forecast:
     """Return what a batch would run."""
     pending, parallel = batch.pending, batch.executor.max_parallel
-    settings = varying_settings([job.config for job in batch.jobs])
+    settings, unfinished = varying_settings([job.config for job in batch.jobs]), {job.path for job in pending}
     runs = [
         {
             "name": job.name,
             "path": job.path,
-            "state": FINISHED if job.finished else PENDING,
+            "state": PENDING if job.path in unfinished else FINISHED,
             "settings": varied,
-            "seconds": batch.seconds.get(job.path),
+            "seconds": batch.seconds.get(job.path) if job.path in unfinished else None,
         }
         for job, varied in zip(batch.jobs, settings, strict=True)
     ]
