@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.code_blocks import check_command
 from tests.commands import tfstudy
 from tfstudy.cli import app
 from tfstudy.cli.command_group import EXAMPLES, GROUPS
@@ -29,9 +30,16 @@ def test_without_words_the_whole_help_is_printed(capsys):
     assert not [line for line in lines if "\\n" in line]
 
 
-def test_the_examples_are_commands():
-    names = {command.name or command.callback.__name__ for command in app.registered_commands}
-    assert {command.split()[1] for command, _ in EXAMPLES} <= names
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert tfstudy(*filter(None, [name]), "--help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    shown = lines[lines.index("Examples:") + 1 :]
+    assert [line.partition("#")[0].strip() for line in shown] == [command for command, _ in EXAMPLES[name]]
+    for command, _ in EXAMPLES[name]:
+        check_command(command.split())
 
 
 def test_the_help_of_a_command_is_at_most_60_characters():

@@ -18,11 +18,25 @@ GROUPS = {  # the order of groups and of the commands within them; others follow
     INSPECT: ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
     SHARE: ("new", "report", "export", "weights"),
 }
-EXAMPLES = (
-    ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
-    ("tfstudy table scan", "results beside published ones"),
-    ("tfstudy grid --help", "a command and its options"),
-)
+EXAMPLES = {  # of the app, whose name is empty, and of its commands
+    "": (
+        ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
+        ("tfstudy table scan", "results beside published ones"),
+        ("tfstudy grid --help", "a command and its options"),
+    ),
+    "run": (
+        ("tfstudy run copying --smoke", "check that all works"),
+        ("tfstudy run scan --arch lstm --split length", "train and evaluate an LSTM"),
+        ("tfstudy run scan --seed 3 --set model.dim=64", "with another seed and width"),
+        ("tfstudy run --config RUN/config.yaml --seed 1", "another seed of a run"),
+    ),
+    "grid": (
+        ("tfstudy grid scan --dry-run", "list the runs, start none"),
+        ("tfstudy grid scan --tier quick", "run fewer of them"),
+        ("tfstudy grid --task copying --arch lstm,cnn", "run two architectures"),
+        ("tfstudy grid --task scan --seed 0-4 --study mine", "run five seeds"),
+    ),
+}
 
 
 class Command(TyperCommand):
@@ -31,6 +45,11 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
         return [piece if "|" in piece else piece.replace("{", "").replace("}", "") for piece in pieces]
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        super().format_epilog(ctx, formatter)
+        write_examples(str(self.name), formatter)
 
 
 class Commands(TyperGroup):
@@ -49,8 +68,7 @@ class Commands(TyperGroup):
         shown = [one for one in self.get_params(ctx) if one.name != "show_completion"]
         with formatter.section("Options"):
             formatter.write_dl([record for one in shown if (record := one.get_help_record(ctx))])
-        with formatter.section("Examples"):
-            formatter.write("".join(f"  {command:45}# {does}\n" for command, does in EXAMPLES))
+        write_examples("", formatter)
 
     def groups(self) -> dict[str, list[str]]:
         """Return the names of the commands by group, in the order of the help."""
@@ -94,6 +112,14 @@ def plugins_first(words: list[str]) -> list[str]:
         (first if is_plugin else others).append(word)
         first += [rest.pop(0)] if word == "--plugin" else []
     return [*first, *others, *rest]
+
+
+def write_examples(name: str, formatter: Any) -> None:
+    """Write the examples of a command, or of the app if the name is empty."""
+    if examples := EXAMPLES.get(name):
+        width = max(len(command) for command, _ in examples)
+        with formatter.section("Examples"):
+            formatter.write("".join(f"  {command:{width}}  # {does}\n" for command, does in examples))
 
 
 def _place(group: str, command: str) -> int:
