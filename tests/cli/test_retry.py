@@ -29,6 +29,16 @@ def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
     assert not any(job.name in line for line in lines for job in (*jobs[:2], *jobs[4:]))
 
 
+def test_runs_are_retried_in_cohorts_as_a_grid_runs_them(capsys, monkeypatch):
+    used = []
+    monkeypatch.setattr("tfstudy.report.grid_console.retry_study", lambda folder, settings, *_: used.append(settings))
+    Path("results/study").mkdir(parents=True)
+    assert tfstudy("retry", "study", "--cohort", "2") == 0
+    assert used[0].cohort == "2"
+    assert tfstudy("retry", "study", "--cohort", "many") == 2
+    assert "--cohort must be auto" in capsys.readouterr().err
+
+
 def test_a_study_without_failed_runs_has_nothing_to_retry(capsys):
     finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
     assert tfstudy("retry", "study") == 0

@@ -12,6 +12,7 @@ from tfstudy.cli.options import (
     RUN,
     STUDY,
     Accelerator,
+    Cohort,
     Devices,
     ExistingResults,
     FailFast,
@@ -71,6 +72,7 @@ def retry(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs; run nothing.")] = False,
     fail_fast: FailFast = False,
     per_device: PerDevice = "auto",
+    cohort: Cohort = "",
     timeout: Timeout = 0.0,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
@@ -82,9 +84,13 @@ def retry(
     They run on this machine, with the configs in their folders.
     """
     from tfstudy.experiment.options import RunOptions
+    from tfstudy.grids.cohorts import check_cohort
     from tfstudy.launchers import ExecutorSettings
 
-    settings = ExecutorSettings(per_device, timeout, options=RunOptions(devices=devices, accelerator=accelerator))
+    if cohort:
+        check_cohort(cohort, devices=devices)
+    options = RunOptions(devices=devices, accelerator=accelerator)
+    settings = ExecutorSettings(per_device, timeout, options=options, cohort=cohort)
     folder = study_folder(results, study)
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.report.grid_console import retry_study
