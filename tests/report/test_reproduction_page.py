@@ -48,8 +48,7 @@ def test_the_terminal_table_has_a_row_for_each_figure_with_a_counterpart_and_num
 def test_a_line_counts_the_figures_of_each_verdict(study, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     line = "20 figures of Lake & Baroni 2018: 1 agrees, 1 differs, 0 undecided, 7 not run, 4 other settings"
-    for format_ in ("text", "md"):
-        assert line in text(study, format_).splitlines()[0]
+    assert line in text(study, "text").splitlines()[0]
 
 
 def test_columns_stand_two_blanks_apart_where_an_interval_is_folded(study, monkeypatch):

@@ -71,9 +71,7 @@ def markdown(page: Page) -> str:
     table = markdown_table(HEADS, map(_cells, page.reproductions))
     lines = dict.fromkeys(f"{c.label}: {settings_text(c)}" for found in page.reproductions for c in found.conditions)
     runs = dict.fromkeys(run_links(found.conditions) for found in page.reproductions if found.conditions)
-    return (
-        f"{page.counts}\n\n{table}\n\n{markdown_list([*page.notes, *lines, *(f'runs: {links}' for links in runs)])}\n"
-    )
+    return f"{table}\n\n{markdown_list([*page.notes, *lines, *(f'runs: {links}' for links in runs)])}\n"
 
 
 def _cells(found: Reproduction) -> tuple[str, ...]:
