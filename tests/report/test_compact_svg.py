@@ -41,6 +41,15 @@ def test_what_is_referred_to_is_there(plot):
     assert ' style="' not in text
 
 
+def test_the_ids_of_clip_paths_do_not_depend_on_the_last_digits_of_coordinates(plot):
+    before = plot.svg()
+    for axes in plot.figure.axes:
+        box = axes.get_position()
+        axes.set_position([box.x0 + 1e-9, box.y0, box.width, box.height])
+    assert "clip-path" in before
+    assert plot.svg() == before
+
+
 def test_coordinates_are_rounded_and_paths_joined():
     text = compact_svg(
         f'<svg xmlns="{SVG}"><defs><style>*{{}}</style><path id="m" d="M 0.12345 1.5 \nL 2.0 3.98765 z"/></defs>'

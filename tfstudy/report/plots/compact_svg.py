@@ -1,6 +1,7 @@
 """SVG files in a quarter of their size: text as text, coordinates to a tenth of a point, each style written once."""
 
 import re
+from hashlib import sha256
 from xml.etree import ElementTree as ET
 
 SVG, LINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -8,6 +9,7 @@ FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
 NUMERIC = ("d", "x", "y", "points", "transform", "width", "height", "viewBox")  # attributes of coordinates
 FINE, COARSE = re.compile(r"(\.\d\d)\d+"), re.compile(r"(\.\d)\d+|\.0\b")  # the former for marks, which are small
 COMMAND = re.compile(r"\s*([A-Za-z])\s*")  # of a path, such as L for a line
+CLIP = re.compile(r'(<clipPath id="|clip-path="url\(#)([^")]+)')
 NO_ROTATION = re.compile(r"rotate\(-?0 [^)]*\)")
 
 
@@ -26,6 +28,18 @@ def compact_svg(text: str) -> str:
     style = next(root.iter(f"{{{SVG}}}style"))
     style.text = (style.text or "") + "".join(f".{name}{{{rules}}}" for rules, name in classes.items())
     return ET.tostring(root, encoding="unicode") + "\n"
+
+
+def numbered_clips(text: str, salt: str) -> str:
+    """Return an SVG of matplotlib with clip paths named by their order, and by `salt` to be unlike those of others.
+
+    Matplotlib names them by all digits of their coordinates, of which the last ones differ between processes.
+    """
+    names = {
+        found: "p" + sha256(f"{salt}{number}".encode()).hexdigest()[:10]
+        for number, found in enumerate(re.findall(r'<clipPath id="([^"]+)"', text))
+    }
+    return CLIP.sub(lambda match: match[1] + names[match[2]], text)
 
 
 def _rounded(match: re.Match[str]) -> str:

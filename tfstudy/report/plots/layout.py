@@ -18,7 +18,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from tfstudy.report.plots import captions
-from tfstudy.report.plots.compact_svg import compact_svg
+from tfstudy.report.plots.compact_svg import compact_svg, numbered_clips
 from tfstudy.report.plots.panel_labels import BESIDE, LETTER
 from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
@@ -73,6 +73,8 @@ class Plot(NamedTuple):
         dpi = min(self.figure.dpi, MAX_PIXELS / max(self.figure.get_size_inches()))
         with theme(), mpl.rc_context({"svg.hashsalt": salt, "svg.fonttype": fonttype}):
             self.figure.savefig(buffer, format=file_type[1:], dpi=dpi, metadata=metadata)
+        if file_type == ".svg":
+            return numbered_clips(buffer.getvalue().decode(), salt).encode()
         return buffer.getvalue()
 
     def svg(self) -> str:
