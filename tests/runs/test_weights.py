@@ -8,6 +8,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run
 from tfstudy.runs.reader import read_result
+from tfstudy.runs.smoke_folder import is_smoke_folder, results_folder, without_smoke
 from tfstudy.runs.weights import WEIGHTS, command_again, find_weights, has_weights
 from tfstudy.tasks.errors import UserError
 
@@ -45,6 +46,14 @@ def test_a_run_without_weights_is_answered_with_the_command_that_trains_it_again
 def test_a_smoke_run_is_trained_again_in_the_folder_that_smoke_runs_have():
     path = Path("results-smoke/runs/copying-copy/lstm/s0-abcd1234")
     assert command_again(path, smoke=True) == f"tfstudy run --config {path}/config.yaml --study runs --restart"
+
+
+@pytest.mark.parametrize("results", [Path("results"), Path("some-smoke"), Path(".")])
+def test_the_folder_of_smoke_runs_is_known_by_its_name(results):
+    smoke = results_folder(results, smoke=True)
+    assert is_smoke_folder(smoke)
+    assert without_smoke(smoke).resolve() == results.resolve()
+    assert results_folder(results, smoke=False) == results
 
 
 def test_a_record_names_no_checkpoint_outside_of_its_folder(tmp_path):

@@ -199,9 +199,9 @@ def study_name(study: str) -> str:
 
 def results_of(results: Path, smoke: bool) -> Path:
     """Return the folder of all results, or of all smoke runs, which is next to it."""
-    from tfstudy.runs.find import results_folder
+    from tfstudy.runs.smoke_folder import results_folder
 
-    return results_folder(results, "smoke") if smoke else results
+    return results_folder(results, smoke)
 
 
 def study_folder(results: Path, study: str) -> Path:

@@ -9,7 +9,7 @@ from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.experiment.options import DEFAULTS, RunOptions
-from tfstudy.runs.find import results_folder
+from tfstudy.runs.smoke_folder import results_folder
 
 if TYPE_CHECKING:
     from tfstudy.experiment.run import Outcome
@@ -59,7 +59,7 @@ def run(
     config = compose_config(task, arch, preset, unflatten(settings), split, seed, smoke)
     from tfstudy.experiment.run import run as run_config
 
-    folder = results_folder(Path(results), "smoke") if config.smoke else Path(results)
+    folder = results_folder(Path(results), config.smoke)
     outcome = run_config(config, folder, study, options._replace(preset=preset))
     assert outcome, "only processes of other ranks return no outcome"  # noqa: S101 - always true; for the type checker
     return outcome

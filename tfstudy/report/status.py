@@ -28,6 +28,7 @@ from tfstudy.runs.progress import (
     RunStatus,
     study_runs,
 )
+from tfstudy.runs.smoke_folder import is_smoke_folder
 
 HOUR = 3600.0
 RESULTS = Path("results")
@@ -232,7 +233,7 @@ def end_lines(study: Path, results: Path) -> list[Text | str]:
     listed = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     option = f" --results {shlex.quote(str(results))}" if results != RESULTS else ""
     lines: list[Text | str] = [f"{study}: {listed or 'no runs'}"]
-    if counts[FINISHED] and not results.name.endswith("-smoke"):  # tables leave smoke runs out
+    if counts[FINISHED] and not is_smoke_folder(results):  # tables leave smoke runs out
         lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{option}"))
     return lines
 

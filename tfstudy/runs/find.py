@@ -22,11 +22,6 @@ FORMS = (
 )
 
 
-def results_folder(results: Path, kind: str) -> Path:
-    """The folder of special runs, next to that of all others: `results-smoke` next to `results`."""
-    return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}-{kind}")
-
-
 def check_results_folder(root: Path) -> None:
     """Raise `UserError` if there is no such folder of results."""
     if not root.is_dir():

@@ -4,6 +4,7 @@ import shlex
 from pathlib import Path
 
 from tfstudy.runs.schema import Result
+from tfstudy.runs.smoke_folder import without_smoke
 from tfstudy.tasks.errors import UserError, one_of
 
 WEIGHTS = "weights.safetensors"  # weights alone, in the run folder: see `tfstudy weights`
@@ -32,7 +33,7 @@ def command_again(path: Path, smoke: bool = False) -> str:
     words = ["tfstudy", "run", "--config", str(path / "config.yaml")]
     if len(path.parents) > 3:  # RESULTS/STUDY/EXPERIMENT/ARCHITECTURE/RUN
         study = path.parents[2]
-        results = str(study.parent).removesuffix("-smoke" if smoke else "")  # which a smoke run adds itself
+        results = str(without_smoke(study.parent) if smoke else study.parent)  # a smoke run finds its own folder
         words += [*(["--results", results] if results != "results" else []), "--study", study.name]
     return shlex.join([*words, "--restart"])
 
