@@ -104,10 +104,9 @@ def _preset_notes(conditions: Sequence[Condition]) -> list[str]:
         [f"settings that differ from today's presets{beside}: {_listed(differing, conditions)}"] if differing else []
     )
     if without:
-        notes.append(
-            f"no preset for this task: {_listed(without, conditions, named=True)}; unless a width is set, the widths of such an "
-            "architecture are scaled to the Transformer's number of parameters"
-        )
+        listed = _listed(without, conditions, named=True)
+        scaled = "unless a width is set, the widths of such an architecture are scaled to the Transformer's parameters"
+        notes.append(f"no preset for this task: {listed}; {scaled}")
     return notes
 
 
