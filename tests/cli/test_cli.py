@@ -1,6 +1,7 @@
 """The command line as a whole: it explains itself, and reports invalid input, errors and interruptions in one line."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -115,6 +116,20 @@ def test_invalid_input_is_one_line_with_exit_code_2_and_writes_nothing(words, fa
     assert error.startswith("error: ")
     assert error.count("\n") == 1
     assert written() == []
+
+
+@pytest.mark.parametrize("words", ["table", "report --out a", "check --against a", "claims", "retry", "plot --out a"])
+def test_an_empty_argument_is_refused_and_not_taken_for_everything(words, capsys):
+    Path("results").mkdir()
+    assert tfstudy(*words.split(), "") == 2
+    assert re.fullmatch(r"error: the argument (STUDY|ID) is empty; .*leave it out\n", capsys.readouterr().err)
+
+
+def test_an_empty_argument_that_is_required_is_refused(capsys):
+    Path("results").mkdir()
+    for words in (["measure", "", "entropy"], ["errors", "a", ""], ["result", ""]):
+        assert tfstudy(*words) == 2
+        assert re.search(r"(TARGET|RUN) is empty; give a value\n", capsys.readouterr().err)
 
 
 def test_an_unknown_command_or_option_has_exit_code_2(capsys):

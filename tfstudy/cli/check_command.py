@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
-from typer.core import TyperCommand
+
+from tfstudy.cli.command_group import Command
 
 if TYPE_CHECKING:
     from tfstudy.report.regression import Check
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 FILES = ("--junit", "--summary")
 
 
-class CheckCommand(TyperCommand):
+class CheckCommand(Command):
     """Writes errors of the command line into the files of `--junit` and `--summary`, where CI shows results."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

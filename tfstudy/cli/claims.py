@@ -26,7 +26,7 @@ def claims(
     from tfstudy.report.verdict_lines import claim_lines
     from tfstudy.tasks.errors import one_of
 
-    names = [name for text in ids or [] for name in text.replace(",", " ").split()]
+    names = [name for text in ids or [] for name in text.replace(",", " ").split() or [text]]
     if one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json")) == "text":
         show_lines(claim_lines(claims_tree(results, names), details=bool(names)))
     else:

@@ -18,6 +18,7 @@ GROUPS = {  # the order of groups and of the commands within them; others follow
     INSPECT: ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
     SHARE: ("new", "report", "export", "weights"),
 }
+OR_NONE = " or leave it out"
 EXAMPLES = {  # of the app, whose name is empty, and of its commands
     "": (
         ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
@@ -40,7 +41,20 @@ EXAMPLES = {  # of the app, whose name is empty, and of its commands
 
 
 class Command(TyperCommand):
-    """A command whose usage encloses alternatives in braces, but no argument that is required."""
+    """A command that refuses empty arguments, and whose usage encloses in braces alternatives only."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words; `UserError` for an empty argument, such as a shell variable that is not set."""
+        from tfstudy.tasks.errors import UserError
+
+        rest = super().parse_args(ctx, args)
+        for one in self.params:
+            if one.param_type_name != "argument" or ctx.get_parameter_source(one.name).name != "COMMANDLINE":
+                continue
+            value = ctx.params[one.name]
+            if "" in (value if isinstance(value, list | tuple) else [value]) and not ctx.resilient_parsing:
+                raise UserError(f"the argument {one.metavar} is empty; give a value{'' if one.required else OR_NONE}")
+        return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)
