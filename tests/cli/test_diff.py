@@ -80,4 +80,4 @@ def test_diff_of_an_unfinished_run_shows_all_but_metrics(two_runs, capsys):
     assert tfstudy("diff", first, second) == 0
     out = capsys.readouterr().out
     assert "model.dim" in out
-    assert f"{second} is not a finished run" in out
+    assert f"{second} has not finished" in out

@@ -203,7 +203,7 @@ def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(finished, ca
 def test_predict_refuses_an_unfinished_run_and_an_outdated_one(finished, capsys, monkeypatch):
     (finished / "result.json").rename("result.json")
     assert tfstudy("predict", finished, "a") == 2
-    assert "not a finished run" in capsys.readouterr().err
+    assert "has not finished" in capsys.readouterr().err
     Path("result.json").rename(finished / "result.json")
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
     assert tfstudy("predict", finished, "a") == 2

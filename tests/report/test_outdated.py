@@ -126,6 +126,9 @@ def test_a_run_without_a_record_of_its_environment_is_unknown(run):
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
-    assert "interrupted at step 2 of 2; `tfstudy retry`" in why(run)
+    retry = f"`tfstudy retry runs --results {run.parents[3]}` resumes it"
+    assert f"interrupted at step 2 of 2; {retry}" in why(run)
+    assert "up to date" not in why(run)
+    assert "not finished: its settings" in why(run)
     write_failure(run, "out of memory", 2)
     assert "failed at step 2 of 2: out of memory" in why(run)

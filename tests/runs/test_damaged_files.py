@@ -146,6 +146,9 @@ def test_a_result_that_is_no_result_is_refused(text, tmp_path):
         read_result(tmp_path)
 
 
-def test_a_folder_without_a_result_is_no_finished_run(tmp_path):
-    with pytest.raises(UserError, match=r"has no result\.json"):
+def test_of_a_run_that_has_not_finished_the_command_that_resumes_it_is_named(tmp_path):
+    with pytest.raises(UserError, match="scan/scan-length/lstm/s0 has not finished; `tfstudy retry scan` resumes it"):
+        read_result(Path("results/scan/scan-length/lstm/s0"))
+    (tmp_path / "progress.json").write_text('{"steps": 10, "tuning": true}')
+    with pytest.raises(UserError, match="has not finished; the `tfstudy tune` command of its search resumes it"):
         read_result(tmp_path)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from rich.text import Text
 
+from tfstudy.runs.commands import results_option
 from tfstudy.runs.reader import read_predictions
 from tfstudy.runs.schema import Result
 from tfstudy.tasks import plugins
@@ -25,8 +26,7 @@ def next_lines(path: Path, result: Result, results: Path) -> list[Text]:
     if result.status != "finished" or result.smoke:
         return []
     run = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
-    option = "" if results == Path("results") else f" --results {shlex.quote(str(results))}"
-    option += "".join(f" --plugin {shlex.quote(_shown(file))}" for file in plugins.files() if _is_used(file, result))
+    option = results_option(results) + "".join(f" --plugin {shlex.quote(_shown(file))}" for file in plugins.files() if _is_used(file, result))
     hints = [(f"tfstudy {hint}{option}", does) for hint, does in _hints(run, path, result)]
     solved = [Text("The random split is solved.", style="green")] if _harder(result) and is_solved(result) else []
     width = max(len(command) for command, _ in hints) + 2

@@ -14,14 +14,14 @@ from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
-from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, run_status
-from tfstudy.runs.reader import broken_because, read_config, read_environments
+from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
+from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments
 from tfstudy.runs.schema import Environment
 from tfstudy.tasks.base import fingerprint
 from tfstudy.tasks.errors import UserError
 
-OUTDATED, CURRENT = "outdated", "up to date"
-STYLES = {OUTDATED: "bold red", CURRENT: "bold green", "unknown": "bold yellow"}
+OUTDATED, CURRENT, UNFINISHED = "outdated", "up to date", "not finished"
+STYLES = {OUTDATED: "bold red", CURRENT: "bold green", UNFINISHED: "bold yellow", "unknown": "bold yellow"}
 SHOWN = 12  # changed modules that are listed by name
 
 
@@ -30,7 +30,7 @@ class Verdict(NamedTuple):
 
     path: str
     state: str
-    verdict: str  # up to date, outdated or unknown
+    verdict: str  # up to date, not finished (its settings, data and versions are the same), outdated or unknown
     reason: str  # of a verdict without changes, and what was not compared
     changes: list[str]
     code: list[str]  # lines on code that changed without a new version
@@ -49,7 +49,8 @@ def explain(path: Path, online: bool = False) -> list[Text | str]:
 
 def examine(path: Path, online: bool = False) -> Verdict:
     """Compare a run with its command now; see `explain`."""
-    state = _state(path)
+    run = run_status(path)
+    state = _state(path, run)
     try:
         tree = read_config(path)
         if missing := missing_plugin(path, str(tree.get("task")), str(tree.get("arch"))):
@@ -73,13 +74,12 @@ def examine(path: Path, online: bool = False) -> Verdict:
     except UserError as error:
         note = f"; its data were not compared ({error})"
     same = "" if changes else ": its settings, data and declared versions have not changed"
-    return Verdict(
-        str(path), state, OUTDATED if changes else CURRENT, same + note, changes, _code(config, environments)
-    )
+    unchanged = CURRENT if run and run.state in (FINISHED, DIVERGED) else UNFINISHED
+    verdict = OUTDATED if changes else unchanged
+    return Verdict(str(path), state, verdict, same + note, changes, _code(config, environments))
 
 
-def _state(path: Path) -> str:
-    run = run_status(path)
+def _state(path: Path, run: RunStatus | None) -> str:
     if not run:
         return "not started"
     at = f" at step {run.step} of {run.steps}" if run.steps else ""
@@ -87,9 +87,9 @@ def _state(path: Path) -> str:
         FINISHED: "finished",
         DIVERGED: "finished: it diverged",
         RUNNING: f"running{at}",
-        FAILED: f"failed{at}: {run.reason}; `tfstudy retry` reruns it",
+        FAILED: f"failed{at}: {run.reason}; {how_to_continue(path)}",
     }
-    return states.get(run.state, f"interrupted{at}; `tfstudy retry` or its own command resumes it")
+    return states.get(run.state, f"interrupted{at}; {how_to_continue(path)}")
 
 
 def _record(path: Path, config: RunConfig, entry: Environment) -> Iterator[str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tfstudy.launchers import Detached
 from tfstudy.launchers.slurm_queue import array_of, queued_jobs, recorded_jobs
 from tfstudy.report.markup import plural
+from tfstudy.runs.commands import results_option
 
 MAX_ARRAYS = 5  # whose numbers a line names
 
@@ -32,8 +33,7 @@ def detached_lines(detached: Detached, study: Path) -> list[str]:
     if detached.queued:
         lines.append(f"{plural(len(detached.queued), 'run')} already in the queue{_as_job(detached.queued)}")
     if numbers:
-        results = "" if study.parent == Path("results") else f" --results {study.parent}"
-        lines.append(f"to watch:  tfstudy status {study.name}{results}")
+        lines.append(f"to watch:  tfstudy status {study.name}{results_option(study.parent)}")
         lines.append("to wait:   the same command without --detach")
         lines.append(f"to cancel: scancel {arrays(numbers, ' ')}")
     return lines

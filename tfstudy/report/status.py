@@ -1,7 +1,6 @@
 """The progress of studies, as lines for the terminal. Reads run folders only, without torch."""
 
 import re
-import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ from tfstudy.report.listing import GAP, STYLES, columns, run_lines, shortened_in
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import queue_lines
 from tfstudy.report.varying import varying_runs
+from tfstudy.runs.commands import RESULTS, results_option, retry_command
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.progress import (
     DIVERGED,
@@ -31,7 +31,6 @@ from tfstudy.runs.progress import (
 from tfstudy.runs.smoke_folder import is_smoke_folder
 
 HOUR = 3600.0
-RESULTS = Path("results")
 STATE = re.compile(rf"(?<!\S)({'|'.join(STYLES)})(?=[\s:]|$)")
 OTHERS = 100  # runs with which the listed ones are compared
 INTERVAL = 2.0  # seconds between two updates
@@ -202,8 +201,7 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     if counts[PENDING] and not counts[RUNNING] and not queue:
         lines.append("nothing is running: repeat the grid's command to start the pending runs")
     if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
-        option = f" --results {root}" if root != RESULTS else ""
-        lines.append(f"`tfstudy retry {name}{option}` reruns the {unsuccessful} failed and interrupted runs")
+        lines.append(f"`{retry_command(root / name)}` reruns the {unsuccessful} failed and interrupted runs")
     return lines
 
 
@@ -231,10 +229,9 @@ def end_lines(study: Path, results: Path) -> list[Text | str]:
     runs = study_runs(study)
     counts = Counter(run.state for run in runs)
     listed = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    option = f" --results {shlex.quote(str(results))}" if results != RESULTS else ""
     lines: list[Text | str] = [f"{study}: {listed or 'no runs'}"]
     if counts[FINISHED] and not is_smoke_folder(results):  # tables leave smoke runs out
-        lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{option}"))
+        lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{results_option(results)}"))
     return lines
 
 

@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from tfstudy.config.files import read_yaml
-from tfstudy.runs.files import read_bytes
+from tfstudy.runs.commands import resuming_command
+from tfstudy.runs.files import is_locked, read_bytes
 from tfstudy.runs.result_checks import impossible_values, mixed_up
 from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result, Scores
 from tfstudy.runs.sealing import seal_matches
@@ -86,11 +87,19 @@ def read_config(path: Path) -> dict[str, Any]:
 def read_result(path: Path) -> Result:
     """The result of a finished run; `UserError` if there is none that can be read."""
     if not has_result(path):
-        raise UserError(f"{path} is not a finished run: it has no result.json")
+        raise UserError(f"{path} has not finished; {how_to_continue(path)}")
     try:
         return decode_result(path)
     except BrokenError as error:
         raise UserError(f"{path / 'result.json'}: {error}") from None
+
+
+def how_to_continue(path: Path) -> str:
+    """What a message says of an unfinished run: that it is running, or which command resumes it."""
+    if is_locked(path):
+        return "it is still running (`tfstudy status` shows its progress)"
+    progress = read_progress(path)
+    return f"{resuming_command(path, bool(progress and progress.tuning))} resumes it"
 
 
 def decode_result(path: Path) -> Result:

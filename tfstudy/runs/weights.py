@@ -1,10 +1,9 @@
 """The file with the weights of a finished run. Imports no torch, so that a run without weights is refused at once."""
 
-import shlex
 from pathlib import Path
 
+from tfstudy.runs.commands import command_again
 from tfstudy.runs.schema import Result
-from tfstudy.runs.smoke_folder import without_smoke
 from tfstudy.tasks.errors import UserError, one_of
 
 WEIGHTS = "weights.safetensors"  # weights alone, in the run folder: see `tfstudy weights`
@@ -26,16 +25,6 @@ def find_weights(path: Path, result: Result) -> Path:
         f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
         f"`{command_again(path, result.smoke)}` trains it again"
     )
-
-
-def command_again(path: Path, smoke: bool = False) -> str:
-    """Return the command that runs a finished run again, in the same study."""
-    words = ["tfstudy", "run", "--config", str(path / "config.yaml")]
-    if len(path.parents) > 3:  # RESULTS/STUDY/EXPERIMENT/ARCHITECTURE/RUN
-        study = path.parents[2]
-        results = str(without_smoke(study.parent) if smoke else study.parent)  # a smoke run finds its own folder
-        words += [*(["--results", results] if results != "results" else []), "--study", study.name]
-    return shlex.join([*words, "--restart"])
 
 
 def has_weights(path: Path) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 from tfstudy.config.display import to_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
+from tfstudy.runs.commands import resuming_command
 from tfstudy.runs.files import archive_name, lock_run, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
 from tfstudy.runs.reader import (
@@ -219,8 +220,8 @@ def _check_result(path: Path, replace_broken: bool) -> None:
     except BrokenError as error:
         if not replace_broken or isinstance(error, OtherFormatError):
             raise UserError(
-                f"{path / 'result.json'}: {error}; --restart archives the run and starts again, `tfstudy retry` "
-                "evaluates its checkpoint again and keeps this result under another name"
+                f"{path / 'result.json'}: {error}; --restart archives the run and starts again; "
+                f"{resuming_command(path)} evaluates its checkpoint again and keeps this result under another name"
             ) from None
         kept = archive_name(path / "result.json", "broken")
         (path / "result.json").rename(kept)
