@@ -1,6 +1,7 @@
 """Verdicts and outcomes of checks on a terminal."""
 
 from tfstudy.analysis import claims, regression
+from tfstudy.report.claims import protocol
 from tfstudy.report.verdict_lines import STATES, VERDICTS, check_lines, claim_lines
 
 CLAIM = {"id": "L2", "verdict": "refuted", "claim": "a claim", "reason": "statement 1", "command": "tfstudy grid scan"}
@@ -22,7 +23,7 @@ def test_a_claim_has_its_verdict_and_reason_and_no_statements():
     assert [str(line).split() for line in lines[:2]] == [["L2", "refuted", "a", "claim"], ["statement", "1"]]
     assert "red" in [span.style for span in lines[0].spans]
     assert not any("claimed" in str(line) for line in lines)
-    assert lines[-1] == "a note"
+    assert str(lines[-1]) == "-  a note"
 
 
 def test_details_have_each_statement_with_what_was_measured_and_claimed():
@@ -35,6 +36,19 @@ def test_a_claim_that_was_not_run_names_its_command():
     [claim] = TREE["claims"]
     lines = claim_lines({"claims": [claim | {"verdict": "not run"}], "notes": []}, details=False)
     assert "`tfstudy grid scan`" in str(lines[1])
+
+
+def test_only_notes_that_apply_to_what_is_printed_are_shown_and_fit_the_terminal(monkeypatch):
+    monkeypatch.setattr("tfstudy.report.listing.terminal_width", lambda: 80)
+    tree = TREE | {"notes": protocol()}
+    for details, facts in ((False, ["supported if"]), (True, ["supported if", "percent"])):
+        lines = list(map(str, claim_lines(tree, details)))
+        starts = [line for line in lines if line.startswith("-  ")]
+        assert [fact in line for fact, line in zip(facts, starts, strict=True)] == [True] * len(facts)
+        assert max(map(len, lines)) <= 80
+    [claim] = TREE["claims"]
+    unrun = {"claims": [claim | {"statements": [MISSING]}], "notes": protocol()}
+    assert not any(str(line).startswith("-") for line in claim_lines(unrun, details=True))
 
 
 def test_a_check_has_both_means_of_each_condition():

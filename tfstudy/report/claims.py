@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.claim_files import read_claims, select_claims
-from tfstudy.analysis.claims import ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
+from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.measurement import Measurement, by_seed
@@ -52,6 +52,17 @@ def protocol() -> list[str]:
     """Return the notes on how claims are judged."""
     claims = read_claims().values()
     return [line.format(tests=family_size(claims), ratios=timed_ratios(claims)) for line in PROTOCOL]
+
+
+def notes_on(tree: Mapping[str, Any], details: bool) -> list[str]:
+    """Return the notes of `tree` that apply to its verdicts and, with `details`, to what its statements measured."""
+    ran = [one for claim in tree["claims"] for one in claim["statements"] if one["verdict"] != NOT_RUN]
+    ratios = [one for one in ran if details and "over" in one]
+    others = [one for one in ran if details and "over" not in one]
+    tested = any(one.get("p") is not None for one in others)
+    applies = (bool(ran), tested, bool(ratios), bool(others), any(one.get("more_seeds") for one in others))
+    needless = {note for note, applied in zip(protocol(), applies, strict=True) if not applied}
+    return [note for note in tree["notes"] if note not in needless]
 
 
 def _section(verdict: ClaimVerdict) -> list[str]:

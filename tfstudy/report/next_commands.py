@@ -26,7 +26,8 @@ def next_lines(path: Path, result: Result, results: Path) -> list[Text]:
     if result.status != "finished" or result.smoke:
         return []
     run = f"{path.parent.parent.name}/{path.parent.name}/{path.name}"
-    option = results_option(results) + "".join(f" --plugin {shlex.quote(_shown(file))}" for file in plugins.files() if _is_used(file, result))
+    used = [file for file in plugins.files() if _is_used(file, result)]
+    option = results_option(results) + "".join(f" --plugin {shlex.quote(_shown(file))}" for file in used)
     hints = [(f"tfstudy {hint}{option}", does) for hint, does in _hints(run, path, result)]
     solved = [Text("The random split is solved.", style="green")] if _harder(result) and is_solved(result) else []
     width = max(len(command) for command, _ in hints) + 2

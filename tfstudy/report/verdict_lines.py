@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from tfstudy.analysis import claims, regression
+from tfstudy.report.claims import notes_on
 from tfstudy.report.listing import columns
 
 VERDICTS = {
@@ -27,7 +28,7 @@ STATES = {
 
 
 def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
-    """Return a claim on each line with its verdict and the reason; with `details` also each statement."""
+    """Return a line for each claim with its verdict and the reason, with `details` also each statement, and notes."""
     lines: list[Text | str] = []
     for claim in tree["claims"]:
         rows = [(f"{claim['id']:4}", f"{claim['verdict']:10}", claim["claim"]), ("", "", _reason(claim))]
@@ -39,7 +40,9 @@ def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
         lines += texts
         if details:
             lines += [*columns(_statement(number, one) for number, one in enumerate(claim["statements"], 1)), ""]
-    return [*lines, *([] if details else ["", "`tfstudy claims ID` lists the statements of a claim"]), *tree["notes"]]
+    hint = [] if details else ["", "`tfstudy claims ID` lists the statements of a claim"]
+    notes = [Text(line, style="dim") for line in columns(("-", note) for note in notes_on(tree, details))]
+    return [*lines, *hint, *notes]
 
 
 def _reason(claim: Mapping[str, Any]) -> str:
