@@ -50,7 +50,26 @@ def test_the_help_of_a_command_is_at_most_60_characters():
 
 def test_a_misspelt_command_names_the_nearest(capsys):
     assert tfstudy("tabel") == 2
-    assert "'table'" in capsys.readouterr().err
+    *usage, error = capsys.readouterr().err.splitlines()
+    assert usage[0].startswith("Usage: ")
+    assert error.startswith("error: ")
+    assert "'table'" in error
+
+
+def test_errors_fit_the_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    for words in (["list", "x" * 20], ["run", "scna"], ["run", "scan", f"--{'long-' * 30}"]):
+        assert tfstudy(*words) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) > 1
+        assert [line for line in lines if len(line) > 80 and " " in line] == []
+
+
+def test_plug_ins_are_mentioned_only_where_no_name_is_near(capsys):
+    for name, mentioned in (("scna", False), ("mine", True)):
+        assert tfstudy("run", name) == 2
+        assert ("--plugin" in capsys.readouterr().err) == mentioned
 
 
 @pytest.mark.parametrize(

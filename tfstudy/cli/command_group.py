@@ -1,8 +1,10 @@
 """The group of all commands: its help, its exit codes, and one line for each error."""
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
+from textwrap import wrap
 from typing import Any, cast
 
 import typer
@@ -70,7 +72,7 @@ class Commands(TyperGroup):
     """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> Any:
-        with quoted_usage_errors():
+        with usage_errors():
             return super().make_context(info_name, plugins_first(args), *rest, **extra)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -95,10 +97,10 @@ class Commands(TyperGroup):
         from tfstudy.tasks.errors import UserError, printable
 
         try:
-            with quoted_usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
+            with usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
                 return super().invoke(ctx)
         except UserError as error:
-            print(f"error: {printable(str(error))}", file=sys.stderr)
+            print_error(f"error: {printable(str(error))}")
             raise typer.Exit(2) from None
         except OSError as error:
             code, text = 1, f"error: {printable(file_error(error))}"
@@ -109,7 +111,7 @@ class Commands(TyperGroup):
                 raise
             code, text = 130, "interrupted"
         resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
-        print(f"{text}{resume}", file=sys.stderr)
+        print_error(f"{text}{resume}")
         raise typer.Exit(code) from None
 
 
@@ -143,17 +145,30 @@ def _place(group: str, command: str) -> int:
 
 
 @contextmanager
-def quoted_usage_errors() -> Iterator[None]:
-    """Cut and escape what a message of Click on wrong words quotes."""
+def usage_errors() -> Iterator[None]:
+    """Print the errors of Click on wrong words as all others are, after the usage; what they quote is cut."""
     from tfstudy.tasks.errors import quoted
 
     try:
         yield
     except Exception as error:
         is_help = type(error).__name__ == "NoArgsIsHelpError"  # its message is the help
-        if hasattr(error, "format_message") and not is_help:  # Click's, of which Typer may have a copy
-            error.message = quoted(_plain(error), limit=300, marks="")  # type: ignore[attr-defined]
-        raise
+        if is_help or not hasattr(error, "format_message"):  # Click's, of which Typer may have a copy
+            raise
+        found = cast("Any", error)
+        found.message = quoted(_plain(found), limit=300, marks="")
+        if found.ctx:
+            print(f"{found.ctx.get_usage()}\nTry '{found.ctx.command_path} --help' for help.\n", file=sys.stderr)
+        print_error(f"error: {found.format_message()}")
+        raise typer.Exit(found.exit_code) from None
+
+
+def print_error(message: str) -> None:
+    """Print lines on standard error, wrapped if it is a terminal."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else 0
+    for line in message.splitlines():
+        parts = wrap(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width > 0 else [line]
+        print("\n".join(parts), file=sys.stderr)
 
 
 def _plain(error: Any) -> str:
