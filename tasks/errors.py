@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterable
 
 SHOWN = 40  # allowed names that a message lists
+SIMILAR = 0.65  # least share of characters that a near match has in common with a name, such as `dmi` with `dim`
+SHORTEST = 3  # characters of the start of a name that is a near match
 QUOTED = 60  # characters of a value that a message quotes
 # Characters that a terminal obeys rather than shows: C0 and C1 without tab and newline, bidirectional overrides, line
 # and paragraph separators, and surrogates, which can't be encoded.
@@ -31,7 +33,7 @@ def quoted(value: object, limit: int = QUOTED, marks: str = "'") -> str:
 
 
 def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str:
-    """Return `name` if it is allowed; otherwise raise `UserError` with the allowed names and the nearest match.
+    """Return `name` if it is allowed; otherwise raise `UserError` with the nearest match and the allowed names.
 
     `what` is a noun such as "task"; `where` is the file or the section that contains `name`.
     """
@@ -39,11 +41,27 @@ def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str
     if name in allowed:
         return name
     shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
-    prefix = f"{where}: " if where else ""
-    raise UserError(f"{prefix}unknown {what} {quoted(name)}; expected one of: {shown}{nearest(name, allowed)}")
+    prefix, near = f"{where}: " if where else "", nearest(name, allowed)
+    expected = f"{near} Expected" if near else "; expected"
+    raise UserError(f"{prefix}unknown {what} {quoted(name)}{expected} one of: {shown}")
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:
     """Return the end of a message that asks whether the most similar allowed name was meant; empty if none is near."""
-    near = difflib.get_close_matches(name[:QUOTED], list(allowed), n=1, cutoff=0.5)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    near = similar(name, allowed)
+    return f"; did you mean '{near}'?" if near else ""
+
+
+def similar(name: str, allowed: Iterable[str]) -> str:
+    """Return the allowed name that is most similar, or else the first that continues `name`; empty if none is near.
+
+    Upper and lower case are the same; `dim` is as near to `model.dim` as to `dim`.
+    """
+    word = name[:QUOTED].casefold()
+    forms: dict[str, str] = {}
+    for one in allowed:
+        for form in (one, one.rpartition(".")[2]):
+            forms.setdefault(form.casefold(), one)
+    near = difflib.get_close_matches(word, forms, n=1, cutoff=SIMILAR)
+    near += [form for form in forms if len(word) >= SHORTEST and form.startswith(word)]
+    return forms[near[0]] if near else ""

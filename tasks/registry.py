@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tfstudy.tasks import plugins
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, similar
 from tfstudy.tasks.plugins import BASES, Plugin
 
 
@@ -41,8 +41,8 @@ class Registry:
         try:
             return one_of(self.kind, name, names)
         except UserError as error:
-            hint = "add --plugin FILE.py (in Python: tfstudy.tasks.plugins.add)"
-            raise UserError(f"{error}; if it is a plug-in's, {hint}") from None
+            hint = "; if it is a plug-in's, add --plugin FILE.py (in Python: tfstudy.tasks.plugins.add)"
+            raise UserError(f"{error}{'' if similar(name, names) else hint}") from None
 
     def plugin(self, name: str) -> Plugin | None:
         """Return the plug-in of this name; None if it is built in. `UserError` if there is no such name, or two."""

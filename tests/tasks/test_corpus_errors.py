@@ -47,7 +47,7 @@ def error_of(folder, files, languages=EN_DE):
         ({"train.jsonl": '{"en": "a", "de": null}\n'}, "ROOT/train.jsonl:1: 'de' must be text, but is null"),
         ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, "train.jsonl:1: 'en' contains half of a surrogate pair"),
         ({"train.jsonl": '{"en": "a", "dee": "b"}\n'},
-         "ROOT/train.jsonl:1: unknown data.target_language 'de'; expected one of: en, dee; did you mean 'dee'?"),
+         "ROOT/train.jsonl:1: unknown data.target_language 'de'; did you mean 'dee'? Expected one of: en, dee"),
         ({"train.en": "a\nb\n", "train.de": "c\n"}, "but have 2 and 1"),
         ({"train.en": "a\n"}, "ROOT/train.en: the file of the other language is missing (en and de)"),
         ({"train.tsv": "a\tb\n", "train.tsv.gz": "a\tb\n"},

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfstudy.tasks.errors import UserError, one_of, printable, quoted
+from tfstudy.tasks.errors import UserError, one_of, printable, quoted, similar
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,26 @@ def test_a_value_is_quoted_on_one_line_and_cut():
 def test_an_unknown_name_is_quoted_and_cut():
     with pytest.raises(UserError, match=r"^unknown task '\\x1bx{56}\.\.\.'; expected one of: scan$"):
         one_of("task", "\x1b" + "x" * 100_000, ["scan"])
+
+
+def test_the_nearest_name_comes_before_the_allowed_ones():
+    with pytest.raises(
+        UserError, match=r"^a.yaml: unknown task 'scna'; did you mean 'scan'\? Expected one of: pcfg, scan$"
+    ):
+        one_of("task", "scna", ["pcfg", "scan"], "a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("BLEU", "bleu"),
+        ("dim", "model.dim"),
+        ("Dmi", "model.dim"),
+        ("lake", "lake-2018"),
+        ("foo", ""),
+        ("l", ""),
+        ("", ""),
+    ],
+)
+def test_a_near_match_is_of_any_case_the_last_part_of_a_key_or_a_continuation(name, near):
+    assert similar(name, ["bleu", "task", "model.dim", "train.steps", "lake-2018", "loula-2018"]) == near

@@ -58,7 +58,7 @@ def test_an_export_refuses_an_existing_folder(tmp_path):
 
 
 def test_an_export_refuses_an_unknown_format(tmp_path):
-    with pytest.raises(UserError, match=r"'parket'.*jsonl, parquet.*did you mean 'parquet'"):
+    with pytest.raises(UserError, match=r"'parket'.*did you mean 'parquet'.*jsonl, parquet"):
         write_datasets(toy(), tmp_path / "out", "parket")
     assert list(tmp_path.iterdir()) == []
 

@@ -113,7 +113,7 @@ def test_phenomena_are_scored_with_the_embedded_pair(embedded):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"split": "corpsu"}, "split scheme 'corpsu'; expected one of: embedded, corpus; did you mean 'corpus'?"),
+        ({"split": "corpsu"}, "split scheme 'corpsu'; did you mean 'corpus'? Expected one of: embedded, corpus"),
         ({"split": "corpus"}, "exactly one of data.root (a folder) and data.hub (an id)"),
         ({"split": "corpus", "root": "x", "hub": "y"}, "exactly one of data.root"),
         ({"split": "corpus", "root": "x", "seed": 1}, "data.subset_seed selects the pairs of a corpus"),

@@ -163,7 +163,10 @@ def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("tensorbord", "unknown logger 'tensorbord'; expected one of: tensorboard, wandb, mlflow, fake; did you mean"),
+        (
+            "tensorbord",
+            "unknown logger 'tensorbord'; did you mean 'tensorboard'? Expected one of: tensorboard, wandb, mlflow",
+        ),
         (
             "fake,wandb, mlflow",
             "--logger wandb,mlflow: not installed; to install it: pip install wandb mlflow\n",

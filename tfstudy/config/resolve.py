@@ -3,7 +3,6 @@
 Imports no torch before the names of the task and the architecture are known to be valid, and never Lightning.
 """
 
-import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -16,7 +15,7 @@ from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConf
 from tfstudy.config.trees import Tree, merge, nested
 from tfstudy.config.value_errors import is_whole, refusal, rule
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.tasks.errors import UserError, nearest, quoted
 
 Section = TypeVar("Section", bound=BaseModel)
 LARGEST = 2**63 - 1  # of all integers
@@ -36,6 +35,7 @@ def resolve(tree: Tree) -> RunConfig:
         "decode": DecodeConfig,
         "eval": EvalConfig,
     }
+    known = [*RunConfig.model_fields, *(f"{name}.{key}" for name, one in types.items() for key in one.model_fields)]
     errors: list[str] = []
     sections = dict(tree)
     for name, section in types.items():
@@ -48,7 +48,7 @@ def resolve(tree: Tree) -> RunConfig:
         try:
             sections[name] = section.model_validate({key: values[key] for key in values if key not in wrong})
         except ValidationError as error:
-            errors += _explain(error, section, f"{name}.")
+            errors += _explain(error, section, f"{name}.", known)
             sections[name] = section.model_construct()  # so that errors outside of this section are found too
     wrong = _wrong_kinds(tree, RunConfig, "")
     errors += wrong.values()
@@ -57,7 +57,7 @@ def resolve(tree: Tree) -> RunConfig:
         if not errors:
             tasks.find(config.task).check_config(config.data)
     except ValidationError as error:
-        errors += _explain(error, RunConfig, "")
+        errors += _explain(error, RunConfig, "", known)
     except UserError as error:
         errors.append(str(error))
     if errors:
@@ -128,11 +128,11 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
     return wrong
 
 
-def _explain(error: ValidationError, section: type[BaseModel], prefix: str) -> Iterator[str]:
+def _explain(error: ValidationError, section: type[BaseModel], prefix: str, known: Sequence[str] = ()) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         key = quoted(".".join(map(str, problem["loc"])), marks="")
         if problem["type"] == "extra_forbidden":
-            yield _unknown(key, section, prefix)
+            yield _unknown(key, section, prefix, known)
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
         else:
@@ -147,12 +147,11 @@ def _settings_of(arch: str) -> Iterable[str]:
         return ()
 
 
-def _unknown(key: str, section: type[BaseModel], prefix: str) -> str:
-    """The message for an unknown key: the architecture that has it, the nearest key, or all keys."""
-    keys, text = list(section.model_fields), f"unknown key '{prefix}{key}'; "
+def _unknown(key: str, section: type[BaseModel], prefix: str, known: Sequence[str]) -> str:
+    """The message for an unknown key: the architecture that has it, the nearest key, or all keys of the section."""
+    keys, text = [prefix + name for name in section.model_fields], f"unknown key '{prefix}{key}'"
     owners = [name for name in models.names() if prefix == "model." and key in _settings_of(name)]
     if owners:
-        return f"{text}it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
-    if near := difflib.get_close_matches(key, keys, n=1, cutoff=0.5):
-        return f"{text}did you mean '{prefix}{near[0]}'?"
-    return f"{text}expected one of: {', '.join(prefix + name for name in keys) or '(there are none)'}"
+        return f"{text}; it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
+    expected = f"; expected one of: {', '.join(keys) or '(there are none)'}"
+    return text + (nearest(key, keys) or nearest(key, known) or expected)

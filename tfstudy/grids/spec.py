@@ -20,7 +20,6 @@ It is a mapping, such as a file of `configs/grids/`:
     tiers: {quick: {seeds: 0}}                         what `--tier quick` changes
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from tfstudy import tasks
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
 from tfstudy.config.trees import Tree, flatten, merge
-from tfstudy.tasks.errors import UserError, one_of, quoted
+from tfstudy.tasks.errors import UserError, one_of, quoted, similar
 
 KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
 PER_KEYS = ("when", "base", "axes", "seeds")
@@ -59,8 +58,8 @@ def _known(name: str) -> str:
     except UserError as error:
         if Path(name).is_file():
             raise UserError(f"the name of a grid file must end in .yaml, but is {quoted(name)}") from None
-        near = difflib.get_close_matches(name, tasks.names(), n=1, cutoff=0.8)
-        raise UserError(f"{error}; a grid of one task: tfstudy grid --task {near[0]}" if near else str(error)) from None
+        near = similar(name, tasks.names())
+        raise UserError(f"{error}; a grid of one task: tfstudy grid --task {near}" if near else str(error)) from None
 
 
 def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] = {}, set_: Sequence[str] = ()) -> Tree:
