@@ -41,9 +41,14 @@ def one_of(what: str, name: str, allowed: Iterable[str], where: str = "") -> str
     if name in allowed:
         return name
     shown = ", ".join(allowed[:SHOWN]) + (f", ... ({len(allowed)} in total)" if len(allowed) > SHOWN else "")
-    prefix, near = f"{where}: " if where else "", nearest(name, allowed)
-    expected = f"{near} Expected" if near else "; expected"
-    raise UserError(f"{prefix}unknown {what} {quoted(name)}{expected} one of: {shown}")
+    prefix = f"{where}: " if where else ""
+    raise UserError(f"{prefix}unknown {what} {quoted(name)}{expected(name, allowed, f'one of: {shown}')}")
+
+
+def expected(name: str, allowed: Iterable[str], text: str) -> str:
+    """Return the end of a message on an unknown name: the nearest match, if there is one, and the text on all."""
+    near = nearest(name, allowed)
+    return f"{near} Expected {text}" if near else f"; expected {text}"
 
 
 def nearest(name: str, allowed: Iterable[str]) -> str:

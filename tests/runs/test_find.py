@@ -114,7 +114,7 @@ def test_of_many_matching_runs_the_message_lists_five(tmp_path):
         find_run(tmp_path, "lstm")
     head, *lines = str(error.value).splitlines()
     assert "matches 8 runs" in head
-    assert [line.split("/")[-1] for line in lines[:-1]] == [f"s{seed}-abc0000{seed}" for seed in range(5)]
+    assert [line.strip() for line in lines[:-1]] == [f"one/lstm/s{seed}" for seed in range(5)]
     assert "3 more" in lines[-1]
 
 
@@ -161,9 +161,9 @@ def test_copies_of_a_run_in_two_studies_are_one_run_and_the_finished_one_is_foun
 
 
 def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
-    one = started(tmp_path / "one/scan-length/lstm/s0-abc12345")
-    two = started(tmp_path / "one/scan-length/lstm/s1-abd12345")
-    with pytest.raises(UserError, match=f"'ab' .*2 runs.*\n  {one}\n  {two}$"):
+    started(tmp_path / "one/scan-length/lstm/s0-abc12345")
+    started(tmp_path / "one/scan-length/lstm/s1-abd12345")
+    with pytest.raises(UserError, match=r"'ab' .*2 runs.*\n  one/lstm/s0\n  one/lstm/s1$"):
         find_run(tmp_path, "ab")
     with pytest.raises(UserError, match=r"no run 'one/lstn/s1'.*did you mean 'one/lstm/s1'"):
         find_run(tmp_path, "one/lstn/s1")
@@ -171,11 +171,30 @@ def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
         find_run(tmp_path / "nowhere", "abc")
 
 
-def test_of_runs_that_differ_in_their_hash_only_the_message_asks_for_the_hash(tmp_path):
-    for digest in ("abc12345", "abd12345"):
-        started(tmp_path / f"one/scan-length/lstm/s0-{digest}")
-    with pytest.raises(UserError, match="matches 2 runs; give the start of a hash, such as one/abc12345:"):
+def test_every_listed_name_of_several_matching_runs_names_one_of_them(tmp_path):
+    for run in ("scan-length/lstm/s0-abc12345", "scan-length/lstm/s0-abd12345", "scan-simple/lstm/s0-aaaa0000"):
+        started(tmp_path / "one" / run)
+    with pytest.raises(UserError) as error:
         find_run(tmp_path, "one/lstm")
+    names = [line.strip() for line in str(error.value).splitlines()[1:]]
+    assert names == ["scan-length/lstm/s0-abc12345", "scan-length/lstm/s0-abd12345", "one/scan-simple/lstm"]
+    assert len({find_run(tmp_path, name) for name in names}) == 3
+
+
+@pytest.mark.parametrize("path", ["results/one/scan-length/lstm", "results/one/", "./results/one/scan-length/"])
+def test_the_path_of_a_folder_names_the_runs_in_it(path, tmp_path):
+    run = started(tmp_path / "results/one/scan-length/lstm/s0-abc12345")
+    started(tmp_path / "results/two/scan-length/lstm/s1-abd12345")
+    for text in (path, tmp_path / path):
+        assert find_run(Path("results"), str(text)) == Path("results") / run.relative_to(tmp_path / "results")
+
+
+def test_a_study_is_found_by_the_path_of_its_folder_but_not_of_one_within_it(tmp_path):
+    started(tmp_path / "results/one/scan-length/lstm/s0-abc12345")
+    for text in ("one/", "results/one", "./results/one/", f"{tmp_path}/results/one"):
+        assert find_study(Path("results"), text) == Path("results/one")
+    with pytest.raises(UserError, match="results/one/scan-length/ is a folder of the study one"):
+        find_study(Path("results"), "results/one/scan-length/")
 
 
 def test_where_a_study_would_do_its_name_is_suggested(tmp_path):

@@ -205,15 +205,9 @@ def results_of(results: Path, smoke: bool) -> Path:
 
 
 def study_folder(results: Path, study: str) -> Path:
-    """Return the folder of a study, or of all results without a name; `UserError` for an unknown study.
-
-    The path of a folder within the results names it as well.
-    """
+    """Return the folder of a study, or of all results without a name; `UserError` for an unknown study."""
     from tfstudy.runs.find import find_study
 
-    inside = Path(study).resolve()
-    if "/" in study.rstrip("/") and inside.is_dir() and inside.parent == results.resolve():
-        study = inside.name
     return find_study(results, study) if study else results
 
 

@@ -1,6 +1,5 @@
 """Find studies and runs by name. Imports no torch."""
 
-import difflib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,9 +7,10 @@ from pathlib import Path
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.weights import has_weights
-from tfstudy.tasks.errors import UserError, one_of, quoted
+from tfstudy.tasks.errors import UserError, expected, one_of, quoted
 
 MAX_LINKS = 2
+LONGEST = 200  # characters of a path that a message quotes
 SHOWN = 5  # runs that a message lists
 TUNING = "tuning"  # the folder of the trials of searches, in a folder of results
 PERFORMANCE = "performance"  # that of the measurements of `tfstudy bench`
@@ -41,13 +41,25 @@ def studies(root: Path) -> list[str]:
 
 
 def find_study(root: Path, name: str) -> Path:
-    """The folder of a study; `UserError` if there is none of that name."""
+    """The folder of a study, given by its name or its path; `UserError` if there is none."""
     names = studies(root)
     if not names:
         raise UserError(f"no studies in {root}; choose another folder of results with --results")
-    if any((folder / "config.yaml").exists() for folder in (Path(name), root / name)):
+    if any(os.path.exists(folder / "config.yaml") for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
-    return root / one_of("study", name.rstrip("/"), names)
+    study, *inside = _words(root, name)
+    if study in names and inside:
+        raise UserError(f"{name} is a folder of the study {study}, not a study")
+    return root / one_of("study", study, names)
+
+
+def _words(root: Path, text: str) -> list[str]:
+    """The parts of the name of a study or a run; of the path of a folder in `root`, those within `root`."""
+    for absolute in (os.path.abspath, os.path.realpath):
+        folder, path = Path(absolute(root)), Path(absolute(text))
+        if folder in path.parents:
+            return list(path.relative_to(folder).parts)
+    return text.strip("/").split("/")
 
 
 def study_folder(study: str | Path, results: str | Path) -> Path:
@@ -59,7 +71,7 @@ def study_folder(study: str | Path, results: str | Path) -> Path:
     if not str(study):
         check_results_folder(root)
         return root
-    if str(study) not in studies(root) and Path(study).is_dir():
+    if str(study) not in studies(root) and os.path.isdir(study):
         return Path(study)
     return find_study(root, str(study))
 
@@ -119,38 +131,45 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
 
     `UserError` if no run matches, or several different ones.
     """
-    if any((Path(text) / name).exists() for name in STARTED):
+    if any(os.path.exists(f"{text}/{name}") for name in STARTED):
         return Path(text)
     check_results_folder(root)
     runs = list(find_runs(root))
-    words = text.strip("/").split("/")
-    for matches in (_is_folder, _has_seed, _has_hash, _has_arch) if words[-1] else ():
+    by_name = _matching(runs, _words(root, text))
+    if len(by_name) == 1:
+        [copies] = by_name.values()
+        return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
+    if by_name:
+        raise _ambiguous(text, [copies[0] for copies in by_name.values()], runs)
+    names = [*studies, *(form for path in runs for form in _forms(path))]
+    what, forms = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
+    raise UserError(f"no {what} {quoted(text, LONGEST)} in {root}{expected(text, names, forms)}")
+
+
+def _matching(runs: Sequence[Path], words: Sequence[str]) -> dict[str, list[Path]]:
+    """The runs that words name, with the copies of each, in the first of the ways in which the words name any."""
+    for matches in (_is_folder, _has_seed, _has_hash, _has_arch, _is_in_folder) if words[-1] else ():
         by_name: dict[str, list[Path]] = {}
         for path in runs:
             if matches(path, words):
                 by_name.setdefault(path.name, []).append(path)
-        if len(by_name) == 1:
-            [copies] = by_name.values()
-            return min(copies, key=lambda path: (not is_finished(path), not has_weights(path)))
         if by_name:
-            raise _ambiguous(text, [copies[0] for copies in by_name.values()])
-    names = [*studies, *(form for path in runs for form in _forms(path))]
-    near = difflib.get_close_matches(text, names, n=1, cutoff=0.6)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    what, expected = ("study or run", f"a study, {FORMS}") if studies else ("run", FORMS)
-    raise UserError(f"no {what} '{text}' in {root}; expected {expected}{hint}")
+            return by_name
+    return {}
 
 
-def _ambiguous(text: str, matches: Sequence[Path]) -> UserError:
-    """The error that lists the first of several matching runs, a line each."""
-    shown = [f"  {path}" for path in matches[:SHOWN]]
+def _ambiguous(text: str, matches: Sequence[Path], runs: Sequence[Path]) -> UserError:
+    """The error that lists the first of several matching runs, each by a name that no other run has."""
+    shown = [f"  {_unambiguous(path, runs)}" for path in matches[:SHOWN]]
     more = [f"  ... and {len(matches) - SHOWN} more"] if len(matches) > SHOWN else []
-    how = "add the study, the task and split scheme, or the seed"
-    if len({(path.parent, path.name.partition("-")[0]) for path in matches}) == 1:  # they differ in their hash only
-        form = "/".join([*matches[0].parts[-4:-3], matches[0].name.partition("-")[2]])
-        how = f"give the start of a hash, such as {form}"
-    head = f"'{text}' matches {len(matches)} runs; {how}:"
-    return UserError("\n".join([head, *shown, *more]))
+    return UserError(
+        "\n".join([f"{quoted(text, LONGEST)} matches {len(matches)} runs; name one of them:", *shown, *more])
+    )
+
+
+def _unambiguous(path: Path, runs: Sequence[Path]) -> str:
+    """The shortest of the names of a run that no other run has; its path if there is none."""
+    return next((form for form in _names(path) if len(_matching(runs, form.split("/"))) == 1), str(path))
 
 
 def _is_folder(path: Path, words: Sequence[str]) -> bool:
@@ -173,14 +192,24 @@ def _has_arch(path: Path, words: Sequence[str]) -> bool:
     return bool(RUN.fullmatch(path.name)) and words[-1] == path.parent.name and _in_order(words[:-1], path.parts[-4:-2])
 
 
+def _is_in_folder(path: Path, words: Sequence[str]) -> bool:
+    return _in_order(words, path.parts[-4:-1])
+
+
 def _in_order(words: Sequence[str], parts: Sequence[str]) -> bool:
     """Whether the words are among the parts of a path, in this order."""
     remaining = iter(parts)
     return all(word in remaining for word in words)
 
 
-def _forms(path: Path) -> tuple[str, ...]:
+def _names(path: Path) -> list[str]:
+    """Names of a run, from the shortest to one that no other run of another hash has."""
     study, experiment, arch, name = ("", "", "", *path.parts)[-4:]
-    seed, _, digest = name.partition("-")
-    forms = f"{experiment}/{arch}/{name}", f"{study}/{digest}", f"{study}/{arch}/{seed}", f"{study}/{arch}"
-    return name, digest, *forms
+    seed, short, long = name.partition("-")[0], f"{study}/{arch}", f"{study}/{experiment}/{arch}"
+    return [short, long, f"{short}/{seed}", f"{long}/{seed}", f"{experiment}/{arch}/{name}"]
+
+
+def _forms(path: Path) -> list[str]:
+    study, _, _, name = ("", "", "", *path.parts)[-4:]
+    digest = name.partition("-")[2]
+    return [study, name, digest, f"{study}/{digest}", *_names(path)]
