@@ -1,5 +1,6 @@
 """The command that measures finished runs with an instrument."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -83,6 +84,6 @@ def _runs(results: Path, target: str) -> list[Path]:
     from tfstudy.runs.find import STARTED, find_run, studies
 
     folder = results / target if target in studies(results) else Path(target)
-    if folder.is_dir() and not any((folder / name).exists() for name in STARTED):
+    if os.path.isdir(folder) and not any(os.path.exists(folder / name) for name in STARTED):
         return [run.path for run in read_finished_runs(folder).runs if run.finished]
     return [find_run(results, target, studies(results))]

@@ -1,5 +1,6 @@
 """What the commands share: the app, and the options that several commands have."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,16 +20,21 @@ from tfstudy.cli.version import show_version
 
 RESULTS = Path("results")
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
+MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
 MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
 
 
 def some_path(text: str | Path) -> Path:
-    """Return a path; `UserError` for an empty one, which would be the current folder."""
-    from tfstudy.tasks.errors import UserError
+    """Return a path; `UserError` for an empty one, which would be the current folder, and for too long a name."""
+    from tfstudy.tasks.errors import UserError, quoted
 
     if not str(text):
         raise UserError("the path of an option must not be empty")
-    return Path(text)
+    path = Path(text)
+    for name in path.parts:
+        if len(os.fsencode(name)) > MAX_FILE_NAME:
+            raise UserError(f"the name of a file or folder must have at most {MAX_FILE_NAME} bytes, not {quoted(name)}")
+    return path
 
 
 def results_path(text: str | Path) -> Path:

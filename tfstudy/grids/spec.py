@@ -20,6 +20,7 @@ It is a mapping, such as a file of `configs/grids/`:
     tiers: {quick: {seeds: 0}}                         what `--tier quick` changes
 """
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -56,7 +57,7 @@ def _known(name: str) -> str:
     try:
         return one_of("grid", name, grid_names())
     except UserError as error:
-        if Path(name).is_file():
+        if os.path.isfile(name):
             raise UserError(f"the name of a grid file must end in .yaml, but is {quoted(name)}") from None
         near = similar(name, tasks.names())
         raise UserError(f"{error}; a grid of one task: tfstudy grid --task {near}" if near else str(error)) from None
