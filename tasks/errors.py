@@ -51,22 +51,23 @@ def expected(name: str, allowed: Iterable[str], text: str) -> str:
     return f"{near} Expected {text}" if near else f"; expected {text}"
 
 
-def nearest(name: str, allowed: Iterable[str]) -> str:
+def nearest(name: str, allowed: Iterable[str], share: float = SIMILAR) -> str:
     """Return the end of a message that asks whether the most similar allowed name was meant; empty if none is near."""
-    near = similar(name, allowed)
+    near = similar(name, allowed, share)
     return f"; did you mean '{near}'?" if near else ""
 
 
-def similar(name: str, allowed: Iterable[str]) -> str:
+def similar(name: str, allowed: Iterable[str], share: float = SIMILAR) -> str:
     """Return the allowed name that is most similar, or else the first that continues `name`; empty if none is near.
 
-    Upper and lower case are the same; `dim` is as near to `model.dim` as to `dim`.
+    Upper and lower case are the same; `dim` is as near to `model.dim` as to `dim`. `share` is the least share of
+    characters in common.
     """
     word = name[:QUOTED].casefold()
     forms: dict[str, str] = {}
     for one in allowed:
         for form in (one, one.rpartition(".")[2]):
             forms.setdefault(form.casefold(), one)
-    near = difflib.get_close_matches(word, forms, n=1, cutoff=SIMILAR)
+    near = difflib.get_close_matches(word, forms, n=1, cutoff=share)
     near += [form for form in forms if len(word) >= SHORTEST and form.startswith(word)]
     return forms[near[0]] if near else ""

@@ -80,13 +80,20 @@ def test_all_errors_are_reported_at_once_with_their_keys():
 
 
 @pytest.mark.parametrize(
-    ("key", "near"), [("dim", "model.dim"), ("train.dim", "model.dim"), ("model.steps", "train.steps")]
+    ("key", "near"),
+    [
+        ("dim", "model.dim"),
+        ("train.dim", "model.dim"),
+        ("model.steps", "train.steps"),
+        ("lerning_rate", "train.learning_rate"),
+    ],
 )
 def test_the_last_part_of_a_key_finds_it_in_another_section(key, near):
     assert errors(f"{key}=3") == [f"unknown key '{key}'; did you mean '{near}'?"]
 
 
 def test_an_unknown_key_without_a_near_match_is_answered_with_all_keys():
+    assert "did you mean" not in errors("eval.speed=1")[0]  # it is near to the key seed
     [line] = errors("eval.zzz=1")
     assert all(key in line for key in ("eval.zzz", "eval.checkpoint", "eval.max_examples", "eval.batch_size"))
 

@@ -18,6 +18,7 @@ from tfstudy.tasks.base import Task
 from tfstudy.tasks.errors import UserError, nearest, quoted
 
 Section = TypeVar("Section", bound=BaseModel)
+ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
 LARGEST = 2**63 - 1  # of all integers
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
@@ -154,4 +155,4 @@ def _unknown(key: str, section: type[BaseModel], prefix: str, known: Sequence[st
     if owners:
         return f"{text}; it belongs to the architecture{'s' * (len(owners) > 1)} {', '.join(owners)}"
     expected = f"; expected one of: {', '.join(keys) or '(there are none)'}"
-    return text + (nearest(key, keys) or nearest(key, known) or expected)
+    return text + (nearest(key, keys) or nearest(key, known, ALMOST) or expected)
