@@ -19,6 +19,7 @@ from tfstudy.tasks.errors import UserError, one_of
 
 MAX_MISSES = 2000  # consecutive draws without a new source after which a split counts as complete
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing
+SPANS, ONE_SPAN = "must be lengths such as 5, 1-10 or 11-15,16-20", "must be one range of lengths such as 1-10"
 FRESH_EXAMPLES = 100  # examples that `at_length` returns
 
 
@@ -40,19 +41,19 @@ class Span(NamedTuple):
         return f"{self.first}-{self.last}"
 
 
-def parse_spans(text: str) -> list[Span]:
-    """Return the spans in text such as `"11-15,20"`; raise `ValueError` if it has another form."""
+def parse_spans(text: str, rule: str = SPANS) -> list[Span]:
+    """Return the spans in text such as `"11-15,20"`; raise `ValueError` with the rule if it has another form."""
     parts = text.split(",") if text.strip() else []
     matches = [re.fullmatch(r"\s*(\d{1,4})(?:-(\d{1,4}))?\s*", part) for part in parts]
     spans = [Span(int(m[1]), int(m[2] or m[1])) for m in matches if m]
     if len(spans) != len(parts) or any(span.first > span.last for span in spans):
-        raise ValueError(f"must be lengths such as 5, 1-10 or 11-15,16-20, but is '{text}'")
+        raise ValueError(rule)
     return spans
 
 
 def _one_span(value: object) -> str:
-    if len(parse_spans(str(value))) != 1:
-        raise ValueError(f"must be one range of lengths such as 1-10, but is '{value}'")
+    if len(parse_spans(str(value), ONE_SPAN)) != 1:
+        raise ValueError(ONE_SPAN)
     return str(value)
 
 

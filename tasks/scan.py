@@ -177,7 +177,10 @@ class Scan(Task):
             raise UserError("set only one of data.root and data.hub")
         files = official()["files"]
         if not (config.root or config.hub or config.split in RULES) and config.split in files:
-            raise UserError(f"the grammar does not generate split scheme '{config.split}': set data.root to read files")
+            raise UserError(
+                f"split scheme '{config.split}' is read from the official files: git clone "
+                "https://github.com/brendenlake/SCAN, then add --set data.root=SCAN"
+            )
         if not config.hub:
             one_of("split scheme", config.split, files if config.root else RULES)
 

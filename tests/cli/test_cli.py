@@ -93,6 +93,10 @@ def test_no_command_catches_an_exit_or_calls_another_command(path):
         (["run", "scan", "--accelerator", "gpu"], ["gpu: a GPU is called cuda", "auto, cpu, cuda"]),
         (["run", "scan", "--execution", "graph"], ["'graph'", "eager, graphed"]),
         (["run", "scan", "--set", "model.heads=3"], ["heads"]),
+        (
+            ["run", "copying", "--set", "data.train_length=abc"],
+            ["must be one range of lengths such as 1-10, but is 'abc'\n"],
+        ),
         (["run", "scan", "--logger", "tensorbord"], ["did you mean 'tensorboard'?"]),
         (["run", "scan", "--study", "a/b"], ["--study", "'a/b'"]),
         (["list", "task"], ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs"]),

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 
 import pytest
 import torch
@@ -99,11 +100,14 @@ def test_steps_that_were_not_measured_are_reported(tmp_path, monkeypatch, capsys
     assert tfstudy(*command()) == 0
     assert tfstudy(*command(), *MEASURED) == 2
     assert "already has 40 steps" in capsys.readouterr().err
-    with pytest.raises(UserError, match="without layer_gradients"):
+    with pytest.raises(UserError, match="without layer_gradients") as error:
         recorded(folder(), "layer_gradients")
+    again = shlex.split(str(error.value).split("`")[1])
+    assert tfstudy(*again[1:]) == 0
+    assert recorded(folder(), "layer_gradients").rows
 
 
 def test_only_instruments_that_listen_to_training_can_be_asked_for(capsys):
     assert tfstudy("run", "sorting", "--measure", "entropy") == 2
-    assert "layer_gradients" in capsys.readouterr().err
+    assert "entropy measures finished runs (`tfstudy measure RUN entropy`)" in capsys.readouterr().err
     assert instruments.parse_in_training("layer_gradients, layer_gradients") == ("layer_gradients",)

@@ -28,9 +28,10 @@ def test_the_suffix_decides_the_file_format(tmp_path, ending, begin):
     ("kind", "out", "tag", "expected"),
     [
         ("split", "a.gif", "", "'.gif'; expected one of: .png, .svg, .pdf"),
+        ("split", "o/a", "", "must end in .png, .svg, .pdf, but is"),
         ("lenght", "a.png", "", "did you mean 'length'?"),
         ("split", "a.png", "length", "--kind slices"),
-        ("slices", "a.png", "", "expected one of: depth, width"),
+        ("slices", "a.png", "", "--kind slices needs --tag with one of: depth, width"),
         ("slices", "a.png", "widht", "did you mean 'width'?"),
         ("length", "a.png", "", "length"),
         ("learning", "a.png", "", "metrics.csv"),

@@ -136,7 +136,7 @@ def test_no_other_lengths_are_tested_if_none_are_named():
 
 
 def test_one_range_is_trained_on():
-    with pytest.raises(ValidationError, match="must be one range of lengths such as 1-10, but is '1-3,5-7'"):
+    with pytest.raises(ValidationError, match="must be one range of lengths such as 1-10"):
         ALL["copying"].Config(train_length="1-3,5-7")
 
 

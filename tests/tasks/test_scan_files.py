@@ -189,6 +189,11 @@ def test_an_unknown_split_scheme_gets_the_nearest_name(split, near):
         scan(split)
 
 
+def test_a_split_of_official_files_says_where_to_get_them():
+    with pytest.raises(UserError, match=r"'mcd1' .* git clone https://\S+/SCAN, then add --set data.root="):
+        scan("mcd1")
+
+
 def test_an_unknown_split_of_a_folder_gets_the_nearest_official_name(tmp_path):
     with pytest.raises(UserError, match=r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"):
         read(tmp_path, "fewshot_num1_rep9")

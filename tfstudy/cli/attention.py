@@ -36,7 +36,7 @@ def attention(
     The table has the token with the largest weight, as a mean over heads; the figure has all weights of each layer and
     head. A row belongs to the output token that is predicted from it.
     """
-    from tfstudy.report.plots import FILE_TYPES
+    from tfstudy.report.plots import check_file_type
     from tfstudy.runs.attention_record import KINDS, NAME, save_attention
     from tfstudy.runs.find import find_run
     from tfstudy.tasks.errors import one_of
@@ -45,7 +45,7 @@ def attention(
     if kind:
         one_of("kind of attention", kind, KINDS)
     if out:
-        one_of("file type", out.suffix.lower(), FILE_TYPES)
+        check_file_type(out)
     path = find_run(results, run)
     announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load

@@ -47,14 +47,14 @@ def measure(
     from tfstudy.report.markup import plural
     from tfstudy.report.measured import by_condition
     from tfstudy.report.measurement_table import show
-    from tfstudy.report.plots import FILE_TYPES
+    from tfstudy.report.plots import check_file_type
     from tfstudy.runs.measurement_record import FOLDER
     from tfstudy.tasks.errors import one_of
 
     as_json = is_json(format_)
     one_of("instrument", instrument, instruments.names())
     if out:
-        one_of("file type", out.suffix.lower(), FILE_TYPES)
+        check_file_type(out)
     settings, paths = overrides(assignments or []), _runs(results, target)
     announce(f"{target}: loading PyTorch ...", quiet)
     from tfstudy.experiment.measure_runs import measure_runs

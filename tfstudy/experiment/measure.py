@@ -9,7 +9,9 @@ from tfstudy.config.resolve import resolve_section
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
+from tfstudy.runs.commands import command_again
 from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
+from tfstudy.runs.reader import read_result
 from tfstudy.runs.writer import open_run
 from tfstudy.tasks.errors import UserError
 
@@ -41,5 +43,6 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
 def recorded(path: Path, name: str) -> Measurement:
     """Return what an instrument measured while the run was trained; `UserError` if the run was trained without it."""
     if name not in saved_instruments(path):
-        raise UserError(f"{path} was trained without {name}: tfstudy run ... --measure {name} --restart runs it again")
+        again = command_again(path, read_result(path).smoke, f" --measure {name}")
+        raise UserError(f"{path} was trained without {name}; `{again}` trains it again")
     return read_measurement(path, name)

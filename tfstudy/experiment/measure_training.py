@@ -1,24 +1,28 @@
 """Measure a run with instruments that listen to its training."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from tfstudy.config.schema import RunConfig
 from tfstudy.instruments.during_training import Listener, listener, measurement
+from tfstudy.runs.commands import command_again
 from tfstudy.runs.measurement_record import save_measurement, saved_instruments
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.errors import UserError
 
 
-def listeners_of(names: Iterable[str], config: RunConfig, checkpoint: Mapping[str, Any] | None) -> list[Listener]:
-    """Return the listeners of a run, with their rows so far: those of these names, and those of its checkpoint.
+def listeners_of(
+    names: Iterable[str], config: RunConfig, checkpoint: Mapping[str, Any] | None, path: Path
+) -> list[Listener]:
+    """Return the listeners of the run at `path`, with their rows so far: those named, and those of its checkpoint.
 
     `UserError` if the steps up to the checkpoint were trained without one of them.
     """
     callbacks = checkpoint["callbacks"] if checkpoint else {}
     measured = [key.removeprefix(Listener.state_key) for key in callbacks if key.startswith(Listener.state_key)]
     if checkpoint and (missing := next((name for name in names if name not in measured), "")):
-        raise UserError(f"--measure {missing}: {_trained(checkpoint['global_step'])}")
+        raise _unmeasured(missing, path, checkpoint["global_step"], config.smoke)
     found = [listener(name, config) for name in dict.fromkeys([*names, *measured])]
     for one in found:
         if state := callbacks.get(one.state_key):
@@ -30,7 +34,7 @@ def check_measured(names: Sequence[str], folder: RunFolder) -> None:
     """`UserError` if a finished run was not measured with all these instruments."""
     saved = saved_instruments(folder.path)
     if missing := next((name for name in names if name not in saved), ""):
-        raise UserError(f"--measure {missing}: {_trained(folder.result.step)}")
+        raise _unmeasured(missing, folder.path, folder.result.step, folder.result.smoke)
 
 
 def save_rows(listeners: Sequence[Listener], folder: RunFolder) -> None:
@@ -40,5 +44,6 @@ def save_rows(listeners: Sequence[Listener], folder: RunFolder) -> None:
             save_measurement(folder.path, measurement(one, folder.run))
 
 
-def _trained(steps: int) -> str:
-    return f"the run already has {steps} steps that were not measured; --restart runs it again"
+def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:
+    again = command_again(path, smoke, f" --measure {name}")
+    return UserError(f"{path} already has {steps} steps without --measure {name}; `{again}` trains it again")

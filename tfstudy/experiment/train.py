@@ -75,7 +75,7 @@ def train(
     module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, member)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
-    listeners = listeners_of(options.measure, config, checkpoint)
+    listeners = listeners_of(options.measure, config, checkpoint, folder.path)
 
     def write_progress(step_now: int, seconds_per_step: float | None = None) -> None:
         changes = {"step": step_now, "seconds_per_step": seconds_per_step, "updated": time.time()}

@@ -6,7 +6,7 @@ Importing this package does not import torch; `find` does.
 
 from typing import TYPE_CHECKING, cast
 
-from tfstudy.tasks.errors import one_of
+from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.tasks.registry import Registry
 
 if TYPE_CHECKING:
@@ -38,9 +38,13 @@ def summary(name: str) -> str:
 
 def known_in_training(name: str) -> str:
     """Return the name of an instrument that measures during training; `UserError` if there is none of this name."""
-    return one_of(
-        "instrument for training", name, [n for n in names() if REGISTRY.declared(n, "during_training", False)]
-    )
+    every = names()
+    listening = [one for one in every if REGISTRY.declared(one, "during_training", False)]
+    if name in every and name not in listening:
+        raise UserError(
+            f"{name} measures finished runs (`tfstudy measure RUN {name}`); --measure takes {', '.join(listening)}"
+        )
+    return one_of("instrument for training", name, listening)
 
 
 def parse_in_training(text: str) -> tuple[str, ...]:

@@ -18,14 +18,14 @@ def has_study(path: Path) -> bool:
     return len(path.parents) > 3
 
 
-def command_again(path: Path, smoke: bool = False) -> str:
-    """Return the command that runs a finished run again, in the same study."""
+def command_again(path: Path, smoke: bool = False, option: str = "") -> str:
+    """Return the command that runs a run again, in the same study, with one more option."""
     command = f"tfstudy run --config {shlex.quote(str(path / 'config.yaml'))}"
     if has_study(path):
         study = path.parents[2]
         results = without_smoke(study.parent) if smoke else study.parent  # a smoke run finds its own folder
         command += f"{results_option(results)} --study {shlex.quote(study.name)}"
-    return f"{command} --restart"
+    return f"{command}{option} --restart"
 
 
 def retry_command(study: Path) -> str:

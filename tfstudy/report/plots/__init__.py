@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.analysis.collection import Study, read_finished_runs
 from tfstudy.analysis.conditions import Condition, conditions
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
@@ -33,7 +33,7 @@ EVERYTHING = Selection()
 def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection = EVERYTHING) -> None:
     """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
     one_of("kind of plot", kind, KINDS)
-    one_of("file type", out.suffix.lower(), FILE_TYPES)
+    check_file_type(out)
     if selection.width:
         one_of("width", selection.width, WIDTHS)
     if selection.tag and kind != SLICES:
@@ -41,6 +41,13 @@ def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection 
     if len(roots) > 1 and kind == DIFFERENCES:
         raise UserError(f"--kind {DIFFERENCES} plots one study, since its comparisons are one family of tests")
     make_plot(merge_studies([read_finished_runs(root) for root in roots]), kind, selection).save(out)
+
+
+def check_file_type(out: Path) -> None:
+    """Raise `UserError` unless the name of a file ends as that of an image does."""
+    if not out.suffix:
+        raise UserError(f"the name of the image must end in {', '.join(FILE_TYPES)}, but is {quoted(out)}")
+    one_of("file type", out.suffix.lower(), FILE_TYPES)
 
 
 def merge_studies(studies: Sequence[Study]) -> Study:
@@ -58,6 +65,8 @@ def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Pl
     if kind == SLICES:
         if not (known := tags(study)):
             raise UserError("no run was evaluated by a tag, so there are no slices")
+        if not selection.tag:
+            raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(known)}")
         tag = one_of("tag", selection.tag, known)
     every = conditions(study.runs, tag)
     more: dict[str, Any] = {"family": every} if kind == DIFFERENCES else {}
