@@ -1,5 +1,7 @@
 """Kinds of errors, constructed and recognised."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -105,8 +107,6 @@ def test_examples_are_grouped_by_the_runs_that_solve_them():
 
 
 def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys):
-    from pathlib import Path
-
     from tests.commands import tfstudy
 
     jump = Path(__file__).parents[2] / "results/scan/scan-addprim_jump"
@@ -123,6 +123,16 @@ def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys
     assert sum(counts) == 3 * 7706, "every source is of one kind in each run, and in one group"
     assert tfstudy("errors", runs[0], "--test-set", "tset") == 2
     assert "did you mean 'test'" in capsys.readouterr().err
+
+
+def test_the_most_frequent_kinds_of_errors_come_first(monkeypatch):
+    from tfstudy.report.error_examples import error_kind_lines, error_values
+
+    rows = [row("1", "a", "a"), row("2", "a b", ""), row("3", "a b", "a"), row("4", "a b", "a")]
+    monkeypatch.setattr("tfstudy.report.error_examples.predictions", lambda path, split: rows)
+    lines = "\n".join(map(str, error_kind_lines(Path("lstm/s0-a"), "test", 0)))
+    kinds = list(error_values(Path("lstm/s0-a"), "test", 0)["kinds"])
+    assert kinds == sorted(kinds, key=lines.index) == ["correct", "stops early", "empty"]
 
 
 def test_more_than_three_runs_are_counted_instead_of_named(tmp_path):

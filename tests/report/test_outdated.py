@@ -65,6 +65,15 @@ def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run)
     assert "tfstudy.models.cnn" not in text, "another architecture can't change the results of this run"
 
 
+def test_the_lines_fit_the_terminal(run, monkeypatch):
+    edit_record(run, lambda entry: entry["syntax_trees"].update({f"tfstudy.vanished{i}": "0" for i in range(20)}))
+    monkeypatch.setattr("tfstudy.report.listing.terminal_width", lambda: 80)
+    path, *lines = map(str, explain(run))
+    assert path == str(run)
+    assert max(map(len, lines)) <= 80
+    assert "tfstudy.vanished1 (no longer exists)" in " ".join(" ".join(lines).split())
+
+
 def test_a_raised_version_outdates_a_run(run, monkeypatch):
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
     assert "outdated:\n  model version 1, now 3" in why(run)

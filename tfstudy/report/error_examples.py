@@ -50,12 +50,17 @@ def error_kind_lines(path: Path, split: str, examples: int, width: int = WIDTH) 
     """Return a line for each kind of prediction, with examples of the wrong ones in lines of at most `width`."""
     counts = count_errors(predictions(path, split), examples)
     lines = [Text(f"{_name(path)}, {split}: {plural(counts.n, 'prediction')}", "bold")]
-    for kind, count in counts.kinds.items():
+    for kind, count in _most_frequent_first(counts.kinds):
         first = f"   first error at {100 * counts.first_error[kind]:.0f} % of the target" if kind != CORRECT else ""
         lines.append(Text(f"  {kind:22}{count:7,} {100 * count / counts.n:6.1f} %{first}"))
         for example in counts.examples.get(kind, []):
             lines += _example_lines(example, width)
     return lines if not lines[-1].plain else [*lines, Text()]
+
+
+def _most_frequent_first(kinds: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Return the correct predictions, then the kinds of wrong ones, each with its number."""
+    return sorted(kinds.items(), key=lambda item: (item[0] != CORRECT, -item[1]))
 
 
 def _example_lines(example: Prediction, width: int) -> list[Text]:
@@ -127,7 +132,7 @@ def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
                 "first_error_share": counts.first_error.get(kind),
                 "examples": [_example_values(one) for one in counts.examples.get(kind, [])],
             }
-            for kind, n in counts.kinds.items()
+            for kind, n in _most_frequent_first(counts.kinds)
         },
     }
 

@@ -12,6 +12,7 @@ from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
+from tfstudy.report.listing import columns
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
@@ -39,12 +40,20 @@ class Verdict(NamedTuple):
 def explain(path: Path, online: bool = False) -> list[Text | str]:
     """Return lines on a run: its state, why it is outdated, and code that changed without raising a version.
 
-    Data of the Hugging Face hub are compared only with `online`: the config may be somebody else's.
+    They fit the terminal. Data of the Hugging Face hub, which the config of somebody else may name, are compared only
+    with `online`.
     """
     found = examine(path, online)
     colon = ":" if found.changes else ""
-    verdict = Text.assemble((found.verdict, STYLES[found.verdict]), found.reason, colon)
-    return [found.path, f"  {found.state}", verdict, *(f"  {change}" for change in found.changes), *found.code]
+    first, *more = columns([(f"{found.verdict}{found.reason}{colon}",)])
+    verdict = Text(first)
+    verdict.stylize(STYLES[found.verdict], 0, len(found.verdict))
+    changes = columns(("", change) for change in found.changes)
+    return [found.path, *columns([("", found.state)]), verdict, *more, *changes, *chain(*map(_fitted, found.code))]
+
+
+def _fitted(line: str) -> list[str]:
+    return columns([("", line.strip()) if line.startswith(" ") else (line,)])
 
 
 def examine(path: Path, online: bool = False) -> Verdict:
