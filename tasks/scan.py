@@ -178,8 +178,7 @@ class Scan(Task):
         files = official()["files"]
         if not (config.root or config.hub or config.split in RULES) and config.split in files:
             raise UserError(
-                f"split scheme '{config.split}' is read from the official files: git clone "
-                "https://github.com/brendenlake/SCAN, then add --set data.root=SCAN"
+                f"split scheme '{config.split}' needs a clone of github.com/brendenlake/SCAN: --set data.root=PATH"
             )
         if not config.hub:
             one_of("split scheme", config.split, files if config.root else RULES)
