@@ -178,7 +178,7 @@ class Scan(Task):
         files = official()["files"]
         if not (config.root or config.hub or config.split in RULES) and config.split in files:
             raise UserError(
-                f"split scheme '{config.split}' needs a clone of github.com/brendenlake/SCAN: --set data.root=PATH"
+                f"split scheme '{config.split}' needs a clone of github.com/brendenlake/SCAN: data.root=PATH"
             )
         if not config.hub:
             one_of("split scheme", config.split, files if config.root else RULES)
