@@ -177,9 +177,7 @@ class Scan(Task):
             raise UserError("set only one of data.root and data.hub")
         files = official()["files"]
         if not (config.root or config.hub or config.split in RULES) and config.split in files:
-            raise UserError(
-                f"split scheme '{config.split}' needs a clone of github.com/brendenlake/SCAN: data.root=PATH"
-            )
+            raise UserError(f"split {config.split} needs a clone of github.com/brendenlake/SCAN: --set data.root=PATH")
         if not config.hub:
             one_of("split scheme", config.split, files if config.root else RULES)
 
