@@ -7,7 +7,7 @@ from tfstudy.report.tables import table
 def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditions_apart(tmp_path, monkeypatch):
     notes = table(write(tmp_path / "one", rival(0, 0.5, "mingru"))).notes
     [note] = [note for note in notes if note.startswith("no preset for this task: mingru: ")]
-    assert "scaled to the Transformer's parameters" in note
+    assert "scaled to the size of the Transformer" in note
     assert not any("today's presets" in note for note in notes)
     two = [result(0, arch="mingru", experiment=e, run=e, split=s) for e, s in (("68", "length"), ("64", "simple"))]
     third = result(0, arch="mingru", experiment="70", run="70")

@@ -105,7 +105,7 @@ def _preset_notes(conditions: Sequence[Condition]) -> list[str]:
     )
     if without:
         listed = _listed(without, conditions, named=True)
-        scaled = "unless a width is set, the widths of such an architecture are scaled to the Transformer's parameters"
+        scaled = "unless a width is set, the widths of such an architecture are scaled to the size of the Transformer"
         notes.append(f"no preset for this task: {listed}; {scaled}")
     return notes
 
@@ -145,9 +145,9 @@ def _listed(
 
 def _place(conditions: Sequence[Condition]) -> Callable[[Condition], str]:
     """Return a function that gives the task, split scheme and corpus of a condition, where they differ."""
-    parts = [lambda c: c.task, lambda c: c.split, lambda c: c.corpus]
-    differing = [part for part in parts if len({part(condition) for condition in conditions}) > 1]
-    return lambda condition: " ".join(filter(None, (part(condition) for part in differing)))
+    parts = ("task", "split", "corpus")
+    differing = [part for part in parts if len({getattr(condition, part) for condition in conditions}) > 1]
+    return lambda condition: " ".join(filter(None, (getattr(condition, part) for part in differing)))
 
 
 def _first(listed: Sequence[str]) -> str:
