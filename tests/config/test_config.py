@@ -127,7 +127,6 @@ def test_a_key_of_another_architecture_is_reported_with_its_architecture(key, ar
         "train.steps=null",
         "train.precision=32",
         "train.validation_interval=30",  # no multiple of log_interval
-        "train.batch_tokens=100",  # without batching by length
         "train.batching=fairsec",
         "train.resampled_examples=-1",
         "train.adam_epsilon=0",

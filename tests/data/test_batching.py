@@ -40,6 +40,16 @@ def test_no_batch_of_more_than_one_row_has_more_padded_tokens_than_allowed(lengt
         assert len(rows) == 1 or len(rows) * max(padded.source.shape[1], padded.target.shape[1]) <= batch_tokens
 
 
+@given(LENGTHS, st.integers(1, 40), st.integers(0, 3))
+def test_random_batches_have_about_as_many_tokens_as_allowed(lengths, batch_tokens, number):
+    widths = [max(source + 1, target + 2) for source, target in lengths]
+    batches = [sum(widths[i] for i in rows) for rows in epoch(Batches(encoded(lengths), 1000, batch_tokens), number)]
+    assert len(batches) == min(len(lengths), -(-sum(widths) // batch_tokens))
+    if batch_tokens >= max(widths):
+        assert max(batches) <= batch_tokens + max(widths)
+    assert sum(batches) == sum(widths)
+
+
 def test_batches_are_as_full_as_the_bounds_allow():
     data = encoded([(1, 1)] * 10 + [(8, 1)] * 10)
     assert sorted(map(len, epoch(Batches(data, 8, batching="random")))) == [4, 8, 8]

@@ -23,8 +23,8 @@ class TrainConfig(Section):
         0,
         ge=0,
         description=(
-            "maximum number of tokens per batch with padding, on the longer of source and target (0: no limit); BOS "
-            "counts, except with batching 'fairseq'"
+            "maximum number of tokens per batch with padding, on the longer of source and target (0: no limit), or "
+            "with batching 'random' about this number without padding; BOS counts, except with batching 'fairseq'"
         ),
     )
     batching: Literal["random", "length", "fairseq"] = Field(
@@ -121,8 +121,6 @@ class TrainConfig(Section):
                 f"validation_interval must be a multiple of log_interval ({self.log_interval}), "
                 f"but is {self.validation_interval}"
             )
-        if self.batch_tokens and self.batching == "random":
-            raise ValueError(f"batch_tokens must be 0 with batching 'random', but is {self.batch_tokens}")
         if self.sampling_stops_at_eos and not self.target_eos:
             raise ValueError("sampling_stops_at_eos must be false if target_eos is false")
         if self.ema_decay and self.average_last:

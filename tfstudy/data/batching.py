@@ -15,11 +15,12 @@ MULTIPLE = 8  # of rows in a batch, with batching "fairseq"
 class Batches:
     """The rows of the batch at every step, computed from (seed, step) alone.
 
-    With `batching="random"`, each epoch is shuffled and divided into batches of `batch_size` rows. With
-    `batching="length"`, the shuffled rows are sorted by length before they are divided, by target and then by source
-    (ties stay shuffled), and then the batches are shuffled. `batch_tokens` limits the padded positions on a batch's
-    longer side (0: no limit); a target counts BOS and EOS, a source EOS. Every epoch holds every row once and has the
-    same number of batches: all epochs sort the same lengths.
+    With `batching="random"`, each epoch is shuffled and divided into batches of `batch_size` rows, or with
+    `batch_tokens` into batches of about equally many tokens: on average at most `batch_tokens`, counting the longer of
+    source and target of each row. With `batching="length"`, the shuffled rows are sorted by length before they are
+    divided, by target and then by source (ties stay shuffled), and then the batches are shuffled; here `batch_tokens`
+    limits the padded positions on a batch's longer side. 0 is no limit; a target counts BOS and EOS, a source EOS.
+    Every epoch holds every row once and has the same number of batches.
 
     `batching="fairseq"` divides as fairseq 0.6 does (`LanguagePairDataset.ordered_indices` and `batch_by_size`): rows
     are sorted by source and then by target, BOS does not count, and a full batch of 8 rows or more gives its last rows
@@ -46,8 +47,14 @@ class Batches:
         source, target = encoded.source_lengths[self._examples], encoded.target_lengths[self._examples]
         fairseq = batching == "fairseq"
         self._key = _sort_key(source, target, batching)
-        lengths = torch.maximum(source, target - 1 if fairseq else target)[self._key.sort(stable=True).indices]
-        self._ranges = list(_ranges(lengths.tolist(), batch_size, batch_tokens, MULTIPLE if fairseq else 1))
+        self._lengths = torch.maximum(source, target - 1 if fairseq else target)
+        self._batch_size, self._even = batch_size, batching == "random" and batch_tokens > 0
+        if self._even:
+            least = max(-(-int(self._lengths.sum()) // batch_tokens), -(-len(source) // batch_size))
+            self._ranges = list(_even_ranges(self._lengths, min(least, len(source)), batch_size))
+        else:
+            lengths = self._lengths[self._key.sort(stable=True).indices].tolist()
+            self._ranges = list(_ranges(lengths, batch_size, batch_tokens, MULTIPLE if fairseq else 1))
         self._fixed = self._divide(self._generator(FIXED_BATCHES)) if fairseq else None
         self._epoch = -1
         self._order: list[Tensor] = []  # the batches of that epoch
@@ -70,8 +77,10 @@ class Batches:
 
     def _divide(self, generator: torch.Generator) -> list[Tensor]:
         order = torch.randperm(len(self._key), generator=generator)
-        rows = self._examples[order[self._key[order].sort(stable=True).indices]]
-        return [rows[start:end] for start, end in self._ranges]
+        order = order[self._key[order].sort(stable=True).indices]
+        rows, count = self._examples[order], len(self._ranges)
+        ranges = _even_ranges(self._lengths[order], count, self._batch_size) if self._even else self._ranges
+        return [rows[start:end] for start, end in ranges]
 
     def _generator(self, purpose: int, number: int = 0) -> torch.Generator:
         return torch.Generator().manual_seed(mix(mix(self._seed, purpose), number))
@@ -100,6 +109,17 @@ def _ranges(lengths: Sequence[int], batch_size: int, batch_tokens: int, multiple
             start += size
             width = max(lengths[start : end + 1])
     yield start, len(lengths)
+
+
+def _even_ranges(lengths: Tensor, count: int, batch_size: int) -> Iterator[tuple[int, int]]:
+    """Yield `count` consecutive (start, end) of about the same sum of lengths, of 1 to `batch_size` rows each."""
+    sums, rows, start = lengths.cumsum(0), len(lengths), 0
+    ends = torch.searchsorted(sums - lengths / 2, sums[-1:] * torch.arange(1, count + 1) / count).tolist()
+    for left, end in zip(range(count - 1, -1, -1), ends, strict=True):
+        least = max(start + 1, rows - left * batch_size)
+        end = min(max(end, least), start + batch_size, rows - left)  # each of those left has a row
+        yield start, end
+        start = end
 
 
 def mix(seed: int, step: int) -> int:
