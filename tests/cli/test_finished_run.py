@@ -124,7 +124,7 @@ def test_predict_refuses_what_it_can_not_read(finished, capsys, monkeypatch):
         "can't read 'missing.txt'": ["--file", "missing.txt"],
         "can't read '.'": ["--file", "."],
         "can't be combined": ["a", "--file", "missing.txt"],
-        "expected one of: text, lines, json; did you mean 'json'": ["a", "--format", "jsonl"],
+        "did you mean 'json'? Expected one of: text, lines, json": ["a", "--format", "jsonl"],
         "--format json needs sources": ["--format", "json"],
     }
     for fact, words in refused.items():

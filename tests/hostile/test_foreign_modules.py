@@ -65,7 +65,7 @@ def test_no_module_that_a_record_names_is_imported(run, name, capfd):
     name_modules(run, [name])
     assert tfstudy("why", run) == 0
     captured = capfd.readouterr()
-    assert "up to date" in captured.out
+    assert "declared versions have not changed" in captured.out
     assert not Path("ran").exists()
     assert not IMPORTABLE & set(sys.modules)
     assert "\x1b[2J" not in captured.out
