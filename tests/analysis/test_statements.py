@@ -1,5 +1,7 @@
 """The files of claims: what they may say, and that what they name exists."""
 
+import functools
+import json
 import math
 import re
 import shlex
@@ -12,13 +14,14 @@ from typer.main import get_command
 
 from tests.example_claims import SPLIT, claim
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.condition_selection import select_conditions
+from tfstudy.analysis.condition_selection import matches, select_conditions
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.medians import fewest_values
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.significance import ALPHA
 from tfstudy.cli import app
 from tfstudy.cli.bench import _request
+from tfstudy.config.resolve import resolve_data
 from tfstudy.config.trees import flatten
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
@@ -97,15 +100,23 @@ def test_tests_and_scripts_that_claims_name_exist():
 
 def conditions_of(command):
     """Yield the conditions of the runs that a command of a claim starts, each with its seed."""
+    for config, preset in runs_of(command):
+        yield condition_of(config, preset), config.seed
+
+
+def condition_of(config, preset):
+    names = (config.task, config.data.split, "test", config.arch, preset)
+    return Condition(*names, "", [], [], flatten(config.model_dump(mode="json")), "e")
+
+
+def runs_of(command):
+    """Yield the config and the preset of each run that a command of a claim starts."""
     for words in (shlex.split(part) for part in command.split("&&")):
         assert words[:2] == ["tfstudy", "grid"]
         options = get_command(app).commands["grid"].make_context("grid", words[2:]).params
         axes = {"task": options["task"], "data.split": options["split"], "arch": options["arch"]}
         axes |= {"preset": options["preset"], "seed": options["seed"]}
-        for config, preset in expand(load_grid(options["name"], "", axes, options["set_"] or [])):
-            settings = flatten(config.model_dump(mode="json"))
-            names = (config.task, config.data.split, "test", config.arch, preset)
-            yield Condition(*names, "", [], [], settings, "e"), config.seed
+        yield from expand(load_grid(options["name"], "", axes, options["set_"] or []))
 
 
 OF_RUNS = [one for one in ALL.values() if one.statements and not one.statements[0].over]
@@ -129,10 +140,12 @@ def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
     assert request.repeats >= fewest_values(1 - ALPHA / timed_ratios(ALL.values())) or not request.timed
 
 
-PER_CLAIM = [pytest.param(one, id=one.id, marks=pytest.mark.slow if one.grid == "pcfg" else ()) for one in OF_RUNS]
+def marked_slow(*grids):
+    """The claims about runs; those of these grids, whose data take long, are slow."""
+    return [pytest.param(one, id=one.id, marks=pytest.mark.slow if one.grid in grids else ()) for one in OF_RUNS]
 
 
-@pytest.mark.parametrize("one", PER_CLAIM)  # the data of pcfg take long
+@pytest.mark.parametrize("one", marked_slow("pcfg"))
 def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
     known = list(conditions_of(one.command))
     for statement in one.statements:
@@ -145,6 +158,24 @@ def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
             found, _ = select_conditions(asked, [condition for condition, seed in known if seed == number])
             seeds |= {number} if len(found) == 1 + bool(asked.minus) else set()
         assert len(seeds) >= one.minimum_seeds, statement
+
+
+@functools.cache
+def names_of_test_sets(task, data):
+    return resolve_data(task, {"data": json.loads(data)}).splits().tests
+
+
+@pytest.mark.parametrize("one", marked_slow("pcfg", "deletang-2022"))
+def test_the_test_sets_that_a_claim_names_exist(one):
+    runs = list(runs_of(one.command))
+    sides = [side for statement in one.statements for side in (statement.of, statement.minus) if side]
+    for side in (side for side in sides if side["test"] != "test"):
+        whole = side | {"test": "test", "tag": "", "value": ""}
+        selected = [config for config, preset in runs if matches(condition_of(config, preset), whole)]
+        found = {(config.task, json.dumps(config.data.model_dump())) for config in selected}
+        assert found
+        for task, data in found:
+            assert side["test"] in names_of_test_sets(task, data), side
 
 
 @pytest.mark.parametrize(
