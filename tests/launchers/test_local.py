@@ -140,7 +140,8 @@ def test_a_run_on_two_devices_of_a_grid_is_the_run_on_one(tmp_path, arch):
 SERVER = "from tfstudy.launchers.process_control import start_server\n"
 
 
-def test_a_killed_launcher_leaves_no_folder_of_its_socket(tmp_path):
+def test_a_killed_launcher_leaves_no_folder_of_its_socket(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("t")  # the path of a socket has at most 107 characters
     program = f"{SERVER}start_server(['tfstudy.launchers.server']); print(1, flush=True); input()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
