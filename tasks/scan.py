@@ -15,6 +15,7 @@ from functools import cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -137,11 +138,9 @@ def _example(command: str, actions: Tokens) -> Example:
 
 
 @cache
-def official() -> dict[str, dict[str, str]]:
-    """Return the path of each official split in its repository (`files`) and the checksums of both sides."""
-    checksums: dict[str, dict[str, str]] = json.loads(
-        (resources.files("tfstudy.tasks") / "scan_checksums.json").read_text()
-    )
+def official() -> dict[str, Any]:
+    """Return the path of each official split in its repository (`files`), the checksums of both sides, the source."""
+    checksums: dict[str, Any] = json.loads((resources.files("tfstudy.tasks") / "scan_checksums.json").read_text())
     return checksums
 
 
@@ -175,9 +174,9 @@ class Scan(Task):
         assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
         if config.root and config.hub:
             raise UserError("set only one of data.root and data.hub")
-        files = official()["files"]
+        files, source = official()["files"], official()["_source"]
         if not (config.root or config.hub or config.split in RULES) and config.split in files:
-            raise UserError(f"split {config.split} needs a clone of github.com/brendenlake/SCAN: --set data.root=PATH")
+            raise UserError(f"split scheme '{config.split}' is read from files: set data.root to a copy of {source}")
         if not config.hub:
             one_of("split scheme", config.split, files if config.root else RULES)
 

@@ -190,7 +190,7 @@ def test_an_unknown_split_scheme_gets_the_nearest_name(split, near):
 
 
 def test_a_split_of_official_files_says_where_to_get_them():
-    with pytest.raises(UserError, match=r"split mcd1 needs a clone of \S+/SCAN: --set data.root="):
+    with pytest.raises(UserError, match=r"'mcd1' .* data.root to a copy of \S+/SCAN at .* pull request 2"):
         scan("mcd1")
 
 

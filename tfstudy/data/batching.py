@@ -51,17 +51,18 @@ class Batches:
         self._batch_size, self._even = batch_size, batching == "random" and batch_tokens > 0
         if self._even:
             least = max(-(-int(self._lengths.sum()) // batch_tokens), -(-len(source) // batch_size))
-            self._ranges = list(_even_ranges(self._lengths, min(least, len(source)), batch_size))
+            self._count = min(least, len(source))
         else:
             lengths = self._lengths[self._key.sort(stable=True).indices].tolist()
             self._ranges = list(_ranges(lengths, batch_size, batch_tokens, MULTIPLE if fairseq else 1))
+            self._count = len(self._ranges)
         self._fixed = self._divide(self._generator(FIXED_BATCHES)) if fairseq else None
         self._epoch = -1
         self._order: list[Tensor] = []  # the batches of that epoch
 
     def __len__(self) -> int:
         """The number of batches per epoch."""
-        return len(self._ranges)
+        return self._count
 
     def index(self, step: int) -> Tensor:
         """Return the rows of batch `step`, counted from the start of training, as a CPU tensor."""
@@ -78,8 +79,8 @@ class Batches:
     def _divide(self, generator: torch.Generator) -> list[Tensor]:
         order = torch.randperm(len(self._key), generator=generator)
         order = order[self._key[order].sort(stable=True).indices]
-        rows, count = self._examples[order], len(self._ranges)
-        ranges = _even_ranges(self._lengths[order], count, self._batch_size) if self._even else self._ranges
+        rows, even = self._examples[order], self._even
+        ranges = _even_ranges(self._lengths[order], self._count, self._batch_size) if even else self._ranges
         return [rows[start:end] for start, end in ranges]
 
     def _generator(self, purpose: int, number: int = 0) -> torch.Generator:

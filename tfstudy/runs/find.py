@@ -45,6 +45,7 @@ def find_study(root: Path, name: str) -> Path:
     names = studies(root)
     if not names:
         raise UserError(f"no studies in {root}; choose another folder of results with --results")
+    # `os.path.exists` is False for a name that is too long, where `Path.exists` raises
     if any(os.path.exists(folder / "config.yaml") for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
     study, *inside = _words(root, name)
