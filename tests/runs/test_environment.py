@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tfstudy.runs.environment import recorded_words
+from tfstudy.runs.environment import environment, recorded_words
+from tfstudy.runs.identity import Identity
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,10 @@ from tfstudy.runs.environment import recorded_words
 )
 def test_the_recorded_command_has_no_secrets_and_no_home_folder(words, recorded):
     assert recorded_words(words) == recorded
+
+
+@pytest.mark.parametrize(("preload", "names"), [("", ""), ("/opt/liba.so:/usr/lib/libm.so.6", "liba.so libm.so.6")])
+def test_preloaded_libraries_are_recorded_by_name(monkeypatch, preload, names):
+    monkeypatch.setenv("LD_PRELOAD", preload)
+    identity = Identity("", "", {"task": "copying", "arch": "lstm"}, "", {})
+    assert environment(identity, "x86_64", 1).preloaded == names

@@ -14,7 +14,7 @@ from tfstudy.runs.schema import Environment, Result
 from tfstudy.tasks.errors import UserError
 
 Difference = tuple[str, str, str]  # what differs, its value in A and in B
-MACHINE = ("commit", "platform", "device", "threads", "cohort", "processors")
+MACHINE = ("commit", "platform", "device", "threads", "cohort", "processors", "preloaded")
 
 
 def compare(a: Path, b: Path) -> list[Text | str]:
@@ -51,7 +51,7 @@ def _sections(a: Path, b: Path) -> dict[str, list[Difference]]:
 def _machine(environment: Environment) -> dict[str, Any]:
     whole = environment.commit or ""
     commit = whole[:8] + "+" * whole.endswith("+")
-    return {name: getattr(environment, name) for name in MACHINE} | {"commit": commit} | environment.versions
+    return {name: getattr(environment, name) or "-" for name in MACHINE} | {"commit": commit} | environment.versions
 
 
 def _differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:

@@ -47,6 +47,7 @@ def environment(identity: Identity, device: str, threads: int, cohort: int = 1) 
         threads=threads,
         cohort=cohort,
         processors=os.cpu_count(),
+        preloaded=" ".join(Path(name).name for name in re.split("[ :]+", os.environ.get("LD_PRELOAD", ""))),
         arguments=recorded_words(sys.argv[1:]),
         settings=identity.settings,
         data=identity.data,

@@ -193,6 +193,7 @@ class Environment(msgspec.Struct, frozen=True):
     threads: int = 0
     cohort: int = 1  # how many runs the process may train together
     processors: int | None = 0
+    preloaded: str = ""  # names of the libraries in LD_PRELOAD, which may change rounding
     arguments: list[str] = []  # of the command
     settings: dict[str, Any] = {}
     data: str = ""  # fingerprint
