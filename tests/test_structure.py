@@ -4,6 +4,7 @@ import ast
 import re
 from graphlib import TopologicalSorter
 from importlib.util import resolve_name
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -112,6 +113,12 @@ def test_the_command_line_imports_nothing_heavy_at_its_top():
 
 def test_the_imported_tasks_are_ours():
     assert Path(tasks.__file__).resolve().parent == ROOT / "tasks"
+
+
+def test_the_default_folder_of_results_is_defined_once():
+    assert [module_of(path) for path in FILES if 'Path("results")' in path.read_text(encoding="utf-8")] == ["tfstudy"]
+    for function in (tfstudy.run, tfstudy.load, tfstudy.table, tfstudy.results):
+        assert Path(signature(function).parameters["results"].default) == tfstudy.RESULTS, function
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: module_of(path))

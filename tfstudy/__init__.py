@@ -5,6 +5,7 @@
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RunOptions", "UserError", "load", "results", "run", "table"]
 __version__ = "0.1.0"
+RESULTS = Path("results")  # the default folder of all results
 
 MODULES = {
     "RunOptions": "experiment.options",

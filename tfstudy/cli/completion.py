@@ -10,6 +10,8 @@ from typing import Any
 
 import typer
 
+from tfstudy import RESULTS
+
 Completer = Callable[[typer.Context, str], list[str]]
 
 
@@ -71,7 +73,7 @@ def _papers(_: dict[str, Any]) -> Iterable[str]:
 def _studies(options: dict[str, Any]) -> Iterable[str]:
     from tfstudy.runs.find import studies
 
-    return studies(Path(options.get("results") or "results"))
+    return studies(Path(options.get("results") or RESULTS))
 
 
 task = _completer(_tasks)

@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand
 from typer.models import CommandFunctionType
 
+from tfstudy import RESULTS as RESULTS
 from tfstudy.cli import completion
 from tfstudy.cli.command_group import INSPECT as INSPECT
 from tfstudy.cli.command_group import RUN as RUN
@@ -18,7 +19,6 @@ from tfstudy.cli.command_group import STUDY as STUDY
 from tfstudy.cli.command_group import Command, Commands
 from tfstudy.cli.version import show_version
 
-RESULTS = Path("results")
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
 MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
 MAX_NAME = 200  # bytes of the name of a study: file systems allow 255

@@ -3,9 +3,8 @@
 import shlex
 from pathlib import Path
 
+from tfstudy import RESULTS
 from tfstudy.runs.smoke_folder import without_smoke
-
-RESULTS = Path("results")  # the default of `--results`
 
 
 def results_option(results: Path) -> str:
