@@ -39,6 +39,17 @@ def test_a_study_is_named_if_there_are_several(capsys):
     assert len(tfstudy.table("several", results="several")) == 2
 
 
+@pytest.mark.parametrize("study", ["results/study/scan-length", "elsewhere/one", "elsewhere", "results"])
+def test_the_command_and_python_find_the_same_study(study, capsys):
+    write(Path("elsewhere/one"), result(0), result(1))
+    try:
+        expected = 0, tfstudy.table(study).render("md"), ""
+    except UserError as error:
+        expected = 2, "", f"error: {error}\n"
+    assert (command("table", study, "--format", "md"), *capsys.readouterr()) == expected
+    assert (expected[0] == 0) == (study != "results/study/scan-length")
+
+
 def test_the_frame_has_a_row_for_each_line_and_values_in_percent():
     table = tfstudy.table(by="arch")
     frame = table.frame

@@ -12,7 +12,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
 from tfstudy import tasks
 from tfstudy.runs.files import utc_now
-from tfstudy.runs.find import check_one_study, find_run, find_runs, find_study, study_folder
+from tfstudy.runs.find import find_run, find_runs, find_study, one_study, study_folder
 from tfstudy.runs.reader import read_environments, read_result
 from tfstudy.runs.writer import archive
 from tfstudy.tasks.errors import UserError
@@ -137,11 +137,12 @@ def test_a_study_is_found_by_its_name_or_its_path(tmp_path):
 
 def test_several_studies_are_listed_to_choose_one(tmp_path):
     for study in ("one", "two"):
-        check_one_study(tmp_path)
+        assert one_study("", tmp_path) == tmp_path
         started(tmp_path / study / "scan-length/lstm/s0-aaaa0000")
-        check_one_study(tmp_path / study)
+        assert one_study(study, tmp_path) == tmp_path / study
+    assert one_study(tmp_path, tmp_path) == tmp_path
     with pytest.raises(UserError, match="name a study: one, two; or"):
-        check_one_study(tmp_path)
+        one_study("", tmp_path)
 
 
 def test_a_seed_is_preferred_to_a_hash_that_starts_with_the_same_digit(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tfstudy.cli.check_command import CheckCommand, errors_written, write_files
-from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, one_study, some_path
+from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, some_path
 
 if TYPE_CHECKING:
     from tfstudy.report.regression import Check
@@ -41,10 +41,11 @@ def check(
     files = {"--junit": junit, "--summary": summary}
     with errors_written(files):
         from tfstudy.report.regression import check_study
+        from tfstudy.runs.find import one_study
         from tfstudy.tasks.errors import one_of
 
         format_ = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json"))
-        outcome = check_study(one_study(results, study), against, tolerance, partial)
+        outcome = check_study(one_study(study, results), against, tolerance, partial)
     try:
         write_files(files, outcome)
     finally:

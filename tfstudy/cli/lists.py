@@ -15,7 +15,6 @@ from tfstudy.cli.options import (
     app,
     existing_results,
     some_path,
-    study_folder,
 )
 from tfstudy.cli.output import Format, is_json, print_json
 
@@ -40,13 +39,15 @@ def list_(
     """
     from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
     from tfstudy.report.terminal import show_lines
+    from tfstudy.runs.find import find_study
     from tfstudy.tasks.errors import UserError, one_of
 
     as_json = is_json(format_)
     if what:
         one_of("kind of list", what, (*LISTS, "corpora"))
     if what != "corpora":
-        folder = study_folder(existing_results(results), of) if what == "runs" else Path()
+        root = existing_results(results) if what == "runs" else Path()
+        folder = find_study(root, of) if of and what == "runs" else root
         rows = LISTS[what](folder if what == "runs" else of or "scan") if what else KINDS
         if as_json:
             print_json(rows)

@@ -208,20 +208,3 @@ def results_of(results: Path, smoke: bool) -> Path:
     from tfstudy.runs.smoke_folder import results_folder
 
     return results_folder(results, smoke)
-
-
-def study_folder(results: Path, study: str) -> Path:
-    """Return the folder of a study, or of all results without a name; `UserError` for an unknown study."""
-    from tfstudy.runs.find import find_study
-
-    return find_study(results, study) if study else results
-
-
-def one_study(results: Path, study: str) -> Path:
-    """Return the folder of a study, or of all results if they are named; `UserError` for several without a name."""
-    from tfstudy.runs.find import check_one_study, studies
-
-    if not study:
-        check_one_study(results)
-    all_results = Path(study).resolve() == results.resolve() and study not in studies(results)
-    return results if all_results else study_folder(results, study)

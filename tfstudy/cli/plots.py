@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tfstudy.cli import completion
-from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, one_study, some_path
+from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, some_path
 
 KINDS = "split, length, learning, operands, data, scaling, settings, differences, errors, slices"
 
@@ -37,7 +37,8 @@ def plot(
     predictions. slices: accuracy by the values of a tag.
     """
     from tfstudy.report import plots
+    from tfstudy.runs.find import one_study
 
-    folders = [one_study(results, study) for study in studies or [""]]
+    folders = [one_study(study, results) for study in studies or [""]]
     plots.save_plot(folders, kind, out, plots.Selection(tag, task, split, width))
     print(out)

@@ -13,7 +13,6 @@ from tfstudy.cli.options import (
     Metric,
     OneStudy,
     app,
-    one_study,
     some_path,
 )
 
@@ -37,9 +36,10 @@ def report(
     from tfstudy.analysis.collection import read_finished_runs
     from tfstudy.report.claims import study_claims
     from tfstudy.report.html_page import check_folder, publish
+    from tfstudy.runs.find import one_study
 
     check_folder(out)
-    runs = read_finished_runs(one_study(results, study))
+    runs = read_finished_runs(one_study(study, results))
     path, page = publish(runs, out, study_claims(runs), metric, baseline)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
     for line in page.left_out:

@@ -23,7 +23,6 @@ from tfstudy.cli.options import (
     StudyName,
     Timeout,
     app,
-    study_folder,
 )
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
 
@@ -38,8 +37,9 @@ def status(
     """Show the progress of one study, or of all studies."""
     from tfstudy.report import status as report
     from tfstudy.report.terminal import show_lines
+    from tfstudy.runs.find import find_study
 
-    study = study_folder(results, study).name if study else ""
+    study = find_study(results, study).name if study else ""
     if is_json(format_):
         print_json(report.status_values(results, study))
     elif watch and sys.stdout.isatty():
@@ -86,12 +86,13 @@ def retry(
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.cohorts import check_cohort
     from tfstudy.launchers import ExecutorSettings
+    from tfstudy.runs.find import find_study
 
     if cohort:
         check_cohort(cohort, devices=devices)
     options = RunOptions(devices=devices, accelerator=accelerator)
     settings = ExecutorSettings(per_device, timeout, options=options, cohort=cohort)
-    folder = study_folder(results, study)
+    folder = find_study(results, study)
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.report.grid_console import retry_study
     from tfstudy.report.status import end_lines

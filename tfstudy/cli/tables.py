@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, OneStudy, app, one_study
+from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, OneStudy, app
 
 
 @app.command(rich_help_panel=STUDY)
@@ -32,6 +32,7 @@ def table(
     from tfstudy.report.table_latex import latex
     from tfstudy.report.table_terminal import print_table
     from tfstudy.report.terminal import Terminal
+    from tfstudy.runs.find import one_study
     from tfstudy.tasks.errors import UserError, one_of
 
     name = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), FORMATS)
@@ -39,7 +40,7 @@ def table(
         raise UserError(f"--caption and --label need --format tex, not {name}")
     if (columns or seeds) and name in ("csv", "json"):
         raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
-    found = tables.table(one_study(results, study), by, metric, baseline, columns, seeds)
+    found = tables.table(one_study(study, results), by, metric, baseline, columns, seeds)
     if name == "text" and sys.stdout.isatty():
         print_table(found, Terminal())
     else:

@@ -8,7 +8,7 @@ from tfstudy.report import tables
 from tfstudy.report.table_formats import FORMATS, values
 from tfstudy.report.table_latex import latex
 from tfstudy.report.table_lines import Table
-from tfstudy.runs.find import check_one_study, study_folder
+from tfstudy.runs.find import one_study
 from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
@@ -98,9 +98,7 @@ def table(
         >>> table = tfstudy.table("scan", baseline="lstm")
         >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
-    folder = study_folder(study, results)
-    if not study:
-        check_one_study(folder)
+    folder = one_study(study, results)
     return StudyTable(tables.table(folder, _joined(by), metric, baseline, _joined(columns), seeds))
 
 

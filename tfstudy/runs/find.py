@@ -77,7 +77,27 @@ def study_folder(study: str | Path, results: str | Path) -> Path:
     return find_study(root, str(study))
 
 
-def check_one_study(root: Path) -> None:
+def one_study(study: str | Path, results: str | Path) -> Path:
+    """The folder of a study given by its name or its path, or that of all results if it is named.
+
+    Without a name it is the folder of all results, which must have one study only. `UserError` if they have several,
+    or for an unknown name.
+    """
+    root, name = Path(results), str(study)
+    if not name:
+        check_results_folder(root)
+        _check_single(root)
+        return root
+    if name not in studies(root):
+        folder, whole = Path(name).resolve(), root.resolve()
+        if folder == whole:
+            return root
+        if whole not in folder.parents and next(find_runs(Path(name)), None):
+            return Path(name)
+    return find_study(root, name)
+
+
+def _check_single(root: Path) -> None:
     """Raise `UserError` if there are runs of several studies in a folder of results."""
     parts = (path.relative_to(root).parts for path in find_runs(root))
     found = dict.fromkeys(study for study, *others in parts if len(others) > 2)
