@@ -29,12 +29,15 @@ def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
     assert not any(job.name in line for line in lines for job in (*jobs[:2], *jobs[4:]))
 
 
-def test_runs_are_retried_in_cohorts_as_a_grid_runs_them(capsys, monkeypatch):
+def test_runs_are_retried_with_the_options_of_a_grid(capsys, monkeypatch):
     used = []
     monkeypatch.setattr("tfstudy.report.grid_console.retry_study", lambda folder, settings, *_: used.append(settings))
+    monkeypatch.setattr("tfstudy.training.logger_choice.installed", lambda name: True)
     Path("results/study").mkdir(parents=True)
-    assert tfstudy("retry", "study", "--cohort", "2") == 0
-    assert used[0].cohort == "2"
+    words = ("--cohort", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")
+    assert tfstudy("retry", "study", *words) == 0
+    options = RunOptions(execution="graphed", loggers=("tensorboard",), measure=("layer_gradients",))
+    assert (used[0].cohort, used[0].options) == ("2", options)
     assert tfstudy("retry", "study", "--cohort", "many") == 2
     assert "--cohort must be auto" in capsys.readouterr().err
 

@@ -6,41 +6,19 @@ from typing import Annotated
 import typer
 
 from tfstudy.cli import completion
+from tfstudy.cli.execution_options import ManyRuns
 from tfstudy.cli.options import (
     RESULTS,
     RUN,
-    Accelerator,
-    Cohort,
-    Devices,
-    Execution,
     FailFast,
-    LoggerNames,
-    MeasureNames,
-    PerDevice,
     Results,
     Smoke,
-    Timeout,
     app,
     results_of,
     study_name,
 )
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
-from tfstudy.cli.slurm_options import (
-    Account,
-    ArraySize,
-    AtOnce,
-    Constraint,
-    Cpus,
-    Detach,
-    Extra,
-    Gres,
-    Memory,
-    Minutes,
-    Partition,
-    Qos,
-    Setup,
-    check_slurm_options,
-)
+from tfstudy.cli.slurm_options import Detach, Slurm, check_slurm_options
 
 GridName = Annotated[
     str | None,
@@ -77,6 +55,7 @@ RayAddress = Annotated[
 @app.command(rich_help_panel=RUN)
 def grid(
     name: GridName = None,
+    *,
     task: Tasks = None,
     split: Splits = None,
     arch: Archs = None,
@@ -87,31 +66,13 @@ def grid(
     smoke: Smoke = False,
     dry_run: DryRun = False,
     fail_fast: FailFast = False,
-    per_device: PerDevice = "auto",
-    cohort: Cohort = "",
-    timeout: Timeout = 0.0,
-    devices: Devices = 1,
-    accelerator: Accelerator = "auto",
-    execution: Execution = "eager",
+    settings: ManyRuns,
     shard: Shard = "",
-    logger: LoggerNames = "",
-    measure: MeasureNames = "",
     study: Study = "",
     launcher: Launcher = "local",
     ray_address: RayAddress = "",
     detach: Detach = False,
-    slurm_partition: Partition = "",
-    slurm_account: Account = "",
-    slurm_qos: Qos = "",
-    slurm_constraint: Constraint = "",
-    slurm_time: Minutes = 240,
-    slurm_gres: Gres = "",
-    slurm_cpus: Cpus = 0,
-    slurm_memory: Memory = "",
-    slurm_at_once: AtOnce = 50,
-    slurm_array_size: ArraySize = 1000,
-    slurm_setup: Setup = None,
-    slurm_extra: Extra = None,
+    slurm: Slurm,
     format_: Format = "text",
     quiet: Quiet = False,
     results: Results = RESULTS,
@@ -120,43 +81,16 @@ def grid(
 
     The same command resumes an interrupted grid.
     """
-    from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.cohorts import check_cohort
     from tfstudy.grids.spec import load_grid
-    from tfstudy.instruments import parse_in_training
-    from tfstudy.launchers import ExecutorSettings, SlurmRequest
     from tfstudy.tasks.errors import UserError
-    from tfstudy.training.logger_choice import parse_loggers
 
-    slurm = SlurmRequest(
-        partition=slurm_partition,
-        account=slurm_account,
-        qos=slurm_qos,
-        constraint=slurm_constraint,
-        minutes=slurm_time,
-        gres=slurm_gres,
-        cpus=slurm_cpus,
-        memory=slurm_memory,
-        max_parallel=slurm_at_once,
-        array_size=slurm_array_size,
-        setup=tuple(slurm_setup or ()),
-        extra=tuple(slurm_extra or ()),
-    )
     as_json = is_json(format_)
     if as_json and not dry_run:
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
-    if cohort:
-        check_cohort(cohort, launcher, devices)
-    measured = parse_in_training(measure)
-    options = RunOptions(
-        devices=devices,
-        accelerator=accelerator,
-        loggers=parse_loggers(logger),
-        measure=measured,
-        execution=execution,
-    )
-    settings = ExecutorSettings(per_device, timeout, ray_address, slurm, options, cohort)
+    check_cohort(settings.cohort, launcher, settings.options.devices)
+    settings = settings._replace(ray_address=ray_address, slurm=slurm)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))

@@ -17,6 +17,7 @@ from tfstudy.cli.command_group import RUN as RUN
 from tfstudy.cli.command_group import SHARE as SHARE
 from tfstudy.cli.command_group import STUDY as STUDY
 from tfstudy.cli.command_group import Command, Commands
+from tfstudy.cli.option_groups import with_groups
 from tfstudy.cli.version import show_version
 
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
@@ -75,12 +76,17 @@ def execution_name(text: str) -> str:
 
 
 class App(typer.Typer):
-    """The app, whose commands are of the class `Command` unless they have one of their own."""
+    """The app, whose commands may have groups of options, and are of the class `Command` unless they have their own."""
 
     def command(
         self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **more: Any
     ) -> Callable[[CommandFunctionType], CommandFunctionType]:
-        return super().command(name, cls=cls, **more)
+        add = super().command(name, cls=cls, **more)
+
+        def added(function: CommandFunctionType) -> CommandFunctionType:
+            return add(with_groups(function))
+
+        return added
 
 
 app = App(

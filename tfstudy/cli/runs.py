@@ -4,16 +4,12 @@ from typing import Annotated
 
 import typer
 
+from tfstudy.cli.execution_options import OneRun
 from tfstudy.cli.options import (
     RESULTS,
     RUN,
-    Accelerator,
     Arch,
     ConfigFile,
-    Devices,
-    Execution,
-    LoggerNames,
-    MeasureNames,
     Online,
     OptionalTask,
     Preset,
@@ -32,6 +28,7 @@ from tfstudy.cli.output import Quiet, announce, is_json, print_json, progress_on
 @app.command(rich_help_panel=RUN)
 def run(
     task: OptionalTask = None,
+    *,
     arch: Arch = None,
     split: Split = None,
     preset: Preset = "default",
@@ -41,11 +38,7 @@ def run(
     smoke: Smoke = False,
     restart: Annotated[bool, typer.Option("--restart", help="Archive the existing run and restart.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; fail if there is no unfinished run.")] = False,
-    devices: Devices = 1,
-    accelerator: Accelerator = "auto",
-    execution: Execution = "eager",
-    logger: LoggerNames = "",
-    measure: MeasureNames = "",
+    options: OneRun,
     study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",
     online: Online = False,
     quiet: Quiet = False,
@@ -57,25 +50,23 @@ def run(
     of another run.
     """
     from tfstudy.cli.run_config import recorded_preset, requested
-    from tfstudy.instruments import parse_in_training
     from tfstudy.tasks.errors import UserError
-    from tfstudy.training.logger_choice import parse_loggers
 
     request = requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
-    study, loggers, measured = study_name(study), parse_loggers(logger), parse_in_training(measure)
+    study = study_name(study)
     if restart and resume:
         raise UserError("--restart and --resume exclude each other")
     announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet)
     resolved = request.resolve(online)
     folder = results_of(results, resolved.smoke)
-    from tfstudy.experiment.options import RunOptions, process_rank
+    from tfstudy.experiment.options import process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.report.next_commands import next_lines
     from tfstudy.report.run_summary import show
     from tfstudy.report.terminal import show_lines
 
     used = recorded_preset(config, request.task) if request.is_whole else preset
-    options = RunOptions(used, restart, resume, devices, accelerator, loggers, measured, execution=execution)
+    options = options._replace(preset=used, restart=restart, resume=resume)
     with progress_on_stderr(quiet):
         outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
         if outcome:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tfstudy.cli.option_groups import Group
+
 if TYPE_CHECKING:
     from tfstudy.launchers import SlurmRequest
 
@@ -25,6 +27,42 @@ ArraySize = Annotated[int, _option("array-size", "Maximum number of jobs of an a
 Setup = Annotated[list[str] | None, _option("setup", "Shell line before each job; repeatable.", metavar="LINE")]
 Extra = Annotated[list[str] | None, _option("extra", "Other option of sbatch; repeatable.", metavar="KEY[=VALUE]")]
 Detach = Annotated[bool, typer.Option("--detach", help="Submit to Slurm and return; the same command resumes.")]
+
+
+def slurm_request(
+    slurm_partition: Partition = "",
+    slurm_account: Account = "",
+    slurm_qos: Qos = "",
+    slurm_constraint: Constraint = "",
+    slurm_time: Minutes = 240,
+    slurm_gres: Gres = "",
+    slurm_cpus: Cpus = 0,
+    slurm_memory: Memory = "",
+    slurm_at_once: AtOnce = 50,
+    slurm_array_size: ArraySize = 1000,
+    slurm_setup: Setup = None,
+    slurm_extra: Extra = None,
+) -> "SlurmRequest":
+    """Return what a grid asks of Slurm."""
+    from tfstudy.launchers import SlurmRequest
+
+    return SlurmRequest(
+        partition=slurm_partition,
+        account=slurm_account,
+        qos=slurm_qos,
+        constraint=slurm_constraint,
+        minutes=slurm_time,
+        gres=slurm_gres,
+        cpus=slurm_cpus,
+        memory=slurm_memory,
+        max_parallel=slurm_at_once,
+        array_size=slurm_array_size,
+        setup=tuple(slurm_setup or ()),
+        extra=tuple(slurm_extra or ()),
+    )
+
+
+Slurm = Annotated["SlurmRequest", Group(slurm_request)]
 
 
 def check_slurm_options(request: "SlurmRequest", launcher: str, detach: bool, fail_fast: bool) -> None:

@@ -5,23 +5,19 @@ from typing import Annotated
 
 import typer
 
+from tfstudy.cli.execution_options import ManyRuns
 from tfstudy.cli.options import (
     INSPECT,
     ONE_RUN,
     RESULTS,
     RUN,
     STUDY,
-    Accelerator,
-    Cohort,
-    Devices,
     ExistingResults,
     FailFast,
     Online,
-    PerDevice,
     Results,
     Run,
     StudyName,
-    Timeout,
     app,
 )
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
@@ -69,29 +65,22 @@ def logs(
 @app.command(rich_help_panel=RUN)
 def retry(
     study: StudyName = "runs",
+    *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs; run nothing.")] = False,
     fail_fast: FailFast = False,
-    per_device: PerDevice = "auto",
-    cohort: Cohort = "",
-    timeout: Timeout = 0.0,
-    devices: Devices = 1,
-    accelerator: Accelerator = "auto",
+    settings: ManyRuns,
     quiet: Quiet = False,
     results: ExistingResults = RESULTS,
 ) -> None:
     """Retry the failed and interrupted runs of a study.
 
-    They run on this machine, with the configs in their folders.
+    They run on this machine, with the configs in their folders. To continue a grid as it was started, repeat its
+    --execution, --logger and --measure.
     """
-    from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.cohorts import check_cohort
-    from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import find_study
 
-    if cohort:
-        check_cohort(cohort, devices=devices)
-    options = RunOptions(devices=devices, accelerator=accelerator)
-    settings = ExecutorSettings(per_device, timeout, options=options, cohort=cohort)
+    check_cohort(settings.cohort, devices=settings.options.devices)
     folder = find_study(results, study)
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.report.grid_console import retry_study

@@ -79,8 +79,7 @@ def tune(
         raise UserError("--final-seeds needs --final-trials, such as --final-trials 3")
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
-    if cohort:
-        check_cohort(cohort)
+    check_cohort(cohort)
     options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
     from tfstudy.report.tuning_trials import tune_architectures

@@ -15,7 +15,9 @@ AUTO = "auto"
 
 
 def check_cohort(text: str, launcher: str = "local", devices: int = 1) -> None:
-    """Raise `UserError` if `--cohort` is neither a size nor auto, or does not go with the other options."""
+    """Raise `UserError` if `--cohort` is given and neither a size nor auto, or does not go with the other options."""
+    if not text:
+        return
     if text != AUTO and not (re.fullmatch("[0-9]{1,2}", text) and 1 <= int(text) <= MAX_SIZE):
         raise UserError(f"--cohort must be auto or a number from 1 to {MAX_SIZE}, but is {quoted(text)}")
     if launcher != "local":
