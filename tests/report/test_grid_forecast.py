@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tfstudy.report.grid_forecast import Forecast, forecast_lines
 
 SMALL = ["--set", "model.dim=8", "--set", "train.steps=2"]
 GRID = [
@@ -44,6 +45,15 @@ def test_only_pending_runs_have_an_estimated_time(capsys):
     assert finished.startswith("finished")
     assert "about" not in finished
     assert re.match(r"pending +about \d+ s ", pending)
+
+
+def test_the_estimate_fits_80_columns_and_counts_the_runs_that_it_guesses():
+    runs = [{"name": "a", "path": "a", "state": "pending", "settings": "", "seconds": cost} for cost in (1.0, None)]
+    found = Forecast(runs * 500, 1000, 16, 12000.0, [])
+    lines = [str(line) for line in forecast_lines(found)]
+    assert "about 3 h 20 min for 1,000 runs, 16 in parallel (estimated from finished runs)" in lines
+    assert lines[-1].endswith(": 500")
+    assert max(map(len, lines)) <= 80
 
 
 def test_a_line_says_which_runs_can_train_together(capsys):

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from tfstudy.launchers.job_batch import Batch
 from tfstudy.launchers.supervisor import FINISHED, PENDING
-from tfstudy.report.listing import coloured, run_lines
+from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.status import duration
 from tfstudy.report.varying import varying_settings
@@ -52,18 +52,18 @@ def forecast_lines(found: Forecast) -> list[Text | str]:
     rows = [(run["state"], _cost(run), run["name"], run["settings"]) for run in found.runs]
     lines: list[Text | str] = [coloured(line) for line in run_lines(rows, name=2)]
     total = len(found.runs)
-    lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold"), *found.outdated]
-    lines += filter(None, [found.cohorts])
+    lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
+    return [*lines, *columns([line] for line in [*found.outdated, found.cohorts, *_estimate(found)] if line)]
+
+
+def _estimate(found: Forecast) -> list[str]:
+    """Return in lines of at most 80 characters how long the pending runs will take."""
+    if found.seconds is None:
+        return ["no estimate: no similar run has finished yet"] if found.pending else []
+    runs = f"{plural(found.pending, 'run')}, {found.parallel} in parallel"
     others = sum(run["state"] == PENDING and run["seconds"] is None for run in found.runs)
-    note = f"; {others} runs without an estimate are counted like the others" if others else ""
-    if found.seconds is not None:
-        lines.append(
-            f"about {duration(found.seconds)} for {plural(found.pending, 'run')}, {found.parallel} in parallel "
-            f"(estimated from finished runs{note})"
-        )
-    elif found.pending:
-        lines.append("no estimate: no similar run has finished yet")
-    return lines
+    note = [f"runs without an estimate, which are counted like the others: {others}"] if others else []
+    return [f"about {duration(found.seconds)} for {runs} (estimated from finished runs)", *note]
 
 
 def _cost(run: dict[str, Any]) -> str:
