@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_study import finish_run
 from tfstudy.report.grid_forecast import Forecast, forecast_lines
 
 SMALL = ["--set", "model.dim=8", "--set", "train.steps=2"]
@@ -49,11 +50,22 @@ def test_only_pending_runs_have_an_estimated_time(capsys):
 
 def test_the_estimate_fits_80_columns_and_counts_the_runs_that_it_guesses():
     runs = [{"name": "a", "path": "a", "state": "pending", "settings": "", "seconds": cost} for cost in (1.0, None)]
-    found = Forecast(runs * 500, 1000, 16, 12000.0, [])
+    found = Forecast(runs * 500, 1000, 16, 12000.0, [], [])
     lines = [str(line) for line in forecast_lines(found)]
     assert "about 3 h 20 min for 1,000 runs, 16 in parallel (estimated from finished runs)" in lines
     assert lines[-1].endswith(": 500")
     assert max(map(len, lines)) <= 80
+
+
+def test_a_grid_says_which_finished_runs_it_does_not_measure(capsys):
+    assert tfstudy(*GRID, "--dry-run", "--format", "json") == 0
+    for run in json.loads(capsys.readouterr().out)["runs"]:
+        finish_run(Path(run["path"]))
+    for words in (["--dry-run"], []):
+        assert tfstudy(*GRID, "--measure", "layer_gradients", *words) == 0
+        assert "4 finished runs kept without layer_gradients" in capsys.readouterr().out
+    assert tfstudy(*GRID, "--dry-run") == 0
+    assert "layer_gradients" not in capsys.readouterr().out
 
 
 def test_a_line_says_which_runs_can_train_together(capsys):
@@ -64,7 +76,8 @@ def test_a_line_says_which_runs_can_train_together(capsys):
 def test_the_forecast_is_one_json_document(capsys):
     assert tfstudy(*GRID, "--dry-run", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found.keys() == {"runs", "pending", "parallel", "seconds", "outdated", "cohorts", "total", "finished"}
+    lines = {"outdated", "unmeasured", "cohorts"}
+    assert found.keys() == {"runs", "pending", "parallel", "seconds", "total", "finished"} | lines
     assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
     assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}
     assert not list(Path().iterdir())

@@ -12,9 +12,9 @@ from tfstudy.launchers.job_batch import Batch, grid_batch, running
 from tfstudy.launchers.job_list import copy_finished, estimates, save_plan
 from tfstudy.launchers.retry import retry_jobs
 from tfstudy.launchers.supervisor import supervise
-from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines
+from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.grid_progress import Progress
-from tfstudy.report.listing import coloured, run_lines
+from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import detached_lines, queue_lines
 from tfstudy.report.terminal import show_lines
@@ -42,6 +42,7 @@ def run_grid(
         if copied := copy_finished(batch.pending):
             print(f"{plural(len(copied), 'finished run')} copied from other studies in {study.parent}", flush=True)
         if detach:
+            _print_notes(batch)
             print("\n".join(detached_lines(batch.executor.detach(batch.pending), study)))
             return 0
         if launcher == "slurm":
@@ -69,7 +70,7 @@ def run_batch(batch: Batch, fail_fast: bool = False) -> int:
     finished = len(batch.jobs) - len(pending)
     runs = plural(len(pending), "run")
     print(f"{runs} to start, {finished} already finished{study}; {batch.executor.describe()}", flush=True)
-    print("".join(f"{line}\n" for line in outdated_lines(batch)), end="", flush=True)
+    _print_notes(batch)
     with Progress(batch) as progress:
         summary = supervise(pending, batch.executor, progress, fail_fast)
     for path, reason in summary.failed.items():
@@ -77,6 +78,12 @@ def run_batch(batch: Batch, fail_fast: bool = False) -> int:
     if summary.unfinished:
         print(f"stopped after a failure; unfinished runs: {len(summary.unfinished)}", file=sys.stderr)
     return 1 if summary.failed else 0
+
+
+def _print_notes(batch: Batch) -> None:
+    """Print which finished runs are kept though they are outdated, or not measured as asked."""
+    notes = [*outdated_lines(batch), *unmeasured_lines(batch)]
+    print("".join(f"{line}\n" for line in columns([note] for note in notes)), end="", flush=True)
 
 
 def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, fail_fast: bool = False) -> int:

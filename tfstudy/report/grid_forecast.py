@@ -1,6 +1,7 @@
 """What a grid would run: its runs, their states, what varies between them, and how long the pending ones will take."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.status import duration
 from tfstudy.report.varying import varying_settings
+from tfstudy.runs.measurement_record import saved_instruments
 
 
 class Forecast(NamedTuple):
@@ -21,6 +23,7 @@ class Forecast(NamedTuple):
     parallel: int
     seconds: float | None  # until all pending runs finish
     outdated: list[str]  # lines on finished runs of older code
+    unmeasured: list[str]  # lines on finished runs without what --measure names
     cohorts: str = ""  # which pending runs can share a process
 
     def tree(self) -> dict[str, Any]:
@@ -44,7 +47,8 @@ def forecast(batch: Batch) -> Forecast:
     ]
     estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
     seconds = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
-    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), batch.executor.groups(pending))
+    groups = batch.executor.groups(pending)
+    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), unmeasured_lines(batch), groups)
 
 
 def forecast_lines(found: Forecast) -> list[Text | str]:
@@ -53,7 +57,10 @@ def forecast_lines(found: Forecast) -> list[Text | str]:
     lines: list[Text | str] = [coloured(line) for line in run_lines(rows, name=2)]
     total = len(found.runs)
     lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
-    return [*lines, *columns([line] for line in [*found.outdated, found.cohorts, *_estimate(found)] if line)]
+    return [
+        *lines,
+        *columns([line] for line in [*found.outdated, *found.unmeasured, found.cohorts, *_estimate(found)] if line),
+    ]
 
 
 def _estimate(found: Forecast) -> list[str]:
@@ -76,4 +83,17 @@ def outdated_lines(batch: Batch) -> list[str]:
     return [
         f"{count} finished runs are outdated: {reason}; the grid keeps them and runs new ones with these settings"
         for reason, count in reasons.items()
+    ]
+
+
+def unmeasured_lines(batch: Batch) -> list[str]:
+    """Return a line for each instrument of `--measure` that finished runs were trained without."""
+    finished = batch.finished
+    missing = Counter(
+        name for job in finished for name in job.options.measure if name not in saved_instruments(Path(job.path))
+    )
+    return [
+        f"{plural(count, 'finished run')} kept without {name}, which is measured during training; to measure it, run "
+        "the grid with another --results"
+        for name, count in missing.items()
     ]
