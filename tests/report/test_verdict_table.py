@@ -24,6 +24,14 @@ def test_a_mixed_claim_shows_a_statement_of_each_kind_and_counts_the_others(tmp_
     assert found[4] == "[here](here/README.md)"
 
 
+def test_a_claim_that_only_lacks_runs_says_which_statements_were_not_run(tmp_path):
+    study = values(tmp_path / "here", "lstm", *NEAR_HALF)
+    parts = [{"of": {"arch": arch}, "above": 10} for arch in ("lstm", "cnn")]
+    found = cells(judged(study, *parts), details="claims.md")
+    assert found[1] == "undecided"
+    assert found[3] == "supported: statement 1; not run: statement 2"
+
+
 def test_the_evidence_of_a_claim_that_was_not_run_is_its_command(tmp_path):
     study = values(tmp_path / "here", "lstm", *NEAR_HALF)
     found = cells(judged(study, {"of": {"arch": "cnn"}, "above": 0}), details="claims.md")

@@ -61,10 +61,12 @@ def _evidence(verdict: ClaimVerdict, brief: bool) -> str:
 
 
 def _brief_reason(verdict: ClaimVerdict) -> str:
-    """Return the first part of the reason; of a theorem also the first sentence of its note."""
-    first, claim = reason(verdict).partition("; ")[0], verdict.claim
+    """Return the reason: of one statement its first part, of a theorem also the first sentence of its note."""
+    why, claim = reason(verdict), verdict.claim
+    if len(verdict.statements) > 1:  # each part is on other statements, such as those that were not run
+        return why
     correction = claim.note.partition(". ")[0].rstrip(".") if claim.tested_by else ""
-    return ". ".join(filter(None, (first, correction)))  # the note may correct the claim
+    return ". ".join(filter(None, (why.partition("; ")[0], correction)))  # the note may correct the claim
 
 
 def _brief(judged: StatementVerdict) -> str:
