@@ -20,6 +20,12 @@ class Request(NamedTuple):
     split: str | None
     seed: int | None
     smoke: bool
+    path: Path | None = None  # of the file
+
+    @property
+    def used_preset(self) -> str:
+        """The preset for the record: that of the run whose whole config the file is, or else the one asked for."""
+        return recorded_preset(self.path, self.task) if self.is_whole else self.preset
 
     @property
     def is_whole(self) -> bool:
@@ -79,7 +85,7 @@ def requested(
     one_of("architecture", str(arch), models.names())
     if whole and preset != "default":
         raise UserError(f"--preset {preset} does not apply to {file}, which has all settings; leave out one of the two")
-    return Request(task, str(arch), preset, tree, assigned, split, seed, smoke)
+    return Request(task, str(arch), preset, tree, assigned, split, seed, smoke, file)
 
 
 def _agreed(key: str, option: str, given: str | None, tree: dict[str, Any], file: Path | None) -> str:

@@ -1,10 +1,11 @@
 """The commands for one run: train it, and show its config."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tfstudy.cli.execution_options import OneRun
+from tfstudy.cli.option_groups import Group
 from tfstudy.cli.options import (
     RESULTS,
     RUN,
@@ -24,11 +25,12 @@ from tfstudy.cli.options import (
 )
 from tfstudy.cli.output import Quiet, announce, is_json, print_json, progress_on_stderr
 
+if TYPE_CHECKING:
+    from tfstudy.cli.run_config import Request
 
-@app.command(rich_help_panel=RUN)
-def run(
+
+def _request(
     task: OptionalTask = None,
-    *,
     arch: Arch = None,
     split: Split = None,
     preset: Preset = "default",
@@ -36,6 +38,20 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     smoke: Smoke = False,
+) -> "Request":
+    """Return which run the options ask for."""
+    from tfstudy.cli.run_config import requested
+
+    return requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
+
+
+Requested = Annotated["Request", Group(_request)]
+
+
+@app.command(rich_help_panel=RUN)
+def run(
+    *,
+    request: Requested,
     restart: Annotated[bool, typer.Option("--restart", help="Archive the existing run and restart.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; fail if there is no unfinished run.")] = False,
     options: OneRun,
@@ -49,10 +65,8 @@ def run(
     The same command resumes an interrupted run; a finished run is not rerun. `--config RUN/config.yaml` runs the config
     of another run.
     """
-    from tfstudy.cli.run_config import recorded_preset, requested
     from tfstudy.tasks.errors import UserError
 
-    request = requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
     study = study_name(study)
     if restart and resume:
         raise UserError("--restart and --resume exclude each other")
@@ -65,8 +79,7 @@ def run(
     from tfstudy.report.run_summary import show
     from tfstudy.report.terminal import show_lines
 
-    used = recorded_preset(config, request.task) if request.is_whole else preset
-    options = options._replace(preset=used, restart=restart, resume=resume)
+    options = options._replace(preset=request.used_preset, restart=restart, resume=resume)
     with progress_on_stderr(quiet):
         outcome = run_experiment(resolved, folder, study, options, rank=process_rank())
         if outcome:
@@ -80,23 +93,15 @@ def run(
 
 @app.command("config", rich_help_panel=RUN)
 def config_(
-    task: OptionalTask = None,
-    arch: Arch = None,
-    split: Split = None,
-    preset: Preset = "default",
-    config: ConfigFile = None,
-    set_: Set = None,
-    seed: Seed = None,
-    smoke: Smoke = False,
+    *,
+    request: Requested,
     format_: Annotated[str, typer.Option("--format", help="yaml or json.")] = "yaml",
 ) -> None:
     """Show the resolved config, with every key explained."""
     from tfstudy import tasks
-    from tfstudy.cli.run_config import requested
     from tfstudy.config.display import annotated
 
     as_json = is_json(format_, "yaml")
-    request = requested(task, arch, preset=preset, file=config, assignments=set_, split=split, seed=seed, smoke=smoke)
     resolved = request.resolve()
     tasks.find(resolved.task)(resolved.data)  # checks the data section
     if as_json:

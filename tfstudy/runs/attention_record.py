@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Share
 from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
@@ -86,12 +87,7 @@ class AttentionRecord(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-class _Run(msgspec.Struct):
-    run: str = ""
-
-
 RECORDS = msgspec.json.Decoder(tuple[AttentionRecord, ...])
-RUNS = msgspec.json.Decoder(_Run)
 
 
 def read_attention(path: Path) -> list[AttentionRecord]:
@@ -105,8 +101,8 @@ def read_attention(path: Path) -> list[AttentionRecord]:
     content = read_bytes(str(file), MAX_BYTES + 1)
     try:
         records = RECORDS.decode(content) if len(content) <= MAX_BYTES else ()
-        run = RUNS.decode(read_bytes(f"{path}/result.json")).run
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        run = read_hash(path)
+    except UNREADABLE as error:
         raise UserError(f"{file} is broken ({error})") from None
     if not 1 <= len(records) <= MAX_RECORDS:
         raise UserError(f"{file} is broken (empty or too large)")

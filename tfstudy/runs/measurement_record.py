@@ -16,6 +16,7 @@ from typing import Literal, get_args
 import msgspec
 
 from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Count
 from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
@@ -123,12 +124,7 @@ class Measurement(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-class _Run(msgspec.Struct):
-    run: str = ""
-
-
 RECORDS = msgspec.json.Decoder(Measurement)
-RUNS = msgspec.json.Decoder(_Run)
 
 
 def settings_digest(instrument: str, version: int, settings: Mapping[str, Value]) -> str:
@@ -155,8 +151,8 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
         if len(content) > MAX_BYTES:
             raise UserError(f"{file} is broken (too large)")
         record = RECORDS.decode(content)
-        digest = RUNS.decode(read_bytes(f"{run}/result.json")).run
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        digest = read_hash(run)
+    except UNREADABLE as error:
         raise UserError(f"{file} is broken ({error})") from None
     if record.instrument != instrument:
         raise UserError(f"{file} is broken (it is of the instrument {quoted(record.instrument)})")

@@ -48,6 +48,10 @@ class OtherFormatError(BrokenError):
     """A result in the format of another version, which may be sound."""
 
 
+class _Hash(msgspec.Struct):
+    run: str = ""
+
+
 class _SplitDigest(msgspec.Struct):
     predictions: str = ""
 
@@ -57,11 +61,17 @@ class _Digests(msgspec.Struct):
 
 
 DIGESTS = msgspec.json.Decoder(_Digests)
+HASHES = msgspec.json.Decoder(_Hash)
 
 
 def has_result(path: Path) -> bool:
     """Whether there is a result, sound or not."""
     return os.path.exists(f"{path}/result.json")
+
+
+def read_hash(path: Path) -> str:
+    """The hash in the result of a run, whatever else is in it; one of the errors `UNREADABLE` if it can't be read."""
+    return HASHES.decode(read_bytes(f"{path}/result.json")).run
 
 
 def is_finished(path: Path) -> bool:
