@@ -51,7 +51,7 @@ class TranslationConfig(TaskConfig):
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
     )
     shared_subwords: bool = Field(True, description="share one subword vocabulary between both languages")
-    subword_pairs: int = Field(0, ge=0, description="number of pairs that subwords are learnt from; 0: the train pairs")
+    subword_pairs: int = Field(0, ge=0, description="number of pairs to learn subwords from; 0: the train pairs")
     lowercase: bool = Field(False, description="lowercase all text of a corpus, including references")
     bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
         "auto", description="tokenizer of sacreBLEU's BLEU; auto: char for ja, zh for zh, otherwise 13a"

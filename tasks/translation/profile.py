@@ -15,7 +15,7 @@ from tfstudy.tasks.translation.corpus import Sentences
 
 BUCKETS = 2**18  # of hashed trigrams
 MIN_COUNT = 5  # rarer trigrams are no evidence: they may be of the judged sentence only
-LEARNT = 20_000  # pairs that a profile is learnt from
+LEARNED = 20_000  # pairs that a profile is learned from
 MAX_CHARACTERS = 1_000  # of a sentence that are looked at
 BATCH = 10_000  # sentences at a time, which bounds the memory
 MIN_EVIDENCE = 20.0  # nats: a pair with less evidence for either order is undecided
@@ -31,7 +31,7 @@ class OrderProfile:
     """Trigrams and main scripts of the sources and of the targets of a corpus, to judge the order of pairs."""
 
     def __init__(self, pairs: Sequence[Sentences]) -> None:
-        sides = [list(dict.fromkeys(pair[side] for pair in pairs[:LEARNT])) for side in (0, 1)]  # repeats teach nothing
+        sides = [list(dict.fromkeys(pair[side] for pair in pairs[:LEARNED])) for side in (0, 1)]  # no repeats
         self.scripts = main_script(sides[0]), main_script(sides[1])
         counts = np.stack([_counts(texts) for texts in sides])
         known = counts.sum(0) >= MIN_COUNT

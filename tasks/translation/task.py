@@ -5,7 +5,7 @@
 The two embedded languages need no files and no network; a corpus is read from a folder (`data.root`) or from the
 Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are counted, and left out of train with
 `data.clean`. `tfstudy list corpora FOLDER` describes corpora. Subwords are byte-level BPE (Sennrich et al. 2016, arXiv
-1508.07909), learnt on the train pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic
+1508.07909), learned on the train pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic
 2015, W15-3049) of the detokenised text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019,
 P19-1021) show how small training sets change which architecture is best.
 """
@@ -146,7 +146,7 @@ class Translation(Task):
         """Return what two trivial systems predict for a split, as target tokens.
 
         `copy` is the source text. `word by word` replaces each word with its most probable translation, by a lexicon
-        (IBM Model 1, Brown et al. 1993) that is learnt from the train pairs on the first call.
+        (IBM Model 1, Brown et al. 1993) that is learned from the train pairs on the first call.
         """
         sources = [self._source.decode(example.source) for example in self.examples(split)]
         texts = {"copy": sources, "word by word": [translated(source, self._lexicon) for source in sources]}

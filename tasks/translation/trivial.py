@@ -1,6 +1,6 @@
 """Translation by trivial systems, which show how much of a score needs no model: copying, and word by word.
 
-The lexicon is IBM Model 1 (Brown et al. 1993, J93-2003, sec. 4.3): t(target word | source word), learnt by EM with an
+The lexicon is IBM Model 1 (Brown et al. 1993, J93-2003, sec. 4.3): t(target word | source word), learned by EM with an
 empty source word. A word is what blanks separate, without punctuation at its ends; sources are compared in lower case.
 """
 
@@ -13,8 +13,8 @@ import numpy as np
 from tfstudy.tasks.translation.corpus import Sentences
 
 ITERATIONS = 5
-MAX_WORDS = 100  # of a side; longer pairs are not learnt from
-MAX_LINKS = 4_000_000  # pairs of a source and a target word of the same sentence pair; later pairs are not learnt from
+MAX_WORDS = 100  # of a side; longer pairs are not learned from
+MAX_LINKS = 4_000_000  # pairs of a source and a target word of the same sentence pair; later pairs are not learned from
 Floats = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 
@@ -22,7 +22,7 @@ Numbers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 def lexicon(train: Iterable[Sentences]) -> dict[str, str]:
     """Return the most probable target word of each source word in lower case; among equals, the first that occurred.
 
-    It is learnt from the first pairs of `train`, up to four million links between words: about 25,000 captions of 12
+    It is learned from the first pairs of `train`, up to four million links between words: about 25,000 captions of 12
     words or 8,000 sentences of 20.
     """
     source_ids: dict[str, int] = {"": 0}  # the empty word is in all sources

@@ -77,7 +77,7 @@ def test_a_bad_claim_is_refused(tmp_path, change, message):
 
 @pytest.mark.parametrize("files", [("a", "a"), ("a", "b")])
 def test_ids_are_unique(tmp_path, files):
-    good = {"id": "L1", "claim": "So.", "source": "me", "needs": "time"}
+    good = {"id": "L1", "claim": "So.", "source": "me", "tested_by": "tests/test_x.py::test_x", "shown_as": "theorem"}
     for name in set(files):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"claims": [good] * (3 - len(set(files)))}))
     with pytest.raises(UserError, match="unique; several claims have the id L1"):

@@ -65,7 +65,7 @@ def test_a_trial_without_a_loss_is_never_the_best():
 def test_without_a_measured_trial_there_is_no_presets_file(capsys):
     given = plan_search(request(archs=("lstm",), trials=1))
     [one] = [scored("lstm", 0.0, math.inf, "a")]
-    assert show_trials(given, [one], Path("preset.yaml"), True) == 1
+    assert show_trials(given, [one], Path("preset.yaml")) == 1
     out, err = capsys.readouterr()
     assert err == "no trial of lstm has a validation loss, so it has no preset\n"
     assert "* 1" not in out

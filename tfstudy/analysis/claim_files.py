@@ -22,8 +22,8 @@
 Conditions are selected by task, split, test, arch, preset, settings such as `model.positions`, and by `tag` and `value`
 for examples of one length, say; those of a ratio by the keys of `analysis.benchmarks`. The metric may be an
 instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of its table, and their mean counts, or with
-`rows.take: max` the largest. A claim without statements names what shows it: `tested_by` (a test in this repository,
-with `shown_as`), or what it `needs`.
+`rows.take: max` the largest. A claim without statements names the test in this repository that
+shows it: `tested_by`, with `shown_as`.
 """
 
 import math
@@ -98,8 +98,8 @@ def parse_claim(tree: Any, where: str) -> Claim:
         _check_statement(statement, f"{where}, statement {number}")
     if claim.statements and not claim.command:
         raise UserError(f"{where}: a claim with statements needs 'grid' or 'run', which run its experiments")
-    if not claim.statements and not (claim.tested_by or claim.needs):
-        raise UserError(f"{where}: expected 'statements', 'tested_by' or 'needs'")
+    if not claim.statements and not claim.tested_by:
+        raise UserError(f"{where}: expected 'statements' or 'tested_by'")
     return claim
 
 

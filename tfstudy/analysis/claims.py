@@ -99,8 +99,6 @@ def family_size(claims: Iterable[Claim]) -> int:
 def judge_claim(claim: Claim, evidence: Evidence) -> ClaimVerdict:
     """Return the verdict on a claim."""
     if not claim.statements:
-        if not claim.tested_by:
-            return ClaimVerdict(claim, NOT_RUN, f"needs {claim.needs}", [])
         reason = "; ".join(filter(None, (f"tested by {claim.tested_by}", claim.note)))
         return ClaimVerdict(claim, claim.shown_as, reason, [])
     verdicts = [judge_statement(statement, claim.minimum_seeds, evidence) for statement in claim.statements]

@@ -97,7 +97,6 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     run: str = ""
     tested_by: str = ""
     shown_as: str = "theorem"
-    needs: str = ""
     untested: str = ""
 
     @property

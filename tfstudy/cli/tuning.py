@@ -54,7 +54,7 @@ def tune(
     final_seeds: Annotated[int | None, typer.Option(help="Seeds of each of these (default: 3).")] = None,
     out: Annotated[
         Path | None,
-        typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: in the study, and print)."),
+        typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: preset.yaml in the study)."),
     ] = None,
     per_device: PerDevice = "auto",
     cohort: Cohort = "",

@@ -81,7 +81,7 @@ class TrainConfig(Section):
         True,
         description=(
             "train on targets that end with EOS; without it the model does not learn to stop, so that only metrics at "
-            "the gold length are meaningful"
+            "the length of the target are meaningful"
         ),
     )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability spread evenly over all target tokens")
@@ -141,7 +141,7 @@ class DecodeConfig(Section):
     limit: Literal["longest", "source"] = Field(
         "longest",
         description=(
-            "maximum number of generated tokens: 16 more than the longest gold target; or 16 more than the length of "
+            "maximum number of generated tokens: 16 more than the longest target; or 16 more than the length of "
             "the source times a, the 99 % quantile of target length / source length in the train split (at least 1)"
         ),
     )

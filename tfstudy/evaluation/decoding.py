@@ -39,7 +39,7 @@ def greedy_of_lengths(
 ) -> Ids:
     """Return the ids chosen greedily for each row, as many as in `lengths`; EOS is never chosen.
 
-    With gold lengths this is the oracle length of Lake & Baroni 2018 and Newman et al. 2020.
+    With the lengths of the targets this is the oracle length of Lake & Baroni 2018 and Newman et al. 2020.
     """
     return greedy_both(model, source, source_mask, torch.zeros_like(lengths), lengths)[1]
 

@@ -10,7 +10,7 @@ from tfstudy.config.schema import DecodeConfig
 from tfstudy.runs.schema import GenerationLimit
 from tfstudy.tasks.base import Example, Task
 
-EXTRA_TOKENS = 16  # beyond the longest gold target, or beyond what the source suggests: predictions can be too long
+EXTRA_TOKENS = 16  # beyond the longest target, or beyond what the source suggests: predictions can be too long
 QUANTILE = 0.99  # of target length / source length in train, so that a few odd pairs do not decide
 
 

@@ -8,7 +8,7 @@ It is a mapping, such as a file of `configs/grids/`:
       data.split: [length, addprim_jump]
       arch: [transformer, lstm, cnn]
       train.learning_rate: {from: 1.0e-4, to: 1.0e-2, count: 3, scale: log}
-      data: [{length: 22}, {length: 40}]               a value may be a section
+      data: [{max_train_length: 5}, {test_length: 50}]   a value may be a section
     per:                                               settings, axes and seeds of the runs that match `when`
       - when: {arch: lstm}
         base: {train: {learning_rate: 2.0e-3}}

@@ -1,17 +1,14 @@
 """One run's result as a table for the terminal, below the published figures for its split scheme."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from rich.cells import cell_len
-from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from tfstudy.evaluation.lengths import MIN_EXAMPLES
 from tfstudy.report.run_figures import published_parts
-from tfstudy.report.terminal import Terminal, plain_table
+from tfstudy.report.terminal import Column, Terminal, column_table, drop_until_it_fits, total_width
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
@@ -28,19 +25,6 @@ LEFT_OUT = (
     "oracle_length_exact_match",
     "token_accuracy",
 )  # in this order, until the rest fits
-GAP = 2  # blanks between columns
-
-
-class Column(NamedTuple):
-    """A column of a table: its head, which may be folded between words, and its cells."""
-
-    head: str
-    cells: Sequence[str]
-    left: bool = False
-
-    def width(self, folded: bool = True) -> int:
-        """Return the width that breaks no cell and no line of the head, or no word of it if it is folded."""
-        return max(map(cell_len, (*(self.head.split() if folded else self.head.split("\n")), *self.cells)))
 
 
 def show(result: Result, by: str = "", path: Path | None = None) -> None:
@@ -145,15 +129,11 @@ def _scores(
         exact = metric == "exact_match"
         head = "exact match\n[95\u00a0%]" if exact else COLUMNS[metric].replace("-", "-\n")
         columns[metric] = Column(head, [_cell(scores, metric) for _, _, scores in rows], left=exact)
-    left_out = []
-    for metric in LEFT_OUT:
-        if metric in columns and _total(list(columns.values())) > width:
-            left_out.append(COLUMNS[metric])
-            del columns[metric]
+    left_out = [COLUMNS[metric] for metric in drop_until_it_fits(columns, LEFT_OUT, width)]
     bold = {number for number, (name, _, _) in enumerate(rows) if name and splits[name].role == "test"}
     note = f"left out to fit {width} characters: {', '.join(left_out)}; --format json has all metrics"
     return [
-        _table(f"{title} (percent)", list(columns.values()), width, bold),
+        column_table(f"{title} (percent)", list(columns.values()), width, bold),
         *([Text(note, style="dim")] if left_out else []),
     ]
 
@@ -175,11 +155,11 @@ def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str], wi
     title = "metrics of this task (percent)"
     for metric in metrics:
         column = Column(metric.replace("_", " "), [_percent(scores.metrics.get(metric)) for scores in splits.values()])
-        if len(block) > 1 and _total([*block, column]) > width:
-            yield _table(title, block, width)
+        if len(block) > 1 and total_width([*block, column]) > width:
+            yield column_table(title, block, width)
             title, block = "", [name]
         block.append(column)
-    yield _table(title, block, width)
+    yield column_table(title, block, width)
 
 
 def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Table | Text | str]:
@@ -193,22 +173,8 @@ def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Tabl
         for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
             cells = [_percent(baselines.get(system, {}).get(metric)) for baselines in own.values()]
             columns.append(Column(f"{system}:\n{COLUMNS[metric]}", cells))
-    return ["", _table("trivial systems (percent)", columns, width)]
+    return ["", column_table("trivial systems (percent)", columns, width)]
 
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}"
-
-
-def _total(columns: Sequence[Column], folded: bool = True) -> int:
-    return sum(column.width(folded) for column in columns) + GAP * (len(columns) - 1)
-
-
-def _table(title: str, columns: Sequence[Column], width: int, bold: Collection[int] = ()) -> Table:
-    table, folded = plain_table(title), _total(columns, folded=False) > width
-    for column in columns:
-        side: JustifyMethod = "left" if column.left else "right"
-        table.add_column(column.head, justify=side, width=column.width(folded), overflow="fold", vertical="bottom")
-    for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        table.add_row(*cells, style="bold" if number in bold else "")
-    return table

@@ -2,15 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from tfstudy.tasks.errors import printable
+
+GAP = 2  # blanks between the columns of a table
 
 
 class Terminal(Console):
@@ -40,10 +43,48 @@ def plain_table(title: str = "") -> Table:
         title_style="",
         box=None,
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, GAP, 0, 0),
         collapse_padding=True,
         header_style="dim",
     )
+
+
+class Column(NamedTuple):
+    """A column of a table: its head, which may be folded between words, and its cells."""
+
+    head: str
+    cells: Sequence[str]
+    left: bool = False
+
+    def width(self, folded: bool = True) -> int:
+        """Return the width that breaks no cell and no line of the head, or no word of it if it is folded."""
+        return max(map(cell_len, (*(self.head.split() if folded else self.head.split("\n")), *self.cells)))
+
+
+def total_width(columns: Collection[Column], folded: bool = True) -> int:
+    """Return the width of a table of these columns."""
+    return sum(column.width(folded) for column in columns) + GAP * (len(columns) - 1)
+
+
+def drop_until_it_fits(columns: dict[str, Column], names: Iterable[str], width: int) -> list[str]:
+    """Delete columns of these names, in their order, until the table has this width; return the names deleted."""
+    dropped = []
+    for name in names:
+        if name in columns and total_width(columns.values()) > width:
+            dropped.append(name)
+            del columns[name]
+    return dropped
+
+
+def column_table(title: str, columns: Collection[Column], width: int, bold: Collection[int] = ()) -> Table:
+    """Return a table of columns; heads are folded if it is wider than `width`. `bold` are numbers of rows."""
+    table, folded = plain_table(title), total_width(columns, folded=False) > width
+    for column in columns:
+        side: JustifyMethod = "left" if column.left else "right"
+        table.add_column(column.head, justify=side, width=column.width(folded), overflow="fold", vertical="bottom")
+    for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
+        table.add_row(*cells, style="bold" if number in bold else "")
+    return table
 
 
 def show_lines(lines: Iterable[Text | str]) -> None:

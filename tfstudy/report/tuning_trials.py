@@ -8,6 +8,7 @@ from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 from rich.table import Table
+from rich.text import Text
 
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
@@ -15,7 +16,7 @@ from tfstudy.launchers.job_batch import running
 from tfstudy.launchers.job_list import jobs_of
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import Terminal
+from tfstudy.report.terminal import Column, Terminal, column_table, drop_until_it_fits
 from tfstudy.runs.reader import read_result
 from tfstudy.tasks.errors import printable
 from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
@@ -36,7 +37,7 @@ def tune_architectures(
     """Run a search on this machine, print its trials and save the best presets.
 
     Return 1 if a trial failed, or if no trial of an architecture was measured. The presets go to `out`; by default they
-    are printed and saved with the trials. With `quiet`, the trials are not printed while they run.
+    are saved with the trials. With `quiet`, the trials are not printed while they run.
     """
     if out:
         check_out(out)
@@ -53,7 +54,7 @@ def tune_architectures(
     except IncompleteSearchError:
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
-    return show_trials(search, scores, out or root / study / "preset.yaml", not out, finalists)
+    return show_trials(search, scores, out or root / study / "preset.yaml", finalists)
 
 
 def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> bool:
@@ -96,7 +97,6 @@ def show_trials(
     search: Search,
     scores: Sequence[TrialScore],
     out: Path,
-    print_presets: bool,
     finalists: Sequence[Finalist] | None = None,
 ) -> int:
     """Print all trials and save the best as presets; return 1 if an architecture has none.
@@ -108,16 +108,15 @@ def show_trials(
     console = Terminal()
     if not console.is_terminal:
         console = Terminal(width=WIDTH)
-    console.print(trial_table(scores, best), markup=False, highlight=False)
+    lines = trial_lines(scores, best, console.width)
     if finalists is not None:
-        console.print(finalist_table(search, finalists, best_of_finals), markup=False, highlight=False)
+        lines += finalist_lines(search, finalists, best_of_finals, console.width)
+    for line in lines:
+        console.print(line, markup=False, highlight=False)
     if best:
-        text = preset_text(search, best, best_of_finals)
-        if print_presets:
-            print(text)
-        if archived := save_presets(out, text):
+        if archived := save_presets(out, preset_text(search, best, best_of_finals)):
             print(f"archived the previous presets: {archived}")
-        print(f"--preset {out}:{NAME}")
+        print(f"next: tfstudy run {search.request.task} --arch {next(iter(best))} --preset {out}:{NAME}")
     without = [arch for arch in search.request.archs if arch not in best]
     for arch in without:
         finished = [one for one in scores if one.trial.arch == arch and one.status == "finished"]
@@ -127,45 +126,53 @@ def show_trials(
     return int(bool(without))
 
 
-def trial_table(scores: Sequence[TrialScore], best: Mapping[str, TrialScore]) -> Table:
-    """Return a table of all trials by architecture, the best first and marked with a star."""
-    table = Table(title="trials, judged on the validation split (* is the best)", title_justify="left")
+def trial_lines(scores: Sequence[TrialScore], best: Mapping[str, TrialScore], width: int) -> list[Table | Text | str]:
+    """Return a table of all trials by architecture, the best first and marked with a star, and what did not fit."""
     keys = list(dict.fromkeys(key for score in scores for key in score.trial.values))
-    for name in ("architecture", "trial", *keys, "exact match", "loss", "parameters", "seconds", "run"):
-        table.add_column(name, justify="left" if name in ("architecture", "run") else "right")
     archs = list(dict.fromkeys(score.trial.arch for score in scores))
-    for score in sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order)):
-        table.add_row(*_cells(score, keys, score is best.get(score.trial.arch)))
-    return table
-
-
-def finalist_table(search: Search, finalists: Sequence[Finalist], best: Mapping[str, Finalist]) -> Table:
-    """Return a table of the second round by architecture, the best first and marked with a star."""
-    title = f"the best trials, judged by the mean loss over {search.request.final_seeds} seeds (* is the best)"
-    table = Table(title=title, title_justify="left")
-    for name in ("architecture", "trial", "mean loss", *(f"seed {seed}" for seed in final_seeds(search.request))):
-        table.add_column(name, justify="left" if name == "architecture" else "right")
-    for finalist in finalists:
-        trial = finalist.trial.trial
-        losses = [f"{one.loss:.4f}" if one.status == "finished" else one.status for one in finalist.seeds]
-        star = "* " * (finalist is best.get(trial.arch))
-        mean_loss = f"{finalist.loss:.4f}" if math.isfinite(finalist.loss) else ""
-        table.add_row(trial.arch, f"{star}{trial.number}", mean_loss, *losses)
-    return table
-
-
-def _cells(score: TrialScore, keys: Sequence[str], best: bool) -> list[str]:
-    values = score.trial.values
+    rows = sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order))
+    values = {key: [_number(row.trial.values.get(key, "")) for row in rows] for key in keys}
+    stars = ["* " * (row is best.get(row.trial.arch)) for row in rows]
+    columns = {
+        "architecture": Column("architecture", [row.trial.arch for row in rows], left=True),
+        "trial": Column("trial", [f"{star}{row.trial.number}" for star, row in zip(stars, rows, strict=True)]),
+        **{key: Column(key.rpartition(".")[2].replace("_", " "), cells) for key, cells in values.items()},
+        "loss": Column("loss", [f"{row.loss:.4f}" if math.isfinite(row.loss) else "" for row in rows]),
+        "exact match": Column("exact match", [_exact_match(row) for row in rows]),
+        "parameters": Column("parameters", [f"{row.parameters:,}" for row in rows]),
+        "run": Column("run", [row.path.name for row in rows], left=True),
+    }
+    dropped = drop_until_it_fits(columns, ("parameters", "exact match", "run"), width)
+    note = f"left out to fit {width} characters: {', '.join(dropped)}"
     return [
-        score.trial.arch,
-        f"{'* ' * best}{score.trial.number}",
-        *(_number(values[key]) if key in values else "" for key in keys),
-        f"{100 * score.exact_match:.1f}" if score.status == "finished" else score.status,
-        f"{score.loss:.4f}" if math.isfinite(score.loss) else "",
-        f"{score.parameters:,}",
-        f"{score.seconds:.1f}",
-        score.path.name,
+        Text("trials, judged on the validation split (* is the best)", style="bold"),
+        column_table("", columns.values(), width),
+        *([note] if dropped else []),
     ]
+
+
+def finalist_lines(
+    search: Search, finalists: Sequence[Finalist], best: Mapping[str, Finalist], width: int
+) -> list[Table | Text | str]:
+    """Return a table of the second round by architecture, the best first and marked with a star."""
+    trials = [one.trial.trial for one in finalists]
+    stars = ["* " * (one is best.get(trial.arch)) for one, trial in zip(finalists, trials, strict=True)]
+    losses = [[f"{one.loss:.4f}" if one.status == "finished" else one.status for one in row.seeds] for row in finalists]
+    columns = [
+        Column("architecture", [trial.arch for trial in trials], left=True),
+        Column("trial", [f"{star}{trial.number}" for star, trial in zip(stars, trials, strict=True)]),
+        Column("mean loss", [f"{one.loss:.4f}" if math.isfinite(one.loss) else "" for one in finalists]),
+        *(
+            Column(f"seed {seed}", cells)
+            for seed, cells in zip(final_seeds(search.request), zip(*losses, strict=True), strict=True)
+        ),
+    ]
+    title = f"the best trials, judged by the mean loss over {search.request.final_seeds} seeds (* is the best)"
+    return [Text(title, style="bold"), column_table("", columns, width)]
+
+
+def _exact_match(score: TrialScore) -> str:
+    return f"{100 * score.exact_match:.1f}" if score.status == "finished" else score.status
 
 
 def _number(value: object) -> str:
