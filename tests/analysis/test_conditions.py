@@ -67,3 +67,11 @@ def test_test_sets_with_the_same_name_are_compared_only_if_their_examples_are_eq
     ]
     found = compared(write(tmp_path / "study", *records))
     assert sorted(map(sorted, found)) == sorted(map(sorted, pairs))
+
+
+def test_test_sets_are_ordered_by_the_numbers_in_their_names(tmp_path):
+    names = ["test_11_15", "names", "test_4x", "test", "test_1_5x", "test_2x"]
+    split = result()["splits"]["test"]
+    study = write(tmp_path / "study", result(0, splits=dict.fromkeys(names, split)))
+    found = [condition.test_set for condition in conditions(read_study(study).runs)]
+    assert found == ["test", "names", "test_1_5x", "test_2x", "test_4x", "test_11_15"]

@@ -206,7 +206,7 @@ def _test_sets(finished: Sequence[RunRecord], tag: str) -> list[tuple[str, str]]
 def sort_key(condition: Condition) -> tuple[Any, ...]:
     """Order by split scheme, then by the numbers in the names of test sets, then by architecture."""
     c = condition
-    numbers = tuple(int(word) for word in c.test_set.split("_") if word.isdecimal())
+    numbers = tuple(map(int, re.findall(r"\d+", c.test_set)))
     examples = (c.task, c.split, c.corpus, c.test_set != "test", numbers, c.test_set, c.examples)
     return *examples, tag_value_key(c.tag_value), c.arch, c.preset, c.settings
 
