@@ -37,6 +37,7 @@ TABLES = {  # by study: the options of its table
     "positions": [],
     "claims-tasks": [],
     "claims-translation": [],
+    "claims-pairs": [],
 }
 STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
@@ -60,6 +61,7 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("positions/settings.png", "positions", "--kind", "settings"),
     ("claims-tasks/lengths.png", "claims-tasks", "--kind", "length"),
     ("claims-translation/settings.png", "claims-translation", "--kind", "settings"),
+    ("claims-pairs/settings.png", "claims-pairs", "--kind", "settings"),
     ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
