@@ -44,7 +44,7 @@ def numbers(interval: str) -> tuple[str, ...]:
     """The mean and ends of an interval without signs, in one order for both directions of a difference."""
     found = re.findall(r"[-+]?\d+\.\d+", interval.translate(MINUS))
     mean, *ends = found
-    sign = -1 if float(mean) < 0 else 1
+    sign = -1 if mean.startswith("-") else 1  # -0.0 too
     low, high = sorted(sign * float(end) for end in ends)
     return f"{abs(float(mean)):.1f}", f"{low:.1f}", f"{high:.1f}"
 
