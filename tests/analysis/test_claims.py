@@ -170,11 +170,19 @@ def test_a_condition_of_too_few_seeds_for_a_verdict_hides_no_other(tmp_path):
     )
 
 
-def test_conditions_with_different_data_are_not_compared(tmp_path):
-    for arch, pairs in (("lstm", 1), ("cnn", 2)):
+@pytest.mark.parametrize(
+    "configs",
+    [
+        ({"data": {"train_pairs": 1}}, {"data": {"train_pairs": 2}}),
+        ({"train": {"batching": "length"}}, {"train": {"batching": "random"}}),
+    ],
+    ids=["data", "batches"],
+)
+def test_conditions_with_different_data_or_batches_are_not_compared(tmp_path, configs):
+    for arch, config in zip(("lstm", "cnn"), configs, strict=True):
         values(tmp_path, arch, *NEAR_HALF)
         for folder in tmp_path.glob(f"*/{arch}/s*"):
-            (folder / "config.yaml").write_text(json.dumps({"data": {"train_pairs": pairs}}))
+            (folder / "config.yaml").write_text(json.dumps(config))
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
     assert judged(tmp_path, part)[1:3] == ("not run", "no two runs share data and settings")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tfstudy.analysis.collection import RunRecord
-from tfstudy.analysis.conditions import NOT_SETTINGS, Condition, conditions
+from tfstudy.analysis.conditions import BATCH_ORDER, NOT_SETTINGS, Condition, conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement, without_rows
 from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge
@@ -47,8 +47,7 @@ def select_conditions(
 def _select(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
     """Return what a statement selects of these conditions, and the number of others.
 
-    Two conditions must share all
-    data, decoding and evaluation, and if they have the same preset all settings, except those that the statement names.
+    Two conditions must share what `_shared_settings` says.
     """
     firsts = [condition for condition in known if matches(condition, statement.of)]
     if not statement.minus:
@@ -128,15 +127,17 @@ def differing_settings(condition: Condition) -> set[str]:
 def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     """Return what two conditions must share to be compared.
 
-    All data, decoding and evaluation settings, except those that the statement names; for the same architecture and
-    preset, all settings.
+    All data, decoding and evaluation settings, except those that the statement names; under presets of the same name
+    also how batches are made, and for the same architecture all settings.
     """
     first, second = statement.of, statement.minus
-    same_preset = first["arch"] == second["arch"] and first["preset"] == second["preset"]
+    same_preset = first["preset"] == second["preset"]
     free = {*first, *second, *NOT_SETTINGS, "data.split", "data.hub"}  # the split scheme is selected by name
-    if first["preset"] != second["preset"]:  # the share of training data held out for validation is part of a preset
+    if not same_preset:  # the share of training data held out for validation is part of a preset
         free.add("data.validation_fraction")
-    sections = ("",) if same_preset else ("data.", "decode.", "eval.")
+    sections: tuple[str, ...] = ("data.", "decode.", "eval.")
+    if same_preset:
+        sections = ("",) if first["arch"] == second["arch"] else (*sections, *BATCH_ORDER)
     changed = condition.changed_settings().items()
     settings = frozenset((key, value) for key, value in changed if key.startswith(sections) and key not in free)
     # a study compares its own conditions
