@@ -30,10 +30,7 @@ def product(count: int) -> float:
 
 
 def in_a_process(call: str, preload: str) -> float:
-    """Return what a call of this module returns in a new process with this LD_PRELOAD.
-
-    It has the arguments of this process.
-    """
+    """Return what a call of this module returns in a new process with this LD_PRELOAD and the same arguments."""
     code = f"from benchmarks.training import mkl_on_amd as m; m.arguments(''); print(m.{call})"
     words = [sys.executable, "-c", code, *sys.argv[1:]]
     environment = os.environ | {"LD_PRELOAD": preload}

@@ -30,7 +30,7 @@ def _reverse(tmp_path, monkeypatch):
 
 def finalist(arch: str, name: str, *losses: float) -> Finalist:
     scores = [
-        TrialScore(Trial(arch, 1, {}, {}, None), Path(name), "diverged" if loss < 0 else "finished", 1.0, loss, 9, 1.0)
+        TrialScore(Trial(arch, 1, {}, {}, None), Path(name), "diverged" if loss < 0 else "finished", 1.0, loss, 9)
         for loss in losses
     ]
     return Finalist(scores[0], tuple(scores))

@@ -39,7 +39,7 @@ def _reverse(tmp_path, monkeypatch):
 
 
 def scored(arch: str, exact: float, loss: float, name: str, status: str = "finished") -> TrialScore:
-    return TrialScore(Trial(arch, 1, {}, {}, None), Path(name), status, exact, loss, 100, 1.0)
+    return TrialScore(Trial(arch, 1, {}, {}, None), Path(name), status, exact, loss, 100)
 
 
 def test_the_best_trial_has_the_lowest_loss_whatever_its_exact_match_then_the_first_name():

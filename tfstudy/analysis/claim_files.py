@@ -22,8 +22,8 @@
 Conditions are selected by task, split, test, arch, preset, settings such as `model.positions`, and by `tag` and `value`
 for examples of one length, say; those of a ratio by the keys of `analysis.benchmarks`. The metric may be an
 instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of its table, and their mean counts, or with
-`rows.take: max` the largest. A claim without statements names the test in this repository that
-shows it: `tested_by`, with `shown_as`.
+`rows.take: max` the largest. A claim without statements names the test in this repository
+that shows it: `tested_by`, with `shown_as`.
 """
 
 import math

@@ -45,10 +45,7 @@ def select_conditions(
 
 
 def _select(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
-    """Return what a statement selects of these conditions, and the number of others.
-
-    Two conditions must share what `_shared_settings` says.
-    """
+    """Return what a statement selects of these conditions (two share `_shared_settings`), and the number of others."""
     firsts = [condition for condition in known if matches(condition, statement.of)]
     if not statement.minus:
         best = (closest(firsts, lambda one: preset_distance(one, statement.of)),) if firsts else ()
@@ -135,9 +132,10 @@ def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
     free = {*first, *second, *NOT_SETTINGS, "data.split", "data.hub"}  # the split scheme is selected by name
     if not same_preset:  # the share of training data held out for validation is part of a preset
         free.add("data.validation_fraction")
-    sections: tuple[str, ...] = ("data.", "decode.", "eval.")
-    if same_preset:
-        sections = ("",) if first["arch"] == second["arch"] else (*sections, *BATCH_ORDER)
+    if same_preset and first["arch"] == second["arch"]:
+        sections: tuple[str, ...] = ("",)
+    else:
+        sections = ("data.", "decode.", "eval.", *(BATCH_ORDER if same_preset else ()))
     changed = condition.changed_settings().items()
     settings = frozenset((key, value) for key, value in changed if key.startswith(sections) and key not in free)
     # a study compares its own conditions

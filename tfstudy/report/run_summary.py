@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tfstudy.evaluation.lengths import MIN_EXAMPLES
 from tfstudy.report.run_figures import published_parts
-from tfstudy.report.terminal import Column, Terminal, column_table, drop_until_it_fits, total_width
+from tfstudy.report.terminal import Column, Terminal, column_table, fitting, total_width
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
@@ -129,7 +129,8 @@ def _scores(
         exact = metric == "exact_match"
         head = "exact match\n[95\u00a0%]" if exact else COLUMNS[metric].replace("-", "-\n")
         columns[metric] = Column(head, [_cell(scores, metric) for _, _, scores in rows], left=exact)
-    left_out = [COLUMNS[metric] for metric in drop_until_it_fits(columns, LEFT_OUT, width)]
+    columns, metrics_left_out = fitting(columns, LEFT_OUT, width)
+    left_out = [COLUMNS[metric] for metric in metrics_left_out]
     bold = {number for number, (name, _, _) in enumerate(rows) if name and splits[name].role == "test"}
     note = f"left out to fit {width} characters: {', '.join(left_out)}; --format json has all metrics"
     return [

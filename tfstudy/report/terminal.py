@@ -1,8 +1,8 @@
-"""Output on a terminal that can't change it: control characters of what is printed are shown as escapes."""
+"""Output on a terminal: tables that fit it, and text that can't change it, with control characters as escapes."""
 
 import os
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rich.cells import cell_len
@@ -66,14 +66,14 @@ def total_width(columns: Collection[Column], folded: bool = True) -> int:
     return sum(column.width(folded) for column in columns) + GAP * (len(columns) - 1)
 
 
-def drop_until_it_fits(columns: dict[str, Column], names: Iterable[str], width: int) -> list[str]:
-    """Delete columns of these names, in their order, until the table has this width; return the names deleted."""
-    dropped = []
+def fitting(columns: Mapping[str, Column], names: Iterable[str], width: int) -> tuple[dict[str, Column], list[str]]:
+    """Return the columns that fit, without those of `names` as far as needed, in this order; and what was left out."""
+    kept, left_out = dict(columns), []
     for name in names:
-        if name in columns and total_width(columns.values()) > width:
-            dropped.append(name)
-            del columns[name]
-    return dropped
+        if name in kept and total_width(kept.values()) > width:
+            left_out.append(name)
+            del kept[name]
+    return kept, left_out
 
 
 def column_table(title: str, columns: Collection[Column], width: int, bold: Collection[int] = ()) -> Table:

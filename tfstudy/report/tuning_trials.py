@@ -2,6 +2,7 @@
 
 import math
 import os
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -16,7 +17,7 @@ from tfstudy.launchers.job_batch import running
 from tfstudy.launchers.job_list import jobs_of
 from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import Column, Terminal, column_table, drop_until_it_fits
+from tfstudy.report.terminal import Column, Terminal, column_table, fitting
 from tfstudy.runs.reader import read_result
 from tfstudy.tasks.errors import printable
 from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
@@ -116,7 +117,10 @@ def show_trials(
     if best:
         if archived := save_presets(out, preset_text(search, best, best_of_finals)):
             print(f"archived the previous presets: {archived}")
-        print(f"next: tfstudy run {search.request.task} --arch {next(iter(best))} --preset {out}:{NAME}")
+        request = search.request
+        split = ["--split", request.split] if request.split else []
+        words = ["run", request.task, *split, "--arch", next(iter(best)), "--preset", f"{out}:{NAME}"]
+        print(f"next: tfstudy {shlex.join(words)}")
     without = [arch for arch in search.request.archs if arch not in best]
     for arch in without:
         finished = [one for one in scores if one.trial.arch == arch and one.status == "finished"]
@@ -142,12 +146,12 @@ def trial_lines(scores: Sequence[TrialScore], best: Mapping[str, TrialScore], wi
         "parameters": Column("parameters", [f"{row.parameters:,}" for row in rows]),
         "run": Column("run", [row.path.name for row in rows], left=True),
     }
-    dropped = drop_until_it_fits(columns, ("parameters", "exact match", "run"), width)
-    note = f"left out to fit {width} characters: {', '.join(dropped)}"
+    columns, left_out = fitting(columns, ("parameters", "exact match", "run"), width)
+    note = f"left out to fit {width} characters: {', '.join(left_out)}"
     return [
         Text("trials, judged on the validation split (* is the best)", style="bold"),
         column_table("", columns.values(), width),
-        *([note] if dropped else []),
+        *([note] if left_out else []),
     ]
 
 

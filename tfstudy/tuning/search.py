@@ -81,7 +81,6 @@ class TrialScore(NamedTuple):
     exact_match: float  # on the validation split; 0 if it diverged
     loss: float  # last validation loss, in nats per target token; infinite if there is none
     parameters: int
-    seconds: float
 
     @property
     def measured(self) -> bool:
@@ -173,7 +172,7 @@ def score(trial: Trial, path: Path) -> TrialScore:
         raise UserError(f"{path} is not a trial: its test sets were evaluated")
     validation = [scores for scores in result.splits.values() if scores.role == "validation"]
     exact_match = validation[0].metrics["exact_match"] if validation else 0.0
-    return TrialScore(trial, path, result.status, exact_match, last_loss(path), result.parameters, result.seconds)
+    return TrialScore(trial, path, result.status, exact_match, last_loss(path), result.parameters)
 
 
 def last_loss(path: Path) -> float:
