@@ -11,8 +11,9 @@ from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.launchers import Executor, ExecutorSettings, executor
 from tfstudy.launchers.job import Job
-from tfstudy.launchers.job_list import estimates, jobs_of, longest_first, shard_of
+from tfstudy.launchers.job_list import jobs_of, longest_first, shard_of
 from tfstudy.launchers.process_control import exit_on_sigterm
+from tfstudy.launchers.run_time import estimates
 
 
 class Batch(NamedTuple):

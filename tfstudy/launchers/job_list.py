@@ -1,4 +1,4 @@
-"""The jobs of a grid: their shards, runs copied from other studies, estimated times and order."""
+"""The jobs of a grid: their shards, runs copied from other studies, and order."""
 
 import contextlib
 import hashlib
@@ -8,18 +8,15 @@ import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
 
 from tfstudy.experiment.options import RunOptions
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.progress import PLANS
-from tfstudy.runs.reader import is_finished, read_result
+from tfstudy.runs.reader import is_finished
 from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tasks.plugins import files as plugin_files
-
-SAMPLE = 5  # finished runs from which a time is estimated
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:
@@ -96,40 +93,6 @@ def save_plan(jobs: Sequence[Job]) -> None:
         raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 
 
-def estimates(jobs: Sequence[Job]) -> dict[str, float]:
-    """Return the estimated seconds of jobs by path, from finished runs of the same architecture on the same data.
-
-    Without one, runs of the same task are used; a job without either is left out.
-    """
-    costs: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    seconds = {}
-    for job in jobs:
-        experiment, arch = Path(job.path).parts[-3:-1]
-        for pattern in (experiment, f"{job.config['task']}-*"):
-            if (pattern, arch) not in costs:
-                costs[pattern, arch] = _costs(job.study.parent, pattern, arch)
-            if sample := costs[pattern, arch]:
-                per_step, evaluation = (median(values) for values in zip(*sample, strict=True))
-                seconds[job.path] = per_step * job.config["train"]["steps"] + evaluation
-                break
-    return seconds
-
-
 def longest_first(jobs: Sequence[Job], seconds: dict[str, float]) -> list[Job]:
     """Return the jobs by estimated time, longest first; jobs without an estimate come before all others."""
     return sorted(jobs, key=lambda job: -seconds.get(job.path, float("inf")))
-
-
-def _costs(root: Path, experiment: str, arch: str) -> list[tuple[float, float]]:
-    """Seconds per training step and seconds of evaluation, for up to `SAMPLE` finished runs."""
-    costs: list[tuple[float, float]] = []
-    for path in root.glob(f"*/{experiment}/{arch}/s*/result.json"):
-        try:
-            result = read_result(path.parent)
-        except UserError:  # a damaged result, or one of another version
-            continue
-        if result.status == "finished" and result.step:
-            costs.append((result.train_seconds / result.step, result.evaluate_seconds))
-        if len(costs) == SAMPLE:
-            break
-    return costs

@@ -9,8 +9,9 @@ from tfstudy.experiment.options import device_of
 from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.launchers import ExecutorSettings, Job
 from tfstudy.launchers.job_batch import Batch, grid_batch, running
-from tfstudy.launchers.job_list import copy_finished, estimates, save_plan
+from tfstudy.launchers.job_list import copy_finished, save_plan
 from tfstudy.launchers.retry import retry_jobs
+from tfstudy.launchers.run_time import estimates
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.grid_progress import Progress
