@@ -259,11 +259,20 @@ def test_the_default_presets_of_scan_are_of_known_architectures():
     assert {"transformer", "lstm", "cnn"} <= set(presets("scan")["default"]) <= set(models.names())
 
 
-def test_default_models_of_scan_have_equal_parameters_within_five_per_cent():
+@pytest.mark.parametrize(
+    ("task", "name", "vocabularies"),
+    [
+        ("scan", "default", (17, 10)),
+        ("translation", "default", (500, 500)),
+        ("translation", "small", (2000, 2000)),
+        ("translation", "small", (8000, 8000)),
+    ],
+)
+def test_networks_of_a_preset_have_equal_parameters_within_five_per_cent(task, name, vocabularies):
     counts = {}
-    for arch in presets("scan")["default"]:
-        run = resolve({"task": "scan", "arch": arch, **preset("scan", arch)})
-        counts[arch] = parameter_count(models.find(arch)(run.model, 17, 10))
+    for arch in presets(task)[name]:
+        run = resolve({"task": task, "arch": arch, **preset(task, arch, name)})
+        counts[arch] = parameter_count(models.find(arch)(run.model, *vocabularies))
     assert max(counts.values()) <= 1.05 * min(counts.values()), counts
 
 
