@@ -6,7 +6,7 @@ STAMP = .venv/installed
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow chaos engines docs docs-serve dist bench amd gpu peers yoyodyne tasks-first clean
+.PHONY: help scan test check slow chaos engines docs docs-serve dist bench amd gpu peers yoyodyne clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -23,7 +23,6 @@ help:
 	@echo "make gpu         tests and benchmarks that need a CUDA device, in .venv or PYTHON (25 minutes; results in OUT)"
 	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
 	@echo "make yoyodyne    training and decoding speed against yoyodyne, installed in .venv-yoyodyne; ARGS (a quarter of an hour)"
-	@echo "make tasks-first rerun results/tasks-first; MULTI30K=DIR is a copy of the corpus (one hour)"
 	@echo "make clean       remove what the other targets make: environments, caches, site/, dist/, results of smoke runs"
 	@echo "make help        this list"
 
@@ -91,9 +90,6 @@ peers: $(STAMP)
 
 yoyodyne: $(STAMP)
 	$(BIN)/python -m benchmarks.peers.yoyodyne $(ARGS)
-
-tasks-first: $(STAMP)
-	PATH="$(abspath $(BIN)):$$PATH" MULTI30K="$(MULTI30K)" bash results/tasks-first/runs.sh
 
 clean:
 	rm -rf site dist build .venv .venv-joeynmt .venv-yoyodyne results-smoke results-peers \

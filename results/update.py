@@ -40,7 +40,6 @@ TABLES = {  # by study: the options of its table
     "claims-translation": [],
     "claims-pairs": [],
 }
-STUDIES = (*TABLES, "tasks-first")
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS_HEAD = """# Published figures beside these runs
 
@@ -64,7 +63,6 @@ FIGURES = (  # file, then the arguments of `tfstudy plot`
     ("claims-tasks/lengths.png", "claims-tasks", "--kind", "length"),
     ("claims-translation/settings.png", "claims-translation", "--kind", "settings"),
     ("claims-pairs/settings.png", "claims-pairs", "--kind", "settings"),
-    ("tasks-first/lengths.png", "tasks-first", "--kind", "length", "--task", "arithmetic,copying,parentheses,sorting"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
 CLAIMS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
@@ -75,7 +73,7 @@ STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)[^|]*\|[^|]*\|$
 def only_committed_studies() -> Iterator[None]:
     """Change into a copy of the committed studies, so that other runs in this folder change no document."""
     with tempfile.TemporaryDirectory() as folder:
-        for study in (*STUDIES, PERFORMANCE):
+        for study in (*TABLES, PERFORMANCE):
             shutil.copytree(RESULTS / study, Path(folder) / study)
         with contextlib.chdir(folder):
             yield
@@ -116,7 +114,7 @@ def with_costs(page: str) -> str:
     """Return a page whose table of studies has the number of runs and the device hours of each."""
 
     def row(found: re.Match[str]) -> str:
-        if found[2] not in STUDIES:
+        if found[2] not in TABLES:
             return found[0]
         results = [run.result for run in read_study(Path(found[2])).runs]
         return f"{found[1]} {len(results)} | {sum(one.seconds for one in results) / 3600:.1f} |"

@@ -14,8 +14,7 @@ FORMER = (
     r"|check_every|log_every|forward_blocks"
 )
 ROOT_FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "Dockerfile")
-# What quotes former names: how committed runs were renamed, and why.
-QUOTES = {"docs/carry-over.md", "docs/decisions.md"}
+QUOTES = {"docs/decisions.md"}  # former names, which it says were changed and why
 
 
 def texts() -> list[Path]:

@@ -154,7 +154,6 @@ class Result(ShownResult, msgspec.Struct, frozen=True, kw_only=True):
     evaluate_peak_mib: Mebibytes = 0.0
     train_flops_estimate: float = 0.0
     reused_from: str | None = None  # the run whose weights were copied, if this one did not train
-    former: str = ""  # the folder's name before the names of config keys changed
     decode: DecodingSettings = DecodingSettings()
     eval: EvaluationSettings = EvaluationSettings()
     generation_limit: GenerationLimit = GenerationLimit()
