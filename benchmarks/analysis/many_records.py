@@ -31,11 +31,12 @@ from tfstudy.experiment.reuse import KEY, find_reusable, index_weights
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job
-from tfstudy.launchers.job_list import estimates, save_plan
+from tfstudy.launchers.job_list import save_plan
+from tfstudy.launchers.run_time import estimates
+from tfstudy.report.lists import runs_list
 from tfstudy.report.status import status
 from tfstudy.report.table_formats import markdown
 from tfstudy.report.tables import table
-from tfstudy.runs.describe import describe_run
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import identify
@@ -145,7 +146,7 @@ def methods(root: Path, study: Path, jobs: Sequence[Job]) -> dict[str, Callable[
         "find the folders": lambda: list(find_runs(study)),
         "status of the study": lambda: status(root, study.name),
         "status of all studies": lambda: status(root),
-        "list runs": lambda: [describe_run(path) for path in folders],
+        "list runs": lambda: runs_list(study),
         "check every lock": lambda: [is_locked(path) for path in folders],
         "grid: finished runs": lambda: [job.finished for job in jobs],
         "grid: estimates": lambda: estimates(jobs),

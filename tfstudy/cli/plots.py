@@ -8,8 +8,6 @@ import typer
 from tfstudy.cli import completion
 from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, app, some_path
 
-KINDS = "split, length, learning, operands, data, scaling, settings, differences, errors, slices"
-
 
 @app.command(rich_help_panel=STUDY)
 def plot(

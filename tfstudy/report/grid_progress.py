@@ -18,7 +18,7 @@ from tfstudy.launchers.supervisor import ELSEWHERE, FINISHED, GIVEN_UP, PENDING,
 from tfstudy.report.remaining_time import RemainingTime
 from tfstudy.report.status import HOUR, duration
 from tfstudy.report.terminal import Terminal
-from tfstudy.runs.describe import headline
+from tfstudy.runs.display import headline
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress as ProgressRecord
 from tfstudy.tasks.errors import UserError

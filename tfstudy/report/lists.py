@@ -123,7 +123,7 @@ def grids_list(_: object) -> Rows:
 def runs_list(folder: Path) -> Rows:
     """Return every run under a folder: its state, first metric, folder, the settings that vary, and what is wrong."""
     from tfstudy.report.varying import varying_runs
-    from tfstudy.runs.describe import first_metric
+    from tfstudy.runs.display import first_test_metric
     from tfstudy.runs.find import find_runs
     from tfstudy.runs.progress import FINISHED, RunStatus, status_and_result
 
@@ -131,7 +131,7 @@ def runs_list(folder: Path) -> Rows:
     for path, settings in zip(paths, varying_runs(paths), strict=True):
         status, result = status_and_result(path)
         status = status or RunStatus(path, "unknown")
-        metric = first_metric(result) if result and status.state == FINISHED else ""
+        metric = first_test_metric(result) if result and status.state == FINISHED else ""
         about = {"path": str(path), "settings": settings, "reason": status.reason}
         rows.append({"state": status.state, "metric": metric, **about})
     return rows

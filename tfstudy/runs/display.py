@@ -66,6 +66,17 @@ def first_metric(scores: "Slice") -> str:
     return f"{metric_name(name)} {_percent(scores.metrics[name])} %" if name else ""
 
 
+def first_test_metric(result: "Result") -> str:
+    """Return `exact match 13.1 %`, the first metric of the first test set; empty if nothing was measured."""
+    tests = [scores for scores in result.splits.values() if scores.role == "test" and scores.n]
+    return first_metric(tests[0]) if tests else ""
+
+
+def headline(result: "Result") -> str:
+    """Return the first metric of the first test set, or the status if nothing was measured."""
+    return (first_test_metric(result) if result.status == "finished" else "") or result.status
+
+
 def scores_text(result: "Result") -> str:
     """Return a title and a line for each metric of each split, in percent."""
     rows = [HEAD, *_rows(result.splits)]
