@@ -40,8 +40,8 @@ from tfstudy.report.tables import table
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import identify
-from tfstudy.runs.progress import study_runs
 from tfstudy.runs.reader import read_config, read_predictions
+from tfstudy.runs.status import study_runs
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.base import fingerprint
 

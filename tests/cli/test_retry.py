@@ -9,7 +9,7 @@ from tests.example_study import finish_run, planned, runs_in_every_state, start_
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers.job_list import save_plan
 from tfstudy.launchers.retry import retry_jobs
-from tfstudy.runs.progress import study_runs
+from tfstudy.runs.status import study_runs
 from tfstudy.runs.writer import write_failure
 
 

@@ -15,8 +15,8 @@ from tests.example_study import finish_run, planned, report, running_elsewhere, 
 from tfstudy.launchers.job_list import save_plan
 from tfstudy.report.status import duration, end_lines, seconds_left, status, styled
 from tfstudy.runs.find import find_run, find_runs
-from tfstudy.runs.progress import planned_runs, run_status, study_runs
 from tfstudy.runs.schema import Progress
+from tfstudy.runs.status import planned_runs, run_status, study_runs
 from tfstudy.runs.train_log import follow
 from tfstudy.runs.writer import RunFolder, write_failure
 

@@ -10,7 +10,8 @@ import pytest
 from tests.example_study import finish_run
 from tfstudy.launchers import Executor, JobExit, supervisor
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
-from tfstudy.launchers.supervisor import FINISHED, supervise
+from tfstudy.launchers.supervisor import supervise
+from tfstudy.runs.status import FINISHED
 
 
 class FakeExecutor(Executor):

@@ -10,9 +10,10 @@ from tests.example_study import finish_run, planned, start_run
 from tfstudy.launchers import Executor
 from tfstudy.launchers.gpu_sharing import parse_gpus
 from tfstudy.launchers.job_batch import Batch
-from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, RUNNING, Event
+from tfstudy.launchers.supervisor import RETRYING, Event
 from tfstudy.report import remaining_time
-from tfstudy.report.grid_progress import Progress
+from tfstudy.report.grid_progress import BatchProgress
+from tfstudy.runs.status import FAILED, FINISHED, RUNNING
 
 
 @pytest.fixture(autouse=True)
@@ -38,8 +39,8 @@ class Idle(Executor):
         raise AssertionError
 
 
-def progress(jobs, seconds, *arguments, **more) -> Progress:
-    return Progress(Batch(Idle(), jobs, seconds), *arguments, **more)
+def progress(jobs, seconds, *arguments, **more) -> BatchProgress:
+    return BatchProgress(Batch(Idle(), jobs, seconds), *arguments, **more)
 
 
 def test_without_a_terminal_there_is_a_line_for_every_run_that_ends():
@@ -49,7 +50,7 @@ def test_without_a_terminal_there_is_a_line_for_every_run_that_ends():
         for event in (Event(jobs[0], RUNNING), None, Event(jobs[0], FINISHED, 200.0)):
             shown(event)
         shown(Event(jobs[1], RETRYING, 3.0, "out of memory"))
-        shown(Event(jobs[1], GIVEN_UP, 3.0, "out of memory"))
+        shown(Event(jobs[1], FAILED, 3.0, "out of memory"))
     finished, retried, failed = lines
     assert finished.startswith(f"[1/3] {jobs[0].name}: exact match 50.0 % in 3 min")
     assert finished.endswith("about 3 min left")  # 2 of 200 s, 2 in parallel
@@ -89,7 +90,7 @@ def test_on_a_terminal_a_table_is_drawn_and_the_cursor_is_restored(error):
             shown(Event(jobs[0], FINISHED, 2.0))
             shown._drawn = 0.0
             shown(Event(jobs[1], RUNNING))
-            shown(Event(jobs[2], GIVEN_UP, 2.0, "hung"))
+            shown(Event(jobs[2], FAILED, 2.0, "hung"))
             if error:
                 raise error
     except (KeyboardInterrupt, RuntimeError):

@@ -7,7 +7,7 @@ import pytest
 from tests.example_records import result, write
 from tests.report.test_run_summary import printed
 from tfstudy.report.lists import KINDS, LISTS, TEXTS, described, runs_list
-from tfstudy.runs import progress, reader
+from tfstudy.runs import reader, status
 from tfstudy.runs.find import find_runs
 
 
@@ -47,7 +47,7 @@ def test_a_finished_run_has_its_state_and_its_first_metric(run):
 
 def test_a_result_is_read_once(run, monkeypatch):
     read = []
-    monkeypatch.setattr(progress, "decode_result", lambda path: read.append(path) or reader.decode_result(path))
+    monkeypatch.setattr(status, "decode_result", lambda path: read.append(path) or reader.decode_result(path))
     runs_list(run.parent)
     assert read == [run]
 

@@ -13,8 +13,8 @@ from tfstudy.experiment.options import RunOptions
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers.job import Job
 from tfstudy.runs.files import is_locked, write_atomically
-from tfstudy.runs.progress import PLANS
 from tfstudy.runs.reader import is_finished
+from tfstudy.runs.status import PLANS
 from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tasks.plugins import files as plugin_files
 

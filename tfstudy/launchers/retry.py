@@ -9,8 +9,8 @@ from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import plan
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import jobs_of
-from tfstudy.runs.progress import RunStatus, planned_runs
 from tfstudy.runs.reader import read_config, read_progress
+from tfstudy.runs.status import RunStatus, planned_runs
 from tfstudy.tasks.errors import UserError
 
 CHANGED = "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy why`)"

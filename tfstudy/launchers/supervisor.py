@@ -8,14 +8,14 @@ from typing import NamedTuple
 from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
+from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
 from tfstudy.runs.train_log import last_lines
 from tfstudy.runs.writer import write_failure
 from tfstudy.tasks.errors import quoted
 
 ATTEMPTS = 2
 POLL_SECONDS = 2.0  # between two checks of runs that another process executes
-STATES = ("pending", "running", "retrying", "finished", "failed", "running elsewhere")
-PENDING, RUNNING, RETRYING, FINISHED, GIVEN_UP, ELSEWHERE = STATES
+RETRYING, ELSEWHERE = "retrying", "running elsewhere"  # states of a job besides those of its run
 REASONS = {
     OUT_OF_MEMORY: "out of memory",
     DISK_FULL: "no space left on the disk",
@@ -27,7 +27,7 @@ class Event(NamedTuple):
     """A job that changed its state."""
 
     job: Job
-    state: str  # one of STATES
+    state: str  # pending, running, finished or failed, as of a run; RETRYING or ELSEWHERE
     seconds: float = 0.0  # that its process ran, or its share of a process that ran several
     reason: str = ""
 
@@ -117,7 +117,7 @@ class _Supervisor:
             write_failure(Path(job.path), reason, self.attempts[job.path])
         except OSError as error:  # such as a full disk: the other jobs continue, and the summary has the reason
             reason = f"{reason}; {error.strerror}"
-        self.watch(Event(job, GIVEN_UP, seconds, reason))
+        self.watch(Event(job, FAILED, seconds, reason))
 
     def _poll_elsewhere(self) -> None:
         if not self.elsewhere or time.monotonic() - self._polled < POLL_SECONDS:

@@ -14,13 +14,13 @@ from tfstudy.launchers.retry import retry_jobs
 from tfstudy.launchers.run_time import estimates
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unmeasured_lines
-from tfstudy.report.grid_progress import Progress
+from tfstudy.report.grid_progress import BatchProgress
 from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import detached_lines, queue_lines
 from tfstudy.report.terminal import show_lines
 from tfstudy.report.varying import varying_settings
-from tfstudy.runs.progress import FAILED, INTERRUPTED, RunStatus, study_runs
+from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
 from tfstudy.tasks.errors import one_of, printable
 
 
@@ -72,7 +72,7 @@ def run_batch(batch: Batch, fail_fast: bool = False) -> int:
     runs = plural(len(pending), "run")
     print(f"{runs} to start, {finished} already finished{study}; {batch.executor.describe()}", flush=True)
     _print_notes(batch)
-    with Progress(batch) as progress:
+    with BatchProgress(batch) as progress:
         summary = supervise(pending, batch.executor, progress, fail_fast)
     for path, reason in summary.failed.items():
         print(printable(f"failed: {path}: {reason}"), file=sys.stderr)

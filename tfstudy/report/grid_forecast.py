@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from tfstudy.launchers.job_batch import Batch
-from tfstudy.launchers.supervisor import FINISHED, PENDING
 from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.status import duration
 from tfstudy.report.varying import varying_settings
 from tfstudy.runs.measurement_record import saved_instruments
+from tfstudy.runs.status import FINISHED, PENDING
 
 
 class Forecast(NamedTuple):

@@ -14,21 +14,22 @@ from rich.text import Text
 from tfstudy.launchers import Job
 from tfstudy.launchers.gpu_sharing import DeviceLoad
 from tfstudy.launchers.job_batch import Batch
-from tfstudy.launchers.supervisor import ELSEWHERE, FINISHED, GIVEN_UP, PENDING, RETRYING, RUNNING, Event
+from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.remaining_time import RemainingTime
 from tfstudy.report.status import HOUR, duration
 from tfstudy.report.terminal import Terminal
 from tfstudy.runs.display import headline
 from tfstudy.runs.reader import read_progress, read_result
-from tfstudy.runs.schema import Progress as ProgressRecord
+from tfstudy.runs.schema import Progress
+from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
 from tfstudy.tasks.errors import UserError
 
 REDRAW_SECONDS = 0.5
 RESERVED_LINES = 8  # of the terminal that are not running jobs
-WORDS = {GIVEN_UP: "failed", RETRYING: "will be retried", ELSEWHERE: "is running in another process"}
+WORDS = {RETRYING: "will be retried", ELSEWHERE: "is running in another process"}
 
 
-class Progress:
+class BatchProgress:
     """Prints every run that ends, the number of runs left and the estimated time. A context manager.
 
     On exit the terminal is restored, however the batch ends.
@@ -46,7 +47,7 @@ class Progress:
         self._started, self._drawn = time.monotonic(), float("-inf")
         self._live: Live | None = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "BatchProgress":
         if self._total and self._console.is_terminal and not self._console.is_dumb_terminal:
             self._live = Live(console=self._console, auto_refresh=False)
             self._live.start()
@@ -75,9 +76,9 @@ class Progress:
             self._running[path] = time.monotonic()
             return
         self._running.pop(path, None)
-        if event.state in (FINISHED, GIVEN_UP) and path in self._open:
+        if event.state in (FINISHED, FAILED) and path in self._open:
             del self._open[path]
-            self._failed += event.state == GIVEN_UP
+            self._failed += event.state == FAILED
             self._time.ended(path)
         if event.state == FINISHED:
             self._ends.append(time.monotonic())
@@ -118,7 +119,7 @@ class Progress:
         now = time.monotonic()
         for path, started in list(self._running.items())[:lines]:
             job = self._open[path]
-            report = read_progress(Path(path)) or ProgressRecord(job.config["train"]["steps"])
+            report = read_progress(Path(path)) or Progress(job.config["train"]["steps"])
             trained = 0 < report.steps <= report.step
             step = "trained, evaluating" if trained else f"step {report.step:,} of {report.steps:,}"
             table.add_row(job.name, step, duration(now - started))

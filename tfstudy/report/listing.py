@@ -10,7 +10,7 @@ from textwrap import wrap
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
+from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
 GAP = "  "
 LEAST = 30  # characters of the last column on a narrow terminal

@@ -125,7 +125,7 @@ def runs_list(folder: Path) -> Rows:
     from tfstudy.report.varying import varying_runs
     from tfstudy.runs.display import first_test_metric
     from tfstudy.runs.find import find_runs
-    from tfstudy.runs.progress import FINISHED, RunStatus, status_and_result
+    from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
 
     paths, rows = list(find_runs(folder)), []
     for path, settings in zip(paths, varying_runs(paths), strict=True):

@@ -15,9 +15,9 @@ from tfstudy.experiment.code_versions import declared_versions, missing_plugin, 
 from tfstudy.report.listing import columns
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
-from tfstudy.runs.progress import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
 from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments
 from tfstudy.runs.schema import Environment
+from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
 from tfstudy.tasks.base import fingerprint
 from tfstudy.tasks.errors import UserError
 

@@ -18,7 +18,8 @@ from tfstudy.report.slurm_jobs import queue_lines
 from tfstudy.report.varying import varying_runs
 from tfstudy.runs.commands import results_option, retry_command
 from tfstudy.runs.find import find_study, studies
-from tfstudy.runs.progress import (
+from tfstudy.runs.smoke_folder import is_smoke_folder
+from tfstudy.runs.status import (
     DIVERGED,
     FAILED,
     FINISHED,
@@ -29,7 +30,6 @@ from tfstudy.runs.progress import (
     RunStatus,
     study_runs,
 )
-from tfstudy.runs.smoke_folder import is_smoke_folder
 
 HOUR = 3600.0
 STATE = re.compile(rf"(?<!\S)({'|'.join(STYLES)})(?=[\s:]|$)")

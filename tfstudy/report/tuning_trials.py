@@ -15,10 +15,11 @@ from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job_batch import running
 from tfstudy.launchers.job_list import jobs_of
-from tfstudy.launchers.supervisor import FINISHED, GIVEN_UP, RETRYING, Event, supervise
+from tfstudy.launchers.supervisor import RETRYING, Event, supervise
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting
 from tfstudy.runs.reader import read_result
+from tfstudy.runs.status import FAILED, FINISHED
 from tfstudy.tasks.errors import printable
 from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
 from tfstudy.tuning.finals import Finalist, best_finalists, check_finals, final_seeds, run_finals
@@ -78,7 +79,7 @@ class TrialLines:
         self._trials, self._ended = trials, 0
 
     def __call__(self, event: Event | None) -> None:
-        if event is None or event.state not in (FINISHED, GIVEN_UP, RETRYING):
+        if event is None or event.state not in (FINISHED, FAILED, RETRYING):
             return
         self._ended += event.state != RETRYING
         text = outcome(Path(event.job.path)) if event.state == FINISHED else f"{event.state}: {event.reason}"

@@ -11,9 +11,9 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
 from tfstudy import tasks
 from tfstudy.runs.files import utc_now
-from tfstudy.runs.progress import run_status, seconds_left
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress
+from tfstudy.runs.status import run_status, seconds_left
 from tfstudy.training import progress_report
 
 

@@ -1,4 +1,4 @@
-"""The state of runs: finished, diverged, running, failed, interrupted or pending. Imports no torch.
+"""The status of a run: finished, diverged, running, failed, interrupted or pending. Imports no torch.
 
 A run is finished (or diverged) if it has a sound `result.json`, running while a process holds its `.lock`, failed if a
 grid left a `failed.json` or its result can't be believed, pending if a grid planned it and it has not started, and
