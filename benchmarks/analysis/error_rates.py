@@ -15,8 +15,8 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 
+from tfstudy.analysis.estimates import ACROSS, estimate_mean
 from tfstudy.analysis.intervals import interval
-from tfstudy.analysis.measurement import ACROSS, measure_mean
 from tfstudy.analysis.power import power_of_t, seeds_needed
 from tfstudy.analysis.reproduction import TOLERANCE, UNDECIDED, Gap, decide, more_seeds
 from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
@@ -95,7 +95,7 @@ def _pairs(values: NDArray[np.float64], truth: NDArray[np.float64], pairs: list[
 def _claims(values: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, bool]:
     """Ten claims whose truth is on the bound (`above`), so that either verdict is an error."""
     tests = len(values)
-    sides = [measure_mean((t, math.inf), seeded(x), tests=tests) for x, t in zip(values, truth, strict=True)]
+    sides = [estimate_mean((t, math.inf), seeded(x), tests=tests) for x, t in zip(values, truth, strict=True)]
     theirs = [stats.ttest_1samp(x, t).pvalue < ALPHA / tests for x, t in zip(values, truth, strict=True)]
     return {"any claim decided": _any(m.side != ACROSS for m in sides), "any claim decided, scipy": _any(theirs)}
 

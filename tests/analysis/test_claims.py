@@ -13,7 +13,7 @@ from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import read_studies
-from tfstudy.analysis.measurement import ABOVE, ACROSS, BELOW, WITHIN, measure_difference, measure_mean
+from tfstudy.analysis.estimates import ABOVE, ACROSS, BELOW, WITHIN, estimate_difference, estimate_mean
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
@@ -61,7 +61,7 @@ def test_a_difference_is_judged_by_its_margin(tmp_path, part, verdict):
     values(tmp_path, "cnn", 0.49, 0.52, 0.5, 0.51, 0.48)
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, **part})
     assert found.verdict == verdict
-    assert found.statements[0].measurement.interval.mean == pytest.approx(30)
+    assert found.statements[0].estimate.interval.mean == pytest.approx(30)
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 4])
@@ -76,11 +76,11 @@ def test_too_few_seeds_decide_nothing(tmp_path, seeds, bounds):
 def test_seeds_with_equal_results_are_judged_by_the_interval_within_a_run(tmp_path):
     values(tmp_path, "lstm", 0, 0, 0)
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "below": 5})
-    assert (found.verdict, found.statements[0].measurement.test) == ("supported", "")
-    measured = found.statements[0].measurement.interval
+    assert (found.verdict, found.statements[0].estimate.test) == ("supported", "")
+    measured = found.statements[0].estimate.interval
     assert measured[:3] == pytest.approx((0, 0, 100 * wilson(0, found.statements[0].conditions[0].example_count())[1]))
     assert "over test examples (n = 3);" in markdown([found])
-    among_ten = judged(tmp_path, *[{"of": {"arch": "lstm"}, "below": 5}] * 10).statements[0].measurement
+    among_ten = judged(tmp_path, *[{"of": {"arch": "lstm"}, "below": 5}] * 10).statements[0].estimate
     assert among_ten.interval.high > measured.high
     assert judged(tmp_path, {"of": {"arch": "lstm"}, "above": 0}).verdict == "undecided"  # it touches 0
     values(tmp_path, "cnn", 0, 0, 0)
@@ -106,8 +106,8 @@ def test_p_is_corrected_for_all_statements_of_all_claims_whether_run_or_not(tmp_
     values(tmp_path, "lstm", 0.5, 0.54, 0.58, 0.53, 0.55)
     part, missing = {"of": {"arch": "lstm"}, "above": 50}, {"of": {"arch": "cnn"}, "above": 50}
     alone, both = judged(tmp_path, part), judged(tmp_path, part, missing)
-    assert 0.025 < alone.statements[0].measurement.p < 0.05
-    assert both.statements[0].measurement.p == pytest.approx(2 * alone.statements[0].measurement.p)
+    assert 0.025 < alone.statements[0].estimate.p < 0.05
+    assert both.statements[0].estimate.p == pytest.approx(2 * alone.statements[0].estimate.p)
     assert [found.statements[0].verdict for found in (alone, both)] == ["supported", "undecided"]
     assert "includes 50" in both.statements[0].reason
 
@@ -123,11 +123,11 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
     [statement], [opposite] = (judge_claim(one, evidence).statements for one in (higher, lower))
     study = table(tmp_path / "results" / "one")
     [same] = [c for c in study.comparisons if {c.first.arch, c.second.arch} == {"lstm", "cnn"}]
-    measured = statement.measurement
+    measured = statement.estimate
     assert (measured.p, measured.family) == (same.p, 3)
     ends = {abs(same.difference.low), abs(same.difference.high)}
     assert {abs(measured.interval.low), abs(measured.interval.high)} == ends
-    assert opposite.measurement.interval.mean == -measured.interval.mean
+    assert opposite.estimate.interval.mean == -measured.interval.mean
     assert (statement.verdict == "supported") == same.significant == (opposite.verdict == "supported")
 
 
@@ -138,7 +138,7 @@ def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tm
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "above": 20})
     assert (found.verdict, found.reason[:10]) == ("undecided", "1 diverged")
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "metric": "diverged", "below": 90})
-    assert (found.verdict, found.statements[0].measurement.interval.mean) == ("supported", 20)
+    assert (found.verdict, found.statements[0].estimate.interval.mean) == ("supported", 20)
 
 
 def test_of_several_conditions_the_closest_to_its_preset_is_judged_then_the_one_with_most_seeds(tmp_path):
@@ -200,11 +200,11 @@ def test_a_truth_on_the_bound_is_rarely_decided(seeds):
 
     def side(random):
         first = dict(enumerate(55 + 2 * random.standard_normal(seeds)))
-        return measure_mean((45, 55), first).side
+        return estimate_mean((45, 55), first).side
 
     def direction(random):
         first, second = (dict(enumerate(50 + 2 * random.standard_normal(seeds))) for _ in range(2))
-        return measure_difference((0, np.inf), first, second, paired=False).side
+        return estimate_difference((0, np.inf), first, second, paired=False).side
 
     for test in (side, direction):
         found = shares(400, test)
@@ -217,14 +217,14 @@ def test_of_many_statements_at_their_bounds_any_is_rarely_decided():
 
     def any_decided(random):
         draws = (dict(enumerate(50 + 2 * random.standard_normal(5))) for _ in range(10))
-        return any(measure_mean((50, np.inf), draw, tests=10).side != ACROSS for draw in draws)
+        return any(estimate_mean((50, np.inf), draw, tests=10).side != ACROSS for draw in draws)
 
     assert 0 < shares(400, any_decided)[True] <= 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
 
 
 @given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8), st.integers(1, 60))
 def test_the_verdict_follows_the_interval_and_the_interval_follows_p(values, tests):
-    found = measure_mean((45.0, 55.0), dict(enumerate(values)), resolution=0.1, tests=tests)
+    found = estimate_mean((45.0, 55.0), dict(enumerate(values)), resolution=0.1, tests=tests)
     assert (found.side == ACROSS) == (found.p >= 0.05) or abs(found.p - 0.05) < 1e-6
 
 
@@ -234,7 +234,7 @@ def test_two_presets_may_hold_out_different_fractions_for_validation(tmp_path):
         for folder in tmp_path.glob(f"*/{arch}/s*"):
             (folder / "config.yaml").write_text(json.dumps({"data": {"validation_fraction": share}}))
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
-    assert judged(tmp_path, part).statements[0].measurement.interval.method == "Welch"
+    assert judged(tmp_path, part).statements[0].estimate.interval.method == "Welch"
 
 
 def test_a_run_that_is_older_than_a_setting_had_its_default(tmp_path):
@@ -245,7 +245,7 @@ def test_a_run_that_is_older_than_a_setting_had_its_default(tmp_path):
             (folder / "config.yaml").write_text(json.dumps({"decode": decode}))
             (folder / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": {"arch": arch}}]))
     part = {"of": {"arch": "cnn", "preset": "dessi-2019"}, "minus": {"arch": "lstm"}, "below": 5}
-    assert judged(tmp_path, part).statements[0].measurement.interval.method == "Welch"
+    assert judged(tmp_path, part).statements[0].estimate.interval.method == "Welch"
 
 
 CHART = Chart("bar", x="head", y="score")
@@ -268,10 +268,10 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     for part, mean in zip(parts, (0.504, 0.904, 0.104), strict=True):
         found = judged(tmp_path, part | {"is": mean, "within": 0.1}, metric="head_roles")
         assert found.verdict == "supported"
-        assert found.statements[0].measurement.interval.mean == pytest.approx(mean)
+        assert found.statements[0].estimate.interval.mean == pytest.approx(mean)
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     difference = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
-    assert difference.statements[0].measurement.interval.mean == pytest.approx(0.8)
+    assert difference.statements[0].estimate.interval.mean == pytest.approx(0.8)
     assert "(head 2) minus lstm (head 1)" in markdown([difference])
     assert "measured: +0.800 [+0.774, +0.826] (n = 5)" in markdown([difference])
 

@@ -83,14 +83,14 @@ def test_a_ratio_of_speeds_is_judged_by_the_interval_of_its_median(bounds, verdi
     found = judged(pair(2), statement(**bounds))
     assert found.verdict == verdict
     [one] = found.statements
-    assert one.measurement.interval.low < 2 < one.measurement.interval.high
+    assert one.estimate.interval.low < 2 < one.estimate.interval.high
     assert one.pair.of.variant == "default"
 
 
 def test_ratios_are_of_the_same_round_so_that_load_does_not_matter():
     slower = (1, 5, 2, 9, 1, 3, 4, 1, 7, 2, 6, 8)
     records = [record(*slower), record(*(2 * s for s in slower), variant="explicit")]
-    found = judged(records, statement(above=1.99)).statements[0].measurement.interval
+    found = judged(records, statement(above=1.99)).statements[0].estimate.interval
     assert (found.low, found.mean, found.high) == (2, 2, 2)
 
 
@@ -100,7 +100,7 @@ def test_memory_and_flops_are_exact(quantity, ratio):
     sides = {"quantity": quantity}, {"quantity": quantity, "variant": "explicit"}
     found = judged(records, statement(*sides, **{"is": ratio, "within": 0.01}))
     assert found.verdict == "supported"
-    assert found.statements[0].measurement.interval[:4] == (ratio, ratio, ratio, 1)
+    assert found.statements[0].estimate.interval[:4] == (ratio, ratio, ratio, 1)
     assert judged(records, statement(*sides, above=ratio)).verdict == "undecided"
 
 

@@ -24,11 +24,11 @@ from tfstudy.analysis.collection import Study
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.condition_selection import candidate_conditions, select_conditions
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics
+from tfstudy.analysis.estimates import ACROSS, WITHIN, Estimate, estimate_comparison, estimate_statement
 from tfstudy.analysis.instrument_values import NotMeasuredError
-from tfstudy.analysis.measurement import ACROSS, WITHIN, Measurement, measure, measure_comparison
 from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.published import figure_of
-from tfstudy.analysis.ratios import measure_ratio
+from tfstudy.analysis.ratios import estimate_ratio
 from tfstudy.analysis.reproduction import Reproduction, judge_figure
 from tfstudy.analysis.statements import DIVERGED, Claim, Statement
 from tfstudy.performance.record import Record
@@ -54,7 +54,7 @@ class StatementVerdict(NamedTuple):
     statement: Statement
     conditions: tuple[Condition, ...]  # of, minus
     unused: int  # number of other conditions that the statement selects
-    measurement: Measurement | None
+    estimate: Estimate | None
     reproduction: Reproduction | None  # of a published figure
     verdict: str
     reason: str
@@ -135,15 +135,15 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
         return StatementVerdict(statement, (), unused, None, None, NOT_RUN, reason)
     if comparison := _comparison(statement, pair, evidence):
         ordered = comparison if comparison.first is pair[0] else comparison.swapped()
-        measurement = measure_comparison(statement.bounds, ordered)
+        estimate = estimate_comparison(statement.bounds, ordered)
     else:
         try:
-            measurement = measure(statement, pair, evidence.tests)
+            estimate = estimate_statement(statement, pair, evidence.tests)
         except UserError as error:  # what an instrument measured can't be used
             verdict = NOT_RUN if isinstance(error, NotMeasuredError) else UNDECIDED
             return StatementVerdict(statement, pair, unused, None, None, verdict, str(error))
-    decided = statement_verdict(statement, pair, measurement, minimum_seeds)
-    return StatementVerdict(statement, pair, unused, measurement, None, *decided)
+    decided = statement_verdict(statement, pair, estimate, minimum_seeds)
+    return StatementVerdict(statement, pair, unused, estimate, None, *decided)
 
 
 def _comparison(statement: Statement, pair: Sequence[Condition], evidence: Evidence) -> Comparison | None:
@@ -162,7 +162,7 @@ def _judge_ratio(statement: Statement, evidence: Evidence) -> StatementVerdict:
     pair, unused = find_pair(statement.of, statement.over, evidence.records)
     if not pair:
         return StatementVerdict(statement, (), 0, None, None, NOT_RUN, "no measurement of this kind")
-    measured = measure_ratio(statement, pair, evidence.ratio_tests)
+    measured = estimate_ratio(statement, pair, evidence.ratio_tests)
     if measured.more_seeds:
         least = measured.interval.n + measured.more_seeds
         verdict = UNDECIDED, f"{measured.interval.n} of at least {least} repeats"
@@ -174,14 +174,14 @@ def _judge_ratio(statement: Statement, evidence: Evidence) -> StatementVerdict:
     return StatementVerdict(statement, (), unused, measured, None, *verdict, pair)
 
 
-def _decided(measured: Measurement) -> tuple[str, str]:
+def _decided(measured: Estimate) -> tuple[str, str]:
     if measured.side == WITHIN:
         return SUPPORTED, "the whole interval lies within the bounds"
     return REFUTED, f"the whole interval lies {measured.side} {measured.bound:g}"
 
 
 def statement_verdict(
-    statement: Statement, pair: Sequence[Condition], measured: Measurement, minimum_seeds: int
+    statement: Statement, pair: Sequence[Condition], measured: Estimate, minimum_seeds: int
 ) -> tuple[str, str]:
     """Return the verdict on a statement that was measured, and the reason, given the minimum number of seeds."""
     n = measured.interval.n

@@ -11,7 +11,7 @@ from typing import Any
 from tfstudy import tasks
 from tfstudy.analysis.condition_selection import closest, differing_settings, has_seeds, preset_distance
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.measurement import metric_by_seed
+from tfstudy.analysis.estimates import metric_by_seed
 from tfstudy.analysis.published import Figure, figures_of
 from tfstudy.analysis.settings_text import preset_text
 from tfstudy.analysis.statements import DIVERGED, METRICS, minimum_seeds

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable
 
 from tfstudy.analysis.benchmarks import TIME, Pair, values_of
+from tfstudy.analysis.estimates import Estimate, side_of
 from tfstudy.analysis.intervals import Interval
-from tfstudy.analysis.measurement import Measurement, side_of
 from tfstudy.analysis.medians import EXACT, fewest_values, median_interval, ratios
 from tfstudy.analysis.significance import ALPHA
 from tfstudy.analysis.statements import Claim, Statement
@@ -27,7 +27,7 @@ def is_timed(statement: Statement) -> bool:
     return TIME in (statement.of["quantity"], statement.over["quantity"])
 
 
-def measure_ratio(statement: Statement, pair: Pair, tests: int) -> Measurement:
+def estimate_ratio(statement: Statement, pair: Pair, tests: int) -> Estimate:
     """Return the ratio of a pair beside the bounds of a statement; `tests` is the size of the family."""
     first, second = values_of(pair.of, statement.of["quantity"]), values_of(pair.over, statement.over["quantity"])
     each, level = ratios(first, second), 1 - ALPHA / tests
@@ -39,4 +39,4 @@ def measure_ratio(statement: Statement, pair: Pair, tests: int) -> Measurement:
     bounds = [bound for bound in statement.bounds if math.isfinite(bound)]
     violated = [b for b in bounds if (measured.mean < b) is (b == statement.bounds[0])]
     bound = min(violated or bounds, key=lambda b: abs(b - measured.mean))
-    return Measurement(measured, bound, math.nan, "", side_of(measured, statement.bounds), more, tests)
+    return Estimate(measured, bound, math.nan, "", side_of(measured, statement.bounds), more, tests)

@@ -21,8 +21,8 @@ from typing import NamedTuple
 from tfstudy.analysis.comparisons import resolution
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.counterparts import has_preset, missing_counterpart, nearest, same_settings, unlike
+from tfstudy.analysis.estimates import metric_by_seed, metric_interval
 from tfstudy.analysis.intervals import Interval, clipped, t_quantile
-from tfstudy.analysis.measurement import metric_by_seed, metric_interval
 from tfstudy.analysis.power import MAX_SEEDS
 from tfstudy.analysis.published import Figure, figures_of
 from tfstudy.analysis.significance import ALPHA, welch

@@ -9,7 +9,7 @@ from tfstudy.analysis.claim_files import read_claims, select_claims
 from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
 from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.measurement import Measurement, by_seed
+from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
@@ -105,7 +105,7 @@ def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
 
 def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
     statement = judged.statement
-    usable = not statement.instrument or judged.measurement is not None
+    usable = not statement.instrument or judged.estimate is not None
     low, high = (bound if math.isfinite(bound) else None for bound in statement.bounds)
     return {
         "verdict": judged.verdict,
@@ -120,22 +120,22 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "claimed": statement.claimed,
         "claimed_low": low,
         "claimed_high": high,
-        **(_measurement_tree(judged.measurement) if judged.measurement else {}),
+        **(_estimate_tree(judged.estimate) if judged.estimate else {}),
         "settings": [settings_text(condition) for condition in judged.conditions],
         "conditions": [
-            _condition_tree(condition, by_seed(condition, statement, selector) if usable else {})
+            _condition_tree(condition, values_by_seed(condition, statement, selector) if usable else {})
             for condition, selector in zip(judged.conditions, (statement.of, statement.minus), strict=False)
         ],
         "other_conditions": judged.unused,
     }
 
 
-def _measurement_tree(measurement: Measurement) -> dict[str, Any]:
-    mean, low, high, n, method = measurement.interval
-    tested = {"against": measurement.bound, "p": measurement.p, "test_of_p": measurement.test or None}
+def _estimate_tree(estimate: Estimate) -> dict[str, Any]:
+    mean, low, high, n, method = estimate.interval
+    tested = {"against": estimate.bound, "p": estimate.p, "test_of_p": estimate.test or None}
     return {
-        "mean": mean, "low": low, "high": high, "n": n, "interval": method, **tested, "tests": measurement.family,
-        "more_seeds": measurement.more_seeds,
+        "mean": mean, "low": low, "high": high, "n": n, "interval": method, **tested, "tests": estimate.family,
+        "more_seeds": estimate.more_seeds,
     }  # fmt: skip
 
 

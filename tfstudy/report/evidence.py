@@ -34,20 +34,16 @@ def measured(judged: StatementVerdict) -> str:
     """Return such as `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured."""
     if judged.reproduction:
         return _reproduced(judged.reproduction)
-    measurement = judged.measurement
-    if measurement is None:
+    estimate = judged.estimate
+    if estimate is None:
         return ""
-    mean, low, high, n, method = measurement.interval
+    mean, low, high, n, method = estimate.interval
     if not n:
         return "nothing measured"
     sign = "+" if judged.statement.minus else ""
     within_run = " over test examples" * (method == "Wilson")
-    family = "" if measurement.family == 1 else f", {plural(measurement.family, 'test')}"
-    test = (
-        f", {p_equals(measurement.p)} against {measurement.bound:g} ({measurement.test}{family})"
-        if measurement.test
-        else ""
-    )
+    family = "" if estimate.family == 1 else f", {plural(estimate.family, 'test')}"
+    test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
     shown = significant_interval if judged.statement.instrument else with_interval
     return f"{shown(mean, low, high, sign)}{within_run} (n = {n}){test}"
 
@@ -68,7 +64,7 @@ def significant(value: float, sign: str = "") -> str:
 def _ratio(judged: StatementVerdict) -> str:
     """Return the evidence on a ratio of two measurements, with the machine that they were measured on."""
     subject = f"**{judged.verdict}**: {ratio_subject(judged)}, claimed: {judged.statement.claimed}"
-    if judged.pair is None or judged.measurement is None:
+    if judged.pair is None or judged.estimate is None:
         return f"{subject}: {judged.reason}"
     machine = judged.pair.of.machine
     place = f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}"
@@ -77,9 +73,9 @@ def _ratio(judged: StatementVerdict) -> str:
 
 def ratio(judged: StatementVerdict) -> str:
     """Return a measured ratio, such as `1.76 [1.70, 1.80] (median of n = 15 rounds)`; empty if there is none."""
-    if judged.measurement is None:
+    if judged.estimate is None:
         return ""
-    mean, low, high, n, method = judged.measurement.interval
+    mean, low, high, n, method = judged.estimate.interval
     repeats = "exact" if method == EXACT else f"[{low:.3g}, {high:.3g}] (median of n = {n} rounds)"
     return f"{mean:.3g} {repeats}"
 

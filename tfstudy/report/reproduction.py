@@ -11,8 +11,8 @@ from tfstudy.analysis import published, reproduction
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import command, counts, has_preset
+from tfstudy.analysis.estimates import metric_by_seed
 from tfstudy.analysis.intervals import Interval
-from tfstudy.analysis.measurement import metric_by_seed
 from tfstudy.analysis.published import Figure
 from tfstudy.analysis.reproduction import AGREES, DIFFERS, UNDECIDED, VERDICTS, Reproduction, family_size
 from tfstudy.analysis.settings_text import settings_text

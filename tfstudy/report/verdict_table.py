@@ -37,7 +37,7 @@ def reason(verdict: ClaimVerdict) -> str:
 
 def has_section(verdict: ClaimVerdict) -> bool:
     """Return whether the page of claims has a section on this one: whether something of it was run."""
-    return any(statement.measurement or statement.conditions for statement in verdict.statements)
+    return any(statement.estimate or statement.conditions for statement in verdict.statements)
 
 
 def _id(verdict: ClaimVerdict, details: str) -> str:
@@ -72,9 +72,9 @@ def _brief_reason(verdict: ClaimVerdict) -> str:
 def _brief(judged: StatementVerdict) -> str:
     """Return such as `lstm on scan length 13.3 [11.1, 15.4], claimed: 18.2 ± 5`; empty if nothing was measured."""
     if judged.statement.over:
-        if judged.measurement is None:
+        if judged.estimate is None:
             return ""
-        return f"{ratio_subject(judged)}: {judged.measurement.interval.mean:.3g}, claimed: {judged.statement.claimed}"
+        return f"{ratio_subject(judged)}: {judged.estimate.interval.mean:.3g}, claimed: {judged.statement.claimed}"
     number = measured(judged).partition(" (n = ")[0]
     unit = f" ({judged.statement.metric_label})" if judged.statement.metric != "exact_match" else ""
     return f"{subject(judged)}{unit}: {number}, claimed: {judged.statement.claimed}" if number else ""

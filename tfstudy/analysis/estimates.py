@@ -19,8 +19,8 @@ OVER_SEEDS = "Wilson over seeds"
 BySeed = Mapping[int, float]  # in percent
 
 
-class Measurement(NamedTuple):
-    """A mean, or a difference of means, tested against the bounds of a statement."""
+class Estimate(NamedTuple):
+    """A mean, a difference of means or a ratio, tested against the bounds of a statement."""
 
     interval: Interval  # simultaneous with those of its family: the verdict follows it
     bound: float  # the deciding one: the one that is violated, or else the one with the larger p
@@ -31,10 +31,10 @@ class Measurement(NamedTuple):
     family: int  # number of tests that are corrected for together
 
 
-def measure(statement: Statement, pair: Sequence[Condition], tests: int) -> Measurement:
+def estimate_statement(statement: Statement, pair: Sequence[Condition], tests: int) -> Estimate:
     """Test one condition, or the difference of two, against a statement; `tests` is the size of the family."""
     first, *others = (
-        by_seed(condition, statement, selector)
+        values_by_seed(condition, statement, selector)
         for condition, selector in zip(pair, (statement.of, statement.minus), strict=False)
     )
     if others and statement.instrument:
@@ -43,35 +43,35 @@ def measure(statement: Statement, pair: Sequence[Condition], tests: int) -> Meas
     step = max(map(resolution, pair)) if percent and statement.metric != DIVERGED else 0.0
     if others:
         paired = pairing_key(pair[0]) == pairing_key(pair[1])
-        return measure_difference(statement.bounds, first, others[0], paired, step, tests, percent)
+        return estimate_difference(statement.bounds, first, others[0], paired, step, tests, percent)
     known = _equal_values(pair[0], statement.metric, tests) if percent else None
-    return measure_mean(statement.bounds, first, known, step, tests, percent)
+    return estimate_mean(statement.bounds, first, known, step, tests, percent)
 
 
-def measure_mean(
+def estimate_mean(
     bounds: Bounds,
     values: BySeed,
     known: Interval | None = None,
     resolution: float = 0.0,
     tests: int = 1,
     percent: bool = True,
-) -> Measurement:
+) -> Estimate:
     """Test a mean against bounds; `known` is its interval where all seeds have the same result and no test exists."""
     figures = list(values.values())
     if known or len(figures) < 2:
         measured = known or interval(figures)
         side, more = side_of(measured, bounds), _more_equal(measured, bounds, tests)
-        return Measurement(measured, _violated(measured, bounds), math.nan, "", side, more, tests)
+        return Estimate(measured, _violated(measured, bounds), math.nan, "", side, more, tests)
     finite = [bound for bound in bounds if math.isfinite(bound)]
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
     possible = [bound for bound in finite if 0 < bound < 100 or not percent] or finite
     tested = {bound: compare_with_bound(figures, bound, tests, resolution) for bound in possible}
     bound, test = next(iter(tested.items()))
     whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(figures), "t")
-    return _measurement(bounds, clipped(whole) if percent else whole, tested, tests)
+    return _estimate(bounds, clipped(whole) if percent else whole, tested, tests)
 
 
-def measure_difference(
+def estimate_difference(
     bounds: Bounds,
     first: BySeed,
     second: BySeed,
@@ -79,7 +79,7 @@ def measure_difference(
     resolution: float = 0.0,
     tests: int = 1,
     percent: bool = True,
-) -> Measurement:
+) -> Estimate:
     """Test a difference of means against bounds. If it is not paired, n is the smaller number of seeds."""
     whole = compare(first, second, paired, tests, resolution)
     whole = clipped_difference(whole) if percent else whole
@@ -89,20 +89,20 @@ def measure_difference(
         for bound in bounds
         if math.isfinite(bound)
     }
-    return _measurement(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), tested, tests)
+    return _estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), tested, tests)
 
 
-def measure_comparison(bounds: Bounds, comparison: Comparison) -> Measurement:
+def estimate_comparison(bounds: Bounds, comparison: Comparison) -> Estimate:
     """Return what a study's own comparison of two conditions says of a bound at 0, with the p value of its table."""
     d = comparison.difference
     n = d.n if d.paired else min(len(comparison.first.runs), len(comparison.second.runs))
     measured = Interval(d.mean, d.low, d.high, n, d.method)
     test = d.method if comparison.tested else ""
     side, more = side_of(measured, bounds), comparison.more_seeds
-    return Measurement(measured, 0.0, comparison.p, test, side, more, comparison.tests)
+    return Estimate(measured, 0.0, comparison.p, test, side, more, comparison.tests)
 
 
-def _measurement(bounds: Bounds, measured: Interval, tested: Mapping[float, Difference], tests: int) -> Measurement:
+def _estimate(bounds: Bounds, measured: Interval, tested: Mapping[float, Difference], tests: int) -> Estimate:
     violated = _violated(measured, bounds)
     if violated in tested and not bounds[0] <= measured.mean <= bounds[1]:
         bound = violated
@@ -112,7 +112,7 @@ def _measurement(bounds: Bounds, measured: Interval, tested: Mapping[float, Diff
     needed = seeds_needed(test, ALPHA / tests) if side == ACROSS else None
     more = max(1, needed - measured.n) if needed else None
     name = "" if math.isnan(test.p) else test.method
-    return Measurement(measured, bound, corrected(test.p, tests), name, side, more, tests)
+    return Estimate(measured, bound, corrected(test.p, tests), name, side, more, tests)
 
 
 def _violated(measured: Interval, bounds: Bounds) -> float:
@@ -139,7 +139,7 @@ def side_of(measured: Interval, bounds: Bounds) -> str:
     return WITHIN if within else ACROSS
 
 
-def by_seed(condition: Condition, statement: Statement, selector: Selector) -> dict[int, float]:
+def values_by_seed(condition: Condition, statement: Statement, selector: Selector) -> dict[int, float]:
     """Return by seed what a statement is about: a metric in percent, or what an instrument measured."""
     if statement.instrument:
         return instrument_values(condition, statement.instrument, selector)
