@@ -6,7 +6,8 @@ import pytest
 from tests.performance.example_measurements import MACHINE, record
 from tfstudy.performance.record import write_records
 from tfstudy.report.bench_table import explanations, markdown, rows
-from tfstudy.report.claims import claims_text, claims_tree
+from tfstudy.report.claims import judged_claims
+from tfstudy.report.claims import markdown as claims_markdown
 from tfstudy.report.plots.bench import plot
 from tfstudy.report.verdict_lines import claim_lines
 from tfstudy.tasks.errors import UserError
@@ -67,17 +68,19 @@ def test_the_figure_has_a_panel_for_each_quantity_and_says_every_number():
 
 
 def test_a_claim_is_judged_by_the_measurements_in_a_folder_of_results(tmp_path):
-    assert claims_tree(tmp_path, ["L26"])["claims"][0]["verdict"] == "not run"
+    [[unrun], _] = judged_claims(tmp_path, ["L26"])
+    assert unrun.verdict == "not run"
     sizes = {"length": 1024, "width": 128, "batch": 1}
     memory = {"default": 2**25, "explicit": 2**27}
     write_records(
         tmp_path / "performance" / "any", [record(variant=name, memory=size, **sizes) for name, size in memory.items()]
     )
-    tree = claims_tree(tmp_path, ["L26"])
-    one = tree["claims"][0]["statements"][1]
-    assert (one["verdict"], one["mean"], one["n"], one["interval"]) == ("supported", 4, 1, "exact")
-    text = claims_text(tmp_path, ["L26"], "md")
+    verdicts, notes = judged_claims(tmp_path, ["L26"])
+    one = verdicts[0].statements[1]
+    measured = one.estimate.interval
+    assert (one.verdict, measured.mean, measured.n, measured.method) == ("supported", 4, 1, "exact")
+    text = claims_markdown(verdicts, notes)
     assert "2. **supported**: training, length 1024, width 128, batch 1: peak memory of transformer explicit" in text
     assert "measured: 4 exact; the ratio lies within the bounds. Machine: x86_64, 1 thread, torch 2.0" in text
-    text = " ".join(" ".join(map(str, claim_lines(tree, details=True))).split())
+    text = " ".join(" ".join(map(str, claim_lines(verdicts, notes, details=True))).split())
     assert "; 4 exact; claimed above 2;" in text

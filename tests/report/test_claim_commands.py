@@ -8,8 +8,6 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_claims import NEAR_HALF, values
 from tfstudy.grids.spec import load_grid
-from tfstudy.report.claims import claims_text, claims_tree
-from tfstudy.report.markup import json_text
 
 
 def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
@@ -31,7 +29,6 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
     statement = found[0]["statements"][1]
     assert (statement["verdict"], statement["n"], statement["claimed_low"]) == ("refuted", 5, 10.8)
     assert statement["conditions"][0]["each_seed"]["3"] == pytest.approx(0.2)
-    assert json_text(claims_tree(study, ["L3", "L1"])) == claims_text(study, ["L3", "L1"], "json")
 
 
 @pytest.mark.parametrize(

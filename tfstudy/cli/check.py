@@ -1,6 +1,5 @@
 """The command by which continuous integration notices a drop."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,6 +7,7 @@ import typer
 
 from tfstudy.cli.check_command import CheckCommand, errors_written, write_files
 from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, some_path
+from tfstudy.cli.output import DocumentFormat, document_format, print_json
 
 if TYPE_CHECKING:
     from tfstudy.report.regression import Check
@@ -27,9 +27,7 @@ def check(
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also append the Markdown to this file.")
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions and seeds.")] = False,
-    format_: Annotated[
-        str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)
-    ] = "",
+    format_: DocumentFormat = "",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
@@ -42,9 +40,8 @@ def check(
     with errors_written(files):
         from tfstudy.report.regression import check_study
         from tfstudy.runs.find import one_study
-        from tfstudy.tasks.errors import one_of
 
-        format_ = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), ("text", "md", "json"))
+        format_ = document_format(format_, ("text", "md", "json"))
         outcome = check_study(one_study(study, results), against, tolerance, partial)
     try:
         write_files(files, outcome)
@@ -55,13 +52,14 @@ def check(
 
 def _show(outcome: "Check", tolerance: float, format_: str) -> None:
     """Print a check in one of the formats."""
-    from tfstudy.report.markup import json_text
+    from tfstudy.report.regression import outcome_values
     from tfstudy.report.terminal import show_lines
     from tfstudy.report.verdict_lines import check_lines
 
     if format_ == "text":
-        show_lines(check_lines(outcome.markdown.partition("\n")[0].strip("*"), outcome.rows))
+        show_lines(check_lines(outcome.headline, outcome.outcomes))
     elif format_ == "json":
-        print(json_text({"failed": outcome.failed, "tolerance": tolerance, "conditions": outcome.rows}), end="")
+        conditions = [outcome_values(one) for one in outcome.outcomes]
+        print_json({"failed": outcome.failed, "tolerance": tolerance, "conditions": conditions})
     else:
         print(outcome.markdown)

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import Annotated, Any, cast
 
@@ -11,6 +11,9 @@ import typer
 from tfstudy.cli.printable_stream import PrintableStream
 
 Format = Annotated[str, typer.Option("--format", help="text or json.")]
+DocumentFormat = Annotated[
+    str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only the result, and errors.")]
 
 
@@ -19,6 +22,13 @@ def is_json(name: str, other: str = "text") -> bool:
     from tfstudy.tasks.errors import one_of
 
     return one_of("format", name, (other, "json")) == "json"
+
+
+def document_format(name: str, allowed: Iterable[str]) -> str:
+    """Return the format that is named, or else text on a terminal and md elsewhere; `UserError` for an unknown one."""
+    from tfstudy.tasks.errors import one_of
+
+    return one_of("format", name or ("text" if sys.stdout.isatty() else "md"), allowed)
 
 
 def print_json(tree: Any) -> None:

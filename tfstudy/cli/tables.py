@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, OneStudy, app
+from tfstudy.cli.output import document_format
 
 
 @app.command(rich_help_panel=STUDY)
@@ -33,9 +34,9 @@ def table(
     from tfstudy.report.table_terminal import print_table
     from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import one_study
-    from tfstudy.tasks.errors import UserError, one_of
+    from tfstudy.tasks.errors import UserError
 
-    name = one_of("format", format_ or ("text" if sys.stdout.isatty() else "md"), FORMATS)
+    name = document_format(format_, FORMATS)
     if (caption or label) and name != "tex":
         raise UserError(f"--caption and --label need --format tex, not {name}")
     if (columns or seeds) and name in ("csv", "json"):

@@ -13,11 +13,10 @@ from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
-from tfstudy.report.evidence import evidence, measured, ratio, ratio_subject, settings, subject
+from tfstudy.report.evidence import about, evidence, measured, settings
 from tfstudy.report.markup import json_text, markdown_list, plural
 from tfstudy.report.verdict_table import has_section, verdict_table
 from tfstudy.runs.find import PERFORMANCE
-from tfstudy.tasks.errors import one_of
 
 Notes = Sequence[str]
 PROTOCOL = (
@@ -54,15 +53,14 @@ def protocol() -> list[str]:
     return [line.format(tests=family_size(claims), ratios=timed_ratios(claims)) for line in PROTOCOL]
 
 
-def notes_on(tree: Mapping[str, Any], details: bool) -> list[str]:
-    """Return the notes of `tree` that apply to its verdicts and, with `details`, to what its statements measured."""
-    ran = [one for claim in tree["claims"] for one in claim["statements"] if one["verdict"] != NOT_RUN]
-    ratios = [one for one in ran if details and "over" in one]
-    others = [one for one in ran if details and "over" not in one]
-    tested = any(one.get("p") is not None for one in others)
-    applies = (bool(ran), tested, bool(ratios), bool(others), any(one.get("more_seeds") for one in others))
-    needless = {note for note, applied in zip(protocol(), applies, strict=True) if not applied}
-    return [note for note in tree["notes"] if note not in needless]
+def protocol_for(statements: Sequence[StatementVerdict], details: bool) -> list[str]:
+    """Return the notes of `protocol` that apply to verdicts and, with `details`, to what the statements measured."""
+    ran = [one for one in statements if one.verdict != NOT_RUN]
+    shown = ran if details else []
+    others = [one for one in shown if not one.statement.over]
+    estimates = [one.estimate for one in others if one.estimate]
+    applies = (ran, estimates, len(others) < len(shown), others, any(one.more_seeds for one in estimates))
+    return [note for note, applied in zip(protocol(), applies, strict=True) if applied]
 
 
 def _section(verdict: ClaimVerdict) -> list[str]:
@@ -113,8 +111,8 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "of": statement.of,
         "minus": statement.minus,
         **({"over": statement.over} if statement.over else {}),
-        "subject": ratio_subject(judged) if statement.over else f"{statement.metric_label} of {subject(judged)}",
-        "measured": ratio(judged) if statement.over else measured(judged),
+        "subject": about(judged),
+        "measured": measured(judged),
         "metric": statement.metric,
         "published": statement.published or None,
         "claimed": statement.claimed,
@@ -148,19 +146,11 @@ def _condition_tree(condition: Condition, values: Mapping[int, float]) -> dict[s
 FORMATS: dict[str, Callable[[Sequence[ClaimVerdict], Notes], str]] = {"md": markdown, "json": as_json}
 
 
-def claims_text(results: Path, ids: Iterable[str], format_: str) -> str:
-    """Return the verdicts on these claims, or on all, by the runs in a folder; `UserError` for unknown names."""
-    write = FORMATS[one_of("format", format_, FORMATS)]
-    return write(*judged_claims(results, ids))
-
-
-def claims_tree(results: Path, ids: Iterable[str]) -> dict[str, Any]:
-    """Return what `claims_text` returns as plain values."""
-    return tree(*judged_claims(results, ids))
-
-
 def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict], list[str]]:
-    """Return the verdicts on these claims, or on all, and notes; `UserError` for unknown names."""
+    """Return the verdicts on these claims, or on all, by the runs in a folder, and which runs are left out.
+
+    `UserError` for unknown names.
+    """
     known = read_claims()
     claims, studies = select_claims(known, ids), read_studies(results)
     evidence = gather_evidence(claims, studies, family_size(known.values()))

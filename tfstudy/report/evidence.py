@@ -21,7 +21,7 @@ def evidence(judged: StatementVerdict) -> str:
     """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs."""
     if judged.statement.over:
         return _ratio(judged)
-    claimed = f"{judged.statement.metric_label} of {subject(judged)}, claimed: {_claimed(judged)}"
+    claimed = f"{about(judged)}, claimed: {_claimed(judged)}"
     if judged.verdict == NOT_RUN:
         return f"**{judged.verdict}**: {claimed}: {judged.reason}"
     unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
@@ -30,8 +30,15 @@ def evidence(judged: StatementVerdict) -> str:
     return f"{text}. Settings: {settings(judged)}. Runs: {run_links(judged.conditions)}"
 
 
+def about(judged: StatementVerdict) -> str:
+    """Return what a statement is about, such as `exact match of lstm on scan length`."""
+    return ratio_subject(judged) if judged.statement.over else f"{judged.statement.metric_label} of {subject(judged)}"
+
+
 def measured(judged: StatementVerdict) -> str:
-    """Return such as `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured."""
+    """Return the result, `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured."""
+    if judged.statement.over:
+        return _measured_ratio(judged)
     if judged.reproduction:
         return _reproduced(judged.reproduction)
     estimate = judged.estimate
@@ -63,16 +70,16 @@ def significant(value: float, sign: str = "") -> str:
 
 def _ratio(judged: StatementVerdict) -> str:
     """Return the evidence on a ratio of two measurements, with the machine that they were measured on."""
-    subject = f"**{judged.verdict}**: {ratio_subject(judged)}, claimed: {judged.statement.claimed}"
+    subject = f"**{judged.verdict}**: {about(judged)}, claimed: {judged.statement.claimed}"
     if judged.pair is None or judged.estimate is None:
         return f"{subject}: {judged.reason}"
     machine = judged.pair.of.machine
     place = f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}"
-    return f"{subject}; measured: {ratio(judged)}; {judged.reason}. Machine: {place}, {machine.started[:10]}"
+    return f"{subject}; measured: {measured(judged)}; {judged.reason}. Machine: {place}, {machine.started[:10]}"
 
 
-def ratio(judged: StatementVerdict) -> str:
-    """Return a measured ratio, such as `1.76 [1.70, 1.80] (median of n = 15 rounds)`; empty if there is none."""
+def _measured_ratio(judged: StatementVerdict) -> str:
+    """Return a ratio, such as `1.76 [1.70, 1.80] (median of n = 15 rounds)`; empty if there is none."""
     if judged.estimate is None:
         return ""
     mean, low, high, n, method = judged.estimate.interval

@@ -28,10 +28,11 @@ NOTE = (
 class Check(NamedTuple):
     """The comparison of a study with its baseline: as Markdown, as JUnit XML, and whether the check failed."""
 
+    headline: str
     markdown: str
     junit: bytes
     failed: bool
-    rows: Sequence[dict[str, Any]] = ()  # of each condition, as plain values
+    outcomes: Sequence[Outcome] = ()  # of each condition
 
 
 def check_study(study: Path, against: Path, tolerance: float, partial: bool = False) -> Check:
@@ -45,10 +46,10 @@ def check_study(study: Path, against: Path, tolerance: float, partial: bool = Fa
     failing = (WORSE,) if partial else (WORSE, MISSING)
     text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
     failed = any(outcome.state in failing for outcome in outcomes)
-    return Check(text, junit(outcomes, tolerance, failing), failed, [_values(outcome) for outcome in outcomes])
+    return Check(headline(outcomes, tolerance), text, junit(outcomes, tolerance, failing), failed, outcomes)
 
 
-def _values(outcome: Outcome) -> dict[str, Any]:
+def outcome_values(outcome: Outcome) -> dict[str, Any]:
     """Return an outcome as plain values; percent, and points for the difference."""
     row, found = outcome.baseline, outcome.difference
     names = {key: getattr(row, key) for key in ("name", "task", "split", "test", "arch", "preset", "metric")}
@@ -64,7 +65,8 @@ def error_check(message: str) -> Check:
     case = ElementTree.Element("testcase", classname="tfstudy", name="check")
     ElementTree.SubElement(case, "error", message=message)
     lines = "\n".join(f"> {line}" for line in message.splitlines())
-    return Check(f"**tfstudy check: error**\n\n{lines}\n", _suite([case]), True)
+    head = "tfstudy check: error"
+    return Check(head, f"**{head}**\n\n{lines}\n", _suite([case]), True)
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:

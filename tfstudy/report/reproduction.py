@@ -20,7 +20,6 @@ from tfstudy.report.evidence import run_links
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural, with_interval
 from tfstudy.report.reproduction_terminal import terminal_text
 from tfstudy.runs.metrics import metric_name
-from tfstudy.tasks.errors import one_of
 
 PROTOCOL = (
     "a figure is compared only with runs of its own settings: of the preset that has them, with nothing changed. Other "
@@ -162,15 +161,8 @@ def paper_values() -> list[dict[str, Any]]:
     ]
 
 
-def check_request(paper: str, format_: str) -> None:
-    """Raise `UserError` for an unknown paper or format."""
-    published.figures_of(paper)
-    one_of("format", format_, FORMATS)
-
-
 def reproduction_text(results: Path, paper: str, tolerance: float, format_: str) -> str:
-    """Return a paper's figures beside those of the finished runs in a folder; `UserError` for unknown names."""
-    check_request(paper, format_)
+    """Return a paper's figures beside those of the finished runs in a folder; `UserError` for an unknown paper."""
     study = read_study(results)
     found = reproduction.compare_paper(paper, conditions(study.runs), tolerance)
     return FORMATS[format_](Page(paper, found, tolerance, study.left_out_notes()))

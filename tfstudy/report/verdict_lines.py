@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any
 
 from rich.text import Text
 
 from tfstudy.analysis import claims, regression
-from tfstudy.report.claims import notes_on
+from tfstudy.analysis.claims import ClaimVerdict, StatementVerdict
+from tfstudy.analysis.regression import Outcome
+from tfstudy.report.claims import protocol_for
+from tfstudy.report.evidence import about, measured
 from tfstudy.report.listing import columns
+from tfstudy.report.verdict_table import reason
 
 VERDICTS = {
     claims.SUPPORTED: "green",
@@ -27,46 +30,41 @@ STATES = {
 }
 
 
-def claim_lines(tree: Mapping[str, Any], details: bool) -> list[Text | str]:
+def claim_lines(verdicts: Sequence[ClaimVerdict], notes: Sequence[str], details: bool) -> list[Text | str]:
     """Return a line for each claim with its verdict and the reason, with `details` also each statement, and notes."""
     lines: list[Text | str] = []
-    for claim in tree["claims"]:
-        rows = [(f"{claim['id']:4}", f"{claim['verdict']:10}", claim["claim"]), ("", "", _reason(claim))]
+    for one in verdicts:
+        rows = [(f"{one.claim.id:4}", f"{one.verdict:10}", one.claim.claim), ("", "", reason(one))]
         texts = [Text(line) for line in columns(rows)]
         texts[0].stylize("bold", 0, 4)
-        texts[0].stylize(VERDICTS.get(claim["verdict"], ""), 6, 16)
+        texts[0].stylize(VERDICTS.get(one.verdict, ""), 6, 16)
         for text in texts[len(columns(rows[:1])) :]:
             text.stylize("dim")
         lines += texts
         if details:
-            lines += [*columns(_statement(number, one) for number, one in enumerate(claim["statements"], 1)), ""]
+            lines += [*columns(_statement(number, each) for number, each in enumerate(one.statements, 1)), ""]
     hint = [] if details else ["", "`tfstudy claims ID` lists the statements of a claim"]
-    notes = [Text(line, style="dim") for line in columns(("-", note) for note in notes_on(tree, details))]
-    return [*lines, *hint, *notes]
+    applying = protocol_for([each for one in verdicts for each in one.statements], details)
+    return [*lines, *hint, *(Text(line, style="dim") for line in columns(("-", note) for note in (*applying, *notes)))]
 
 
-def _reason(claim: Mapping[str, Any]) -> str:
-    missing = claim["verdict"] == claims.NOT_RUN and not any(one.get("conditions") for one in claim["statements"])
-    command = f": `{claim['command']}`" if missing and claim.get("command") else ""
-    return f"{claim['reason']}{command}"
-
-
-def _statement(number: int, one: Mapping[str, Any]) -> tuple[str, ...]:
+def _statement(number: int, judged: StatementVerdict) -> tuple[str, ...]:
     """Return the number and verdict of a statement, then its subject, what was measured and claimed, and the reason."""
-    parts = (one["subject"], one.get("measured"), f"claimed {one['claimed']}", one["reason"])
-    return (f"    {number}", one["verdict"], "; ".join(filter(None, parts)))
+    parts = (about(judged), measured(judged), f"claimed {judged.statement.claimed}", judged.reason)
+    return (f"    {number}", judged.verdict, "; ".join(filter(None, parts)))
 
 
-def check_lines(headline: str, rows: Sequence[Mapping[str, Any]]) -> list[Text | str]:
+def check_lines(headline: str, outcomes: Sequence[Outcome]) -> list[Text | str]:
     """Return the headline of a check and a line for each condition: its state, both means in percent, the reason."""
     cells = [
-        (row["state"], row["name"], _mean(row["baseline"]), "->", _mean(row["current"]), row["reason"]) for row in rows
+        (one.state, one.baseline.name, _mean(one.baseline.each_seed), "->", _mean(one.current), one.reason)
+        for one in outcomes
     ]
     texts = [Text(line) for line in columns(cells, width=0)]
-    for text, row in zip(texts, rows, strict=True):
-        text.stylize(STATES[row["state"]], 0, len(row["state"]))
+    for text, one in zip(texts, outcomes, strict=True):
+        text.stylize(STATES[one.state], 0, len(one.state))
     return [Text(headline, style="bold"), *texts]
 
 
-def _mean(by_seed: Mapping[str, float]) -> str:
+def _mean(by_seed: Mapping[int, float]) -> str:
     return f"{mean(by_seed.values()):5.1f}" if by_seed else "none"
