@@ -144,7 +144,7 @@ class Ends:
 
 def test_auto_is_one_run_after_the_other_on_a_cpu():
     settings = ExecutorSettings("1", options=RunOptions(accelerator="cpu"), cohort="auto")
-    one = executor("local", settings)
+    one = executor(settings)
     try:
         assert "1 process in parallel, each for one run after the other" in one.describe()
         assert one.max_parallel == 1

@@ -40,20 +40,20 @@ def test_slurm_needs_its_programs(monkeypatch):
     monkeypatch.setitem(sys.modules, "submitit", SimpleNamespace())
     monkeypatch.setenv("PATH", "")
     with pytest.raises(UserError, match="sbatch not found"):
-        launchers.executor("slurm", ExecutorSettings())
+        launchers.executor(ExecutorSettings(launcher="slurm"))
 
 
 def test_a_ray_cluster_that_does_not_answer_is_reported(monkeypatch):
     monkeypatch.setattr(rays, "_library", lambda: SimpleNamespace(exceptions=SimpleNamespace(RayError=KeyError)))
     with pytest.raises(UserError, match=r"--ray\.address 127\.0\.0\.1:9: can't join this Ray cluster: Connection"):
-        launchers.executor("ray", ExecutorSettings(ray_address="127.0.0.1:9"))
+        launchers.executor(ExecutorSettings(ray_address="127.0.0.1:9", launcher="ray"))
 
 
 def test_the_options_reach_the_executor(monkeypatch):
     given = []
 
-    def record(name, settings):
-        given.extend([name, settings])
+    def record(settings):
+        given.append(settings)
         raise UserError("recorded")
 
     monkeypatch.setattr(job_batch, "executor", record)
@@ -61,4 +61,5 @@ def test_the_options_reach_the_executor(monkeypatch):
     words = ["--slurm.partition", "gpu", "--slurm.time", "30", "--slurm.gres", "shard:1", "--slurm.cpus", "4"]
     assert tfstudy(*GRID, "--launcher", "slurm", "--timeout", "9", *words, "--slurm.at-once", "7") == 2
     slurm = SlurmRequest("gpu", 30, "shard:1", 4, 7)
-    assert given == ["slurm", ExecutorSettings("auto", 9.0, "head:6379", slurm, RunOptions(accelerator="cpu"))]
+    options = RunOptions(accelerator="cpu")
+    assert given == [ExecutorSettings("auto", 9.0, "head:6379", slurm, options, launcher="slurm")]

@@ -11,7 +11,7 @@ from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import Detached, ExecutorSettings, SlurmRequest, job_batch
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.slurm_queue import recorded_jobs
-from tfstudy.report.grid_console import run_grid
+from tfstudy.report.grid_console import detach_grid
 from tfstudy.report.slurm_jobs import arrays, detached_lines
 from tfstudy.report.status import status
 
@@ -31,12 +31,12 @@ def library(tmp_path, monkeypatch):
     return library
 
 
-def detach() -> int:
-    return run_grid(GRID, Path("results/study"), SETTINGS, "slurm", detach=True)
+def detach() -> None:
+    detach_grid(GRID, Path("results/study"), SETTINGS)
 
 
 def test_a_grid_is_submitted_and_left_and_not_submitted_again(library, capsys):
-    assert detach() == 0
+    detach()
     assert capsys.readouterr().out.splitlines() == [
         "3 runs submitted to Slurm as job 1, 2",
         "to watch:  tfstudy status study",
@@ -45,7 +45,7 @@ def test_a_grid_is_submitted_and_left_and_not_submitted_again(library, capsys):
     ]
     assert set(recorded_jobs(Path("results/study"))) == {job.name for job in planned(Path("results"), GRID)}
     Path("queue").write_text("1_0 RUNNING\n1_1 PENDING\n2_0 PENDING\n")
-    assert detach() == 0
+    detach()
     assert capsys.readouterr().out.splitlines()[:2] == [
         "0 runs submitted to Slurm",
         "3 runs already in the queue as job 1, 2",

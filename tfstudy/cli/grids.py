@@ -90,26 +90,28 @@ def grid(
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
     check_cohort(settings.cohort, launcher, settings.options.devices)
-    settings = settings._replace(ray_address=ray_address, slurm=slurm)
+    settings = settings._replace(ray_address=ray_address, slurm=slurm, launcher=launcher)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))
     folder = results_of(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
-    from tfstudy.report.grid_console import preview_grid, run_grid
+    from tfstudy.report.grid_console import detach_grid, preview_grid, run_grid
     from tfstudy.report.grid_forecast import forecast_lines
     from tfstudy.report.status import end_lines
     from tfstudy.report.terminal import show_lines
 
     if dry_run:
-        found = preview_grid(spec, folder, settings, launcher, smoke, shard)
+        found = preview_grid(spec, folder, settings, smoke, shard)
         if as_json:
             print_json(found.tree())
         else:
             show_lines(forecast_lines(found))
         return
     with without_progress(quiet):
-        code = run_grid(spec, folder, settings, launcher, smoke, shard, fail_fast, detach)
-    if not detach:
-        show_lines(end_lines(folder, results_of(results, smoke)))
+        if detach:
+            detach_grid(spec, folder, settings, smoke, shard)
+            return
+        code = run_grid(spec, folder, settings, smoke, shard, fail_fast)
+    show_lines(end_lines(folder, results_of(results, smoke)))
     raise typer.Exit(code)

@@ -18,7 +18,7 @@ LAUNCHERS = ("local", "ray", "slurm")
 
 
 class ExecutorSettings(NamedTuple):
-    """How runs share the devices of this machine or of a cluster."""
+    """Where runs are executed, and how they share the devices there."""
 
     per_device: str = "auto"  # runs in parallel on each device: a number or auto
     timeout: float = 0.0  # seconds for one run; 0: none
@@ -26,6 +26,7 @@ class ExecutorSettings(NamedTuple):
     slurm: SlurmRequest = SlurmRequest()
     options: RunOptions = DEFAULTS  # of every run
     cohort: str = ""  # runs that a process trains together: a number or auto; empty: a process for each run
+    launcher: str = "local"  # one of LAUNCHERS
 
 
 class JobExit(NamedTuple):
@@ -87,17 +88,17 @@ class Executor(ABC):
         return type(self).__name__.lower()
 
 
-def executor(name: str, settings: ExecutorSettings) -> Executor:
-    """Return the executor of this name.
+def executor(settings: ExecutorSettings) -> Executor:
+    """Return the executor of a launcher.
 
-    `UserError` for an unknown name, a package that is not installed, or without a device for a run.
+    `UserError` for an unknown launcher, a package that is not installed, or without a device for a run.
     """
-    one_of("launcher", name, LAUNCHERS)
-    if name == "ray":
+    one_of("launcher", settings.launcher, LAUNCHERS)
+    if settings.launcher == "ray":
         from tfstudy.launchers.ray import ray
 
         return ray(settings)
-    if name == "slurm":
+    if settings.launcher == "slurm":
         from tfstudy.launchers.slurm import slurm
 
         return slurm(settings)

@@ -36,9 +36,9 @@ class Batch(NamedTuple):
 
 
 @contextmanager
-def running(launcher: str, settings: ExecutorSettings) -> Iterator[Executor]:
+def running(settings: ExecutorSettings) -> Iterator[Executor]:
     """Yield an executor, which is stopped at the end of the block, also after SIGTERM."""
-    started = executor(launcher, settings)
+    started = executor(settings)
     with exit_on_sigterm():
         try:
             yield started
@@ -48,16 +48,11 @@ def running(launcher: str, settings: ExecutorSettings) -> Iterator[Executor]:
 
 @contextmanager
 def grid_batch(
-    grid: Tree,
-    study: Path,
-    settings: ExecutorSettings,
-    launcher: str = "local",
-    smoke: bool = False,
-    shard: str = "",
+    grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = ""
 ) -> Iterator[Batch]:
     """Yield the jobs of a grid, or of one of its shards, whose runs are in the folder `study`."""
     shard_of((), shard)  # checks it before anything else
-    with running(launcher, settings) as started:
+    with running(settings) as started:
         planned = plan(expand(grid, smoke), study.parent, study.name)
         jobs = shard_of(jobs_of(planned, settings.options, started.threads), shard)
         outdated = outdated_runs((run.path, run.identity) for run in planned)

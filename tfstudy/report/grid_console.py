@@ -1,7 +1,8 @@
 """Run grids and retries in batches of jobs, with their progress on the terminal."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from tfstudy.config.trees import Tree
@@ -25,30 +26,30 @@ from tfstudy.tasks.errors import one_of, printable
 
 
 def run_grid(
-    grid: Tree,
-    study: Path,
-    settings: ExecutorSettings,
-    launcher: str = "local",
-    smoke: bool = False,
-    shard: str = "",
-    fail_fast: bool = False,
-    detach: bool = False,
+    grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "", fail_fast: bool = False
 ) -> int:
-    """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0.
+    """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
+    with _recorded_batch(grid, study, settings, smoke, shard) as batch:
+        if settings.launcher == "slurm":
+            print("".join(f"{line}; Ctrl-C leaves them there\n" for line in queue_lines(study)), end="", flush=True)
+        return run_batch(batch, fail_fast)
 
-    With `detach`, submit them to the queue of the launcher and return.
-    """
-    with grid_batch(grid, study, settings, launcher, smoke, shard) as batch:
+
+def detach_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> None:
+    """Submit the jobs of a grid that are not finished to the queue of the launcher, and leave them there."""
+    with _recorded_batch(grid, study, settings, smoke, shard) as batch:
+        _print_notes(batch)
+        print("\n".join(detached_lines(batch.executor.detach(batch.pending), study)))
+
+
+@contextmanager
+def _recorded_batch(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool, shard: str) -> Iterator[Batch]:
+    """Yield the jobs of a grid, whose plan is saved and whose runs in other studies are copied."""
+    with grid_batch(grid, study, settings, smoke, shard) as batch:
         save_plan(batch.jobs)
         if copied := copy_finished(batch.pending):
             print(f"{plural(len(copied), 'finished run')} copied from other studies in {study.parent}", flush=True)
-        if detach:
-            _print_notes(batch)
-            print("\n".join(detached_lines(batch.executor.detach(batch.pending), study)))
-            return 0
-        if launcher == "slurm":
-            print("".join(f"{line}; Ctrl-C leaves them there\n" for line in queue_lines(study)), end="", flush=True)
-        return run_batch(batch, fail_fast)
+        yield batch
 
 
 def run_paper_grid(paper: str, tier: str, results: Path) -> int:
@@ -57,11 +58,11 @@ def run_paper_grid(paper: str, tier: str, results: Path) -> int:
     return run_grid(load_grid(name, tier), results / name, ExecutorSettings())
 
 
-def preview_grid(
-    grid: Tree, study: Path, settings: ExecutorSettings, launcher: str = "local", smoke: bool = False, shard: str = ""
-) -> Forecast:
+def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> Forecast:
     """Return what `run_grid` would run. No cluster is started: for Ray, the times are for this machine."""
-    with grid_batch(grid, study, settings, "local" if launcher == "ray" else launcher, smoke, shard) as batch:
+    if settings.launcher == "ray":
+        settings = settings._replace(launcher="local")
+    with grid_batch(grid, study, settings, smoke, shard) as batch:
         return forecast(batch)
 
 
@@ -103,7 +104,7 @@ def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, 
     _show_retries(jobs, broken)
     if dry_run or not jobs:
         return int(bool(skipped))
-    with running("local", settings) as executor:
+    with running(settings) as executor:
         jobs = [job._replace(threads=executor.threads) for job in jobs]
         return run_batch(Batch(executor, jobs, estimates(jobs)), fail_fast) or int(bool(skipped))
 

@@ -61,7 +61,7 @@ def tune_architectures(
 
 def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> bool:
     """Run the trials that are not finished, on this machine; return whether all finished."""
-    with running("local", settings) as executor:
+    with running(settings) as executor:
         pending = [job for job in jobs_of(planned, settings.options, executor.threads) if not job.finished]
         finished = len(planned) - len(pending)
         trials = plural(len(pending), "trial")
