@@ -9,7 +9,7 @@ import msgspec
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.data.vocabulary import SPECIAL
 from tfstudy.evaluation.lengths import accuracy_by_length
-from tfstudy.experiment.longer import scores_by_length
+from tfstudy.experiment.longer_examples import scores_by_length
 from tfstudy.experiment.measure import measure_run
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
@@ -27,8 +27,6 @@ from tfstudy.runs.writer import open_run
 from tfstudy.tasks.errors import UserError, one_of, quoted
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 from tfstudy.training.weights_file import load_weights, save_weights
-
-MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried
 
 
 class FinishedRun:
@@ -174,14 +172,7 @@ class FinishedRun:
         if self.result.tuning:
             raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
         splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
-        failures = 0
-        for scores in scores_by_length(self.prepared, longest, report):
-            splits.append(scores)
-            failures = 0 if scores.metrics["exact_match"] else failures + 1
-            if failures == MAX_FAILURES:
-                report(f"stopped: no correct prediction at {MAX_FAILURES} lengths in a row")
-                break
-        lengths = accuracy_by_length(splits)
+        lengths = accuracy_by_length([*splits, *scores_by_length(self.prepared, longest, report)])
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             folder.write_extended(lengths)
         return lengths

@@ -13,18 +13,21 @@ from tfstudy.tasks.base import Example
 from tfstudy.tasks.errors import UserError
 from tfstudy.training.progress_display import ProgressDisplay
 
+MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried
 MAX_GAP = 5  # consecutive lengths of which a task may have no examples
 
 
 def scores_by_length(prepared: Prepared, longest: int, report: Callable[[str], None]) -> Iterator[SplitScores]:
     """Yield the scores on new examples of each length, from the first one that is longer than those in training.
 
-    It ends at `longest`, or at the limit of the model or of decoding; which of them is reported.
+    It ends at `longest`, at the limit of the model or of decoding, or after `MAX_FAILURES` lengths without a correct
+    prediction; which of them is reported. `UserError` if the task can't generate such examples.
     """
     task, data, config = prepared.task, prepared.data, prepared.config
     length = 1 + max(int(e.tags.get("length", 0)) for e in task.examples(task.splits().train))
     if not any(task.at_length(length + more) for more in range(MAX_GAP)):
         raise UserError(f"task {config.task} can't generate examples of a given length, such as {length}")
+    failures = 0
     while length <= longest:
         examples = task.at_length(length)
         if not examples:  # some split schemes skip lengths, such as even ones
@@ -41,6 +44,10 @@ def scores_by_length(prepared: Prepared, longest: int, report: Callable[[str], N
         scores = SplitScores.create("test", evaluation.summary)
         report(f"length {length:4}: {100 * scores.metrics['exact_match']:5.1f} % of {scores.n}")
         yield scores
+        failures = 0 if scores.metrics["exact_match"] else failures + 1
+        if failures == MAX_FAILURES:
+            report(f"stopped: no correct prediction at {MAX_FAILURES} lengths in a row")
+            return
         length += max(1, length // 20)
     report(f"stopped: length {length} is above the maximum, {longest}")
 
