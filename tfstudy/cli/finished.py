@@ -125,7 +125,7 @@ def evaluate(
     if as_json:
         print_json(result_values(path, measured if lengths is None else lengths))
     elif lengths is not None:
-        Terminal().print(*length_lines(lengths), sep="\n", markup=False, highlight=False)
+        Terminal().print(*length_lines(lengths), sep="\n")
     else:
         show(measured)
 
@@ -153,7 +153,7 @@ def errors(
         solved = solved_by_values(paths, test_set, examples) if len(paths) > 1 else []
         print_json({"runs": [error_values(path, test_set, examples) for path in paths], "solved_by": solved})
         return
-    console = Terminal(highlight=False, soft_wrap=True)
+    console = Terminal(soft_wrap=True)
     for path in paths:
         for line in error_kind_lines(path, test_set, examples, console.width):
             console.print(line)

@@ -22,11 +22,9 @@ NAMES = {
 
 def show(record: AttentionRecord) -> None:
     """Print, for maps of one kind, the token that each token attends to most."""
-    console = Terminal()
-    if not console.is_terminal:
-        console = Terminal(width=WIDTH)
+    console = Terminal(piped_width=WIDTH)
     for part in summary(record, console.width):
-        console.print(part, markup=False, highlight=False)
+        console.print(part)
 
 
 def summary(record: AttentionRecord, width: int = WIDTH) -> list[Table | str]:

@@ -63,15 +63,13 @@ def tree(records: Sequence[Record], notes: Sequence[str]) -> dict[str, Any]:
 
 def show(records: Sequence[Record], notes: Sequence[str]) -> None:
     """Print the tables, and the notes below them."""
-    console = Terminal()
-    if not console.is_terminal:
-        console = Terminal(width=WIDTH)
+    console = Terminal(piped_width=WIDTH)
     for title, heads, cells in _parts(records):
         console.print(Text(title, style="bold"))
         console.print(_table(heads, cells))
         console.print()
     for note in [*explanations(records), *notes]:
-        console.print(note, markup=False, highlight=False)
+        console.print(note)
 
 
 def save(folder: Path, records: Sequence[Record], notes: Sequence[str], axis: str) -> None:

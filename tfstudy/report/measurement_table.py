@@ -43,7 +43,7 @@ def show(all_measured: Sequence[Measured]) -> None:
     ]
     wrapped = (part for note in notes for part in wrap(note, console.width, subsequent_indent="  "))
     for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *wrapped]:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
 
 
 def _lines_of(table: Table) -> list[str]:

@@ -36,7 +36,7 @@ def show(result: Result, by: str = "", path: Path | None = None) -> None:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
     console = Terminal()
     for part in summary(result, by, path, console.width):
-        console.print(part, markup=False, highlight=False)
+        console.print(part)
 
 
 def summary(result: Result, by: str = "", path: Path | None = None, width: int = 80) -> list[Table | Text | str]:

@@ -17,17 +17,20 @@ GAP = 2  # blanks between the columns of a table
 
 
 class Terminal(Console):
-    """A Rich console that prints text with `printable`, within tables and live displays too.
+    """A Rich console that prints text with `printable`, within tables and live displays too, and without markup.
 
-    Text is plain, without colour and bold, if `NO_COLOR` is set, on a dumb terminal, and where there is no terminal.
+    Text is plain, without colour and bold, if `NO_COLOR` is set, on a dumb terminal, and where there is no terminal;
+    there, lines have `piped_width` characters if it is given.
     """
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, piped_width: int | None = None, **options: Any) -> None:
         if os.environ.get("NO_COLOR"):
             options["color_system"] = None
         if not options.get("stderr"):
             options.setdefault("file", sys.stdout)  # by name, so that a live display finds it behind its own stream
-        super().__init__(emoji=False, **options)
+        super().__init__(emoji=False, markup=False, highlight=False, **options)
+        if piped_width and not self.is_terminal:
+            self.width = piped_width
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of an object; those by which Rich itself controls the terminal stay as they are."""
@@ -91,4 +94,4 @@ def show_lines(lines: Iterable[Text | str]) -> None:
     """Print lines as they are, those of type `Text` with their style."""
     console = Terminal(file=sys.stdout)
     for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)

@@ -107,14 +107,12 @@ def show_trials(
     """
     best_of_finals = best_finalists(finalists or [])
     best = best_trials(scores) if finalists is None else {arch: one.trial for arch, one in best_of_finals.items()}
-    console = Terminal()
-    if not console.is_terminal:
-        console = Terminal(width=WIDTH)
+    console = Terminal(piped_width=WIDTH)
     lines = trial_lines(scores, best, console.width)
     if finalists is not None:
         lines += finalist_lines(search, finalists, best_of_finals, console.width)
     for line in lines:
-        console.print(line, markup=False, highlight=False)
+        console.print(line)
     if best:
         if archived := save_presets(out, preset_text(search, best, best_of_finals)):
             print(f"archived the previous presets: {archived}")
