@@ -67,7 +67,7 @@ def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run)
 
 def test_the_lines_fit_the_terminal(run, monkeypatch):
     edit_record(run, lambda entry: entry["syntax_trees"].update({f"tfstudy.vanished{i}": "0" for i in range(20)}))
-    monkeypatch.setattr("tfstudy.report.listing.terminal_width", lambda: 80)
+    monkeypatch.setattr("tfstudy.report.text_columns.terminal_width", lambda: 80)
     path, *lines = map(str, explain(run))
     assert path == str(run)
     assert max(map(len, lines)) <= 80

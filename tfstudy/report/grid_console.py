@@ -16,10 +16,10 @@ from tfstudy.launchers.run_time import estimates
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.grid_progress import BatchProgress
-from tfstudy.report.listing import coloured, columns, run_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import detached_lines, queue_lines
 from tfstudy.report.terminal import show_lines
+from tfstudy.report.text_columns import coloured, columns, run_lines
 from tfstudy.report.varying import varying_settings
 from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
 from tfstudy.tasks.errors import one_of, printable

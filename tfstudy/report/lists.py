@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from tfstudy.report.listing import coloured, columns, run_lines
+from tfstudy.report.text_columns import coloured, columns, run_lines
 from tfstudy.tasks.errors import UserError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
-from tfstudy.report.listing import columns
+from tfstudy.report.text_columns import columns
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
 from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments

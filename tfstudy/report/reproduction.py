@@ -19,6 +19,7 @@ from tfstudy.analysis.settings_text import settings_text
 from tfstudy.report.evidence import run_links
 from tfstudy.report.markup import json_text, markdown_list, markdown_table, plural, with_interval
 from tfstudy.report.reproduction_terminal import terminal_text
+from tfstudy.report.text_columns import aligned
 from tfstudy.runs.metrics import metric_name
 
 PROTOCOL = (
@@ -139,12 +140,8 @@ def paper_lines() -> list[str]:
     names = dict.fromkeys(figure.paper for figure in figures)
     rows = [(name, *map(str, counts(published.figures_of(name))), citations[name].short) for name in names]
     rows = [*PAPER_HEADS, *rows, ("all", *map(str, counts(figures)), plural(len(names), "paper"))]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        *(
-            "  ".join(f"{c:{'<' if i in (0, 4) else '>'}{widths[i]}}" for i, c in enumerate(row)).rstrip()
-            for row in rows
-        ),
+        *aligned(rows, right=(1, 2, 3)),
         "with preset: figures whose settings a preset has; other settings: figures beside",
         "our nearest runs; no counterpart: the task, network or metric is missing here",
     ]

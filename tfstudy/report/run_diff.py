@@ -1,6 +1,6 @@
 """Two runs side by side: how they differ, and what they measured. Reads run folders only, without torch."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ from rich.text import Text
 
 from tfstudy.config.trees import flatten
 from tfstudy.report.markup import MINUS, number, signed
+from tfstudy.report.text_columns import aligned
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
@@ -22,7 +23,7 @@ def compare(a: Path, b: Path) -> list[Text | str]:
     lines: list[Text | str] = [f"A {a}", f"B {b}"]
     for title, differences in _sections(a, b).items():
         head = Text(f"{title}:" if differences else f"{title}: no difference", style="bold" if differences else "dim")
-        lines += ["", head, *_aligned(differences)]
+        lines += ["", head, *(f"  {line}" for line in aligned(differences))]
     return [*lines, "", *_metrics(a, b)]
 
 
@@ -65,19 +66,6 @@ def _changed_modules(a: Mapping[str, str], b: Mapping[str, str]) -> list[Differe
     return [(name, a[name][:8], b[name][:8]) for name in a if name in b and a[name] != b[name]]
 
 
-def _aligned(rows: Iterable[Sequence[str]], align: str = "<") -> list[str]:
-    """Rows as indented lines of columns; `align` is that of all columns but the first."""
-    rows = list(rows)
-    if not rows:
-        return []
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [f"{first:{widths[0]}}", *(f"{c:{align}{w}}" for c, w in zip(others, widths[1:], strict=True))]
-        lines.append(("  " + "  ".join(cells)).rstrip())
-    return lines
-
-
 def _metrics(a: Path, b: Path) -> list[str]:
     try:
         first, second = read_result(a), read_result(b)
@@ -86,8 +74,9 @@ def _metrics(a: Path, b: Path) -> list[str]:
     rows = _metric_rows(first, second)
     if not rows:
         return ["metrics: the runs have none in common"]
+    head = ("metrics in percent", "A", "B", f"B {MINUS} A")
     texts = [(name, number(x), number(y), signed(round(y - x, 1) + 0.0)) for name, x, y in rows]
-    return _aligned([("metrics in percent", "A", "B", f"B {MINUS} A"), *texts], ">")
+    return [f"  {line}" for line in aligned([head, *texts], right=(1, 2, 3))]
 
 
 def _metric_rows(first: Result, second: Result) -> list[tuple[str, float, float]]:

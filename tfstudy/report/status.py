@@ -12,9 +12,9 @@ from rich.text import Text
 
 from tfstudy import RESULTS
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
-from tfstudy.report.listing import GAP, STYLES, columns, run_lines, shortened_inside, terminal_width
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import queue_lines
+from tfstudy.report.text_columns import GAP, STYLES, columns, run_lines, shortened_inside, terminal_width
 from tfstudy.report.varying import varying_runs
 from tfstudy.runs.commands import results_option, retry_command
 from tfstudy.runs.find import find_study, studies

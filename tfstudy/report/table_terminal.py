@@ -19,7 +19,7 @@ from rich.text import Text
 from tfstudy.report.quotations import SIGN_NOTE
 from tfstudy.report.table_columns import Column, is_bold, quoted_figures, shown_columns
 from tfstudy.report.table_lines import Line, Table
-from tfstudy.report.terminal import Terminal
+from tfstudy.report.terminal import Terminal, joined_width, plain_table
 
 LEFT_OUT = (
     "parameters", "L50", "published_over_lengths", "over_lengths", "chrf", "published_oracle_length", "oracle_length",
@@ -29,7 +29,6 @@ LEFT_OUT_LAST = ("p", "group")
 LAST = ("difference", "p", "group", "seeds", "published", "metric", "result")  # columns, in this order
 FOLDED = ("preset", "seeds", "published", "published_oracle_length", "published_over_lengths")
 PADDED = ("result", "difference")  # a number and its interval, each aligned
-GAP = 2  # blanks between columns
 INDENT = 1  # blanks before the lines under a heading
 NARROWEST = 5  # characters of a column
 SEED_WIDTH = 9  # characters of `0: 41.2,`, which is not broken
@@ -121,7 +120,7 @@ def _fitting(columns: Sequence[PrintedColumn], width: int) -> list[PrintedColumn
     kept = list(columns)
     for keys, folded in ((LEFT_OUT, False), (LEFT_OUT_LAST, True)):
         for key in keys:
-            if _total([one.folded_width if folded else one.natural_width for one in kept]) <= width:
+            if joined_width([one.folded_width if folded else one.natural_width for one in kept]) <= width:
                 return kept
             kept = [one for one in kept if one.key != key or (key == "preset" and len(set(one.texts)) > 1)]
     return kept
@@ -131,7 +130,7 @@ def _widths(columns: Sequence[PrintedColumn], width: int) -> list[int]:
     """Return the widths of columns, the widest ones folded until they fit."""
     widths = [one.natural_width for one in columns]
     least = [one.folded_width for one in columns]
-    while _total(widths) > width:
+    while joined_width(widths) > width:
         numbers = [i for i, one in enumerate(widths) if one > least[i]] or [
             i for i, one in enumerate(widths) if one > NARROWEST
         ]
@@ -141,15 +140,12 @@ def _widths(columns: Sequence[PrintedColumn], width: int) -> list[int]:
     return widths
 
 
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + GAP * (len(widths) - 1)
-
-
 def _rich_table(
     table: Table, columns: Sequence[PrintedColumn], widths: Sequence[int], lines: Sequence[int], indent: int
 ) -> Padding:
     """Return these lines; without lines, the head of the table."""
-    out = RichTable(box=None, show_header=False, padding=(0, GAP, 0, 0), pad_edge=False, collapse_padding=True)
+    out = plain_table()
+    out.show_header = False
     for one, width in zip(columns, widths, strict=True):
         left = one.column.left or one.key in PADDED
         out.add_column(

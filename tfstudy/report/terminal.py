@@ -66,7 +66,12 @@ class Column(NamedTuple):
 
 def total_width(columns: Collection[Column], folded: bool = True) -> int:
     """Return the width of a table of these columns."""
-    return sum(column.width(folded) for column in columns) + GAP * (len(columns) - 1)
+    return joined_width([column.width(folded) for column in columns])
+
+
+def joined_width(widths: Collection[int]) -> int:
+    """Return the width of columns side by side."""
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def fitting(columns: Mapping[str, Column], names: Iterable[str], width: int) -> tuple[dict[str, Column], list[str]]:

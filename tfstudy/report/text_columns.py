@@ -1,9 +1,9 @@
-"""Names with descriptions, as lines that fit a terminal, or one line for each where there is no terminal."""
+"""Rows as aligned columns of text, which fit a terminal; where there is no terminal, a row is one line."""
 
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import groupby
 from textwrap import wrap
 
@@ -17,6 +17,16 @@ LEAST = 30  # characters of the last column on a narrow terminal
 SHORTEST = 20  # characters of a column that is shortened
 STYLES = {FINISHED: "green", DIVERGED: "yellow", FAILED: "red", INTERRUPTED: "yellow", RUNNING: "cyan", PENDING: "dim"}
 STATE = re.compile(rf" {{0,2}}({'|'.join(STYLES)})(?!\S)")
+
+
+def aligned(rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Return rows of the same length as lines of any width; `right` are the numbers of columns aligned to the right."""
+    rows = list(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        GAP.join(f"{cell:{'>' if i in right else '<'}{widths[i]}}" for i, cell in enumerate(row)).rstrip()
+        for row in rows
+    ]
 
 
 def columns(rows: Iterable[Sequence[str]], width: int | None = None, cut: int | None = None) -> list[str]:

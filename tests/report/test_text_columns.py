@@ -1,6 +1,6 @@
 """Names with descriptions in columns."""
 
-from tfstudy.report.listing import coloured, columns, run_lines, shortened_inside, terminal_width
+from tfstudy.report.text_columns import coloured, columns, run_lines, shortened_inside, terminal_width
 
 
 def test_the_last_column_is_wrapped_under_itself():
@@ -36,7 +36,7 @@ def test_a_column_is_shortened_so_that_the_last_one_has_room():
 def test_on_a_terminal_runs_stand_below_their_folder(monkeypatch):
     rows = [("running", f"study/scan/{arch}/s{seed}-1a2b3c4d", "") for arch in ("cnn", "lstm") for seed in (0, 1)]
     assert [line.split()[1] for line in run_lines(rows, name=1)] == [name for _, name, _ in rows]
-    monkeypatch.setattr("tfstudy.report.listing.terminal_width", lambda: 80)
+    monkeypatch.setattr("tfstudy.report.text_columns.terminal_width", lambda: 80)
     lines = [line.split() for line in run_lines(rows, name=1)]
     assert lines[:3] == [["study/scan/cnn"], ["running", "s0-1a2b3c4d"], ["running", "s1-1a2b3c4d"]]
     assert lines[3] == ["study/scan/lstm"]
