@@ -14,7 +14,6 @@ from tfstudy.cli.options import (
     Results,
     Smoke,
     app,
-    results_of,
     study_name,
 )
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
@@ -83,6 +82,7 @@ def grid(
     """
     from tfstudy.grids.cohorts import check_cohort
     from tfstudy.grids.spec import load_grid
+    from tfstudy.runs.smoke_folder import results_folder
     from tfstudy.tasks.errors import UserError
 
     as_json = is_json(format_)
@@ -94,7 +94,7 @@ def grid(
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))
-    folder = results_of(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
+    folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.report.grid_console import detach_grid, preview_grid, run_grid
     from tfstudy.report.grid_forecast import forecast_lines
@@ -113,5 +113,5 @@ def grid(
             detach_grid(spec, folder, settings, smoke, shard)
             return
         code = run_grid(spec, folder, settings, smoke, shard, fail_fast)
-    show_lines(end_lines(folder, results_of(results, smoke)))
+    show_lines(end_lines(folder, results_folder(results, smoke)))
     raise typer.Exit(code)

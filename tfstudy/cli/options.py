@@ -207,10 +207,3 @@ def study_name(study: str) -> str:
         command = "tune" if study == TUNING else "bench"
         raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {command}`; choose another name")
     return study
-
-
-def results_of(results: Path, smoke: bool) -> Path:
-    """Return the folder of all results, or of all smoke runs, which is next to it."""
-    from tfstudy.runs.smoke_folder import results_folder
-
-    return results_folder(results, smoke)

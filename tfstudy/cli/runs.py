@@ -20,7 +20,6 @@ from tfstudy.cli.options import (
     Smoke,
     Split,
     app,
-    results_of,
     study_name,
 )
 from tfstudy.cli.output import Quiet, announce, is_json, print_json, progress_on_stderr
@@ -65,6 +64,7 @@ def run(
     The same command resumes an interrupted run; a finished run is not rerun. `--config RUN/config.yaml` runs the config
     of another run.
     """
+    from tfstudy.runs.smoke_folder import results_folder
     from tfstudy.tasks.errors import UserError
 
     study = study_name(study)
@@ -72,7 +72,7 @@ def run(
         raise UserError("--restart and --resume exclude each other")
     announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet)
     resolved = request.resolve(online)
-    folder = results_of(results, resolved.smoke)
+    folder = results_folder(results, resolved.smoke)
     from tfstudy.experiment.options import process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.report.next_commands import next_lines

@@ -6,6 +6,7 @@ Imports no torch.
 """
 
 import fcntl
+import os
 import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -15,7 +16,6 @@ from typing import Annotated
 
 import msgspec
 
-from tfstudy.launchers.private_folder import check_private
 from tfstudy.runs.files import write_atomically
 from tfstudy.tasks.errors import UserError
 
@@ -30,6 +30,14 @@ class Array(msgspec.Struct):
     """Jobs that were submitted together."""
 
     runs: dict[str, Number]  # name of the run to the number of its job
+
+
+def check_private(folder: Path) -> None:
+    """Create the folder if it does not exist; `UserError` if somebody else can write to it, and so have code run."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
+        raise UserError(f"--launcher slurm: {folder} holds pickles, so it must be yours and writable by you only")
 
 
 @contextmanager
