@@ -13,7 +13,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.job_list import save_plan
-from tfstudy.report.status import duration, end_lines, seconds_left, status, styled
+from tfstudy.report.status import end_lines, seconds_left, status, styled
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import planned_runs, run_status, study_runs
@@ -246,10 +246,6 @@ def test_two_copies_of_a_run_are_one_run():
         finish_run(Path(f"results/{study}/copying-copy/lstm/s0-00000000"))
     assert find_run(Path("results"), "copying-copy/lstm/s0-00000000").parts[1] == "a"
     assert find_run(Path("results"), "b/copying-copy/lstm/s0-00000000").parts[1] == "b"
-
-
-def test_durations_are_rounded_to_what_matters():
-    assert [duration(s) for s in (3, 720, 12000, 187200)] == ["3 s", "12 min", "3 h 20 min", "2 d 4 h"]
 
 
 def test_a_broken_result_is_reported_by_list_runs(capsys):

@@ -8,6 +8,7 @@ import pytest
 from tfstudy.report.markup import (
     MINUS,
     count_range,
+    duration,
     ends,
     escape_latex,
     escape_markdown,
@@ -19,6 +20,8 @@ from tfstudy.report.markup import (
     p_value,
     plural,
     signed,
+    significant,
+    significant_interval,
     with_interval,
 )
 
@@ -70,3 +73,28 @@ def test_json_has_null_for_nan_at_any_depth():
     assert "ü" in text
     with pytest.raises(ValueError, match="inf"):
         json_text(math.inf)
+
+
+@pytest.mark.parametrize(
+    ("value", "sign", "text"),
+    [
+        (0.0321, "", "0.0321"),
+        (-0.0321, "", f"{MINUS}0.0321"),
+        (0.5, "+", "+0.500"),
+        (0, "", "0.00"),
+        (99.94, "", "99.9"),
+        (99.96, "", "100"),
+        (12345.6, "+", "+12,300"),
+    ],
+)
+def test_numbers_have_three_significant_digits(value, sign, text):
+    assert significant(value, sign) == text
+
+
+def test_an_interval_that_is_unknown_is_left_out():
+    assert significant_interval(0.0321, 0.03, 0.0342) == "0.0321 [0.0300, 0.0342]"
+    assert significant_interval(0.0321, math.nan, math.nan) == "0.0321"
+
+
+def test_durations_are_rounded_to_what_matters():
+    assert [duration(s) for s in (3, 720, 12000, 187200)] == ["3 s", "12 min", "3 h 20 min", "2 d 4 h"]

@@ -14,7 +14,7 @@ from tfstudy.analysis.benchmarks import SIZES
 from tfstudy.analysis.intervals import Interval
 from tfstudy.analysis.medians import fewest_values, median_interval, ratios
 from tfstudy.performance.record import Machine, Record, write_records
-from tfstudy.report.markup import markdown_list, markdown_table, plural
+from tfstudy.report.markup import markdown_list, markdown_table, plural, significant
 from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.files import write_atomically
 
@@ -157,20 +157,13 @@ def _columns(members: Sequence[Row]) -> dict[str, list[str]]:
     records = [row.record for row in members]
     return {
         "variant": [record.variant for record in records],
-        "tokens/s": [_number(row.speed.mean) for row in members],
+        "tokens/s": [significant(row.speed.mean) for row in members],
         "±": [_percent(row.speed) for row in members],
-        "ratio": [_number(row.ratio.mean) for row in members],
-        "cores": [_number(row.cores) for row in members],
-        "MiB": [_number((record.memory or 0) / MIB or float("nan")) for record in records],
-        "GFLOP": [_number(record.flops.total / GIGA) if record.flops else "" for record in records],
+        "ratio": [significant(row.ratio.mean) for row in members],
+        "cores": [significant(row.cores) for row in members],
+        "MiB": [significant((record.memory or 0) / MIB or float("nan")) for record in records],
+        "GFLOP": [significant(record.flops.total / GIGA) if record.flops else "" for record in records],
     }
-
-
-def _number(value: float) -> str:
-    """Return a number with three digits: `12,300`, `45.6`, `0.789`; empty for nan."""
-    if value != value:
-        return ""
-    return f"{float(f'{value:.3g}'):,.0f}" if value >= 100 else f"{value:#.3g}"
 
 
 def _has_ratio(row: Row) -> bool:

@@ -1,6 +1,5 @@
 """The evidence on a statement of a claim in words: what was claimed, what was measured, at which settings."""
 
-import math
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -12,7 +11,7 @@ from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, TAKE, Selector
 from tfstudy.config.trees import short_key
-from tfstudy.report.markup import MINUS, p_equals, plural, with_interval
+from tfstudy.report.markup import p_equals, plural, significant_interval, with_interval
 
 PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
 
@@ -53,19 +52,6 @@ def measured(judged: StatementVerdict) -> str:
     test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
     shown = significant_interval if judged.statement.instrument else with_interval
     return f"{shown(mean, low, high, sign)}{within_run} (n = {n}){test}"
-
-
-def significant_interval(mean: float, low: float, high: float, sign: str = "") -> str:
-    """Return `0.0321 [0.0300, 0.0342]`, with three significant digits; without the interval if it is nan."""
-    mean_text, *ends = (significant(value, sign) for value in (mean, low, high))
-    return mean_text if math.isnan(low) else f"{mean_text} [{', '.join(ends)}]"
-
-
-def significant(value: float, sign: str = "") -> str:
-    """Return a number with three significant digits, such as `0.0321` or `12,300`; with `sign` "+", `+0.0321`."""
-    large = abs(value) >= 99.95
-    text = f"{float(f'{value:.3g}'):{sign},.0f}" if large else f"{value:{sign}#.3g}"
-    return text.replace("-", MINUS)
 
 
 def _ratio(judged: StatementVerdict) -> str:

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 from rich.text import Text
 
 from tfstudy.launchers.job_batch import Batch
-from tfstudy.report.markup import plural
-from tfstudy.report.status import duration
+from tfstudy.report.markup import duration, plural
 from tfstudy.report.text_columns import coloured, columns, run_lines
 from tfstudy.report.varying import varying_settings
 from tfstudy.runs.measurement_record import saved_instruments

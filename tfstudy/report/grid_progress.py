@@ -15,8 +15,9 @@ from tfstudy.launchers import Job
 from tfstudy.launchers.gpu_sharing import DeviceLoad
 from tfstudy.launchers.job_batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
+from tfstudy.report.markup import duration
 from tfstudy.report.remaining_time import RemainingTime
-from tfstudy.report.status import HOUR, duration
+from tfstudy.report.status import HOUR
 from tfstudy.report.terminal import Terminal
 from tfstudy.runs.display import headline
 from tfstudy.runs.reader import read_progress, read_result

@@ -53,6 +53,24 @@ def with_interval(mean: float, low: float, high: float, sign: str = "") -> str:
     return "" if math.isnan(mean) else f"{number(mean, sign)} {ends(low, high, sign)}".rstrip()
 
 
+def significant(value: float, sign: str = "") -> str:
+    """Return a number with three significant digits, such as `0.0321` or `12,300`; with `sign` "+", `+0.0321`.
+
+    Empty for nan.
+    """
+    if math.isnan(value):
+        return ""
+    large = abs(value) >= 99.95  # which rounds to 100
+    text = f"{float(f'{value:.3g}'):{sign},.0f}" if large else f"{value:{sign}#.3g}"
+    return text.replace("-", MINUS)
+
+
+def significant_interval(mean: float, low: float, high: float, sign: str = "") -> str:
+    """Return `0.0321 [0.0300, 0.0342]`, with three significant digits; without the interval if it is nan."""
+    mean_text, *ends = (significant(value, sign) for value in (mean, low, high))
+    return mean_text if math.isnan(low) else f"{mean_text} [{', '.join(ends)}]"
+
+
 def p_value(p: float) -> str:
     """Return `.034`, or `<.001`; empty for nan. What is significant is never rounded up to `.050`: it is `<.050`."""
     if math.isnan(p):
@@ -64,6 +82,18 @@ def p_equals(p: float) -> str:
     """Return `p = .034`, or `p < .001`."""
     text = p_value(p)
     return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
+def duration(seconds: float) -> str:
+    """Return `45 s`, `12 min`, `3 h 20 min` or `2 d 4 h`."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if minutes < 90:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
 
 
 def plural(count: int, noun: str) -> str:

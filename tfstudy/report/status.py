@@ -12,7 +12,7 @@ from rich.text import Text
 
 from tfstudy import RESULTS
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
-from tfstudy.report.markup import plural
+from tfstudy.report.markup import duration, plural
 from tfstudy.report.slurm_jobs import queue_lines
 from tfstudy.report.text_columns import GAP, STYLES, columns, run_lines, shortened_inside, terminal_width
 from tfstudy.report.varying import varying_runs
@@ -234,15 +234,3 @@ def end_lines(study: Path, results: Path) -> list[Text | str]:
     if counts[FINISHED] and not is_smoke_folder(results):  # tables leave smoke runs out
         lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{results_option(results)}"))
     return lines
-
-
-def duration(seconds: float) -> str:
-    """Return `45 s`, `12 min`, `3 h 20 min` or `2 d 4 h`."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if minutes < 90:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{minutes // 1440} d {minutes % 1440 // 60} h"
