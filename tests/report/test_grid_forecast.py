@@ -8,7 +8,7 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_study import finish_run
-from tfstudy.report.grid_forecast import Forecast, forecast_lines
+from tfstudy.report.grid_forecast import Forecast, ForecastRun, forecast_lines
 
 SMALL = ["--set", "model.dim=8", "--set", "train.steps=2"]
 GRID = [
@@ -49,7 +49,7 @@ def test_only_pending_runs_have_an_estimated_time(capsys):
 
 
 def test_the_estimate_fits_80_columns_and_counts_the_runs_that_it_guesses():
-    runs = [{"name": "a", "path": "a", "state": "pending", "settings": "", "seconds": cost} for cost in (1.0, None)]
+    runs = [ForecastRun("a", "a", "pending", "", cost) for cost in (1.0, None)]
     found = Forecast(runs * 500, 1000, 16, 12000.0, [], [])
     lines = [str(line) for line in forecast_lines(found)]
     assert "about 3 h 20 min for 1,000 runs, 16 in parallel (estimated from finished runs)" in lines

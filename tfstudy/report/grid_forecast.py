@@ -14,10 +14,20 @@ from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.status import FINISHED, PENDING
 
 
+class ForecastRun(NamedTuple):
+    """A run of a grid."""
+
+    name: str
+    path: str
+    state: str  # finished or pending
+    settings: str  # that vary between the runs
+    seconds: float | None  # estimated; None if it is finished, or without an estimate
+
+
 class Forecast(NamedTuple):
     """The runs of a grid, and estimates in seconds; None where no similar run has finished."""
 
-    runs: list[dict[str, Any]]  # name, path, state, settings (what varies), seconds (None if finished)
+    runs: list[ForecastRun]
     pending: int
     parallel: int
     seconds: float | None  # until all pending runs finish
@@ -27,7 +37,8 @@ class Forecast(NamedTuple):
 
     def tree(self) -> dict[str, Any]:
         """Return all values for JSON."""
-        return self._asdict() | {"total": len(self.runs), "finished": len(self.runs) - self.pending}
+        runs = [run._asdict() for run in self.runs]
+        return self._asdict() | {"runs": runs, "total": len(runs), "finished": len(runs) - self.pending}
 
 
 def forecast(batch: Batch) -> Forecast:
@@ -35,13 +46,9 @@ def forecast(batch: Batch) -> Forecast:
     pending, parallel = batch.pending, batch.executor.max_parallel
     settings, unfinished = varying_settings([job.config for job in batch.jobs]), {job.path for job in pending}
     runs = [
-        {
-            "name": job.name,
-            "path": job.path,
-            "state": PENDING if job.path in unfinished else FINISHED,
-            "settings": varied,
-            "seconds": batch.seconds.get(job.path) if job.path in unfinished else None,
-        }
+        ForecastRun(job.name, job.path, PENDING, varied, batch.seconds.get(job.path))
+        if job.path in unfinished
+        else ForecastRun(job.name, job.path, FINISHED, varied, None)
         for job, varied in zip(batch.jobs, settings, strict=True)
     ]
     estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
@@ -52,7 +59,7 @@ def forecast(batch: Batch) -> Forecast:
 
 def forecast_lines(found: Forecast) -> list[Text | str]:
     """Return a line for each run, then how long the pending ones will take."""
-    rows = [(run["state"], _cost(run), run["name"], run["settings"]) for run in found.runs]
+    rows = [(run.state, _cost(run), run.name, run.settings) for run in found.runs]
     lines: list[Text | str] = [coloured(line) for line in run_lines(rows, name=2)]
     total = len(found.runs)
     lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
@@ -67,13 +74,13 @@ def _estimate(found: Forecast) -> list[str]:
     if found.seconds is None:
         return ["no estimate: no similar run has finished yet"] if found.pending else []
     runs = f"{plural(found.pending, 'run')}, {found.parallel} in parallel"
-    others = sum(run["state"] == PENDING and run["seconds"] is None for run in found.runs)
+    others = sum(run.state == PENDING and run.seconds is None for run in found.runs)
     note = [f"runs without an estimate, which are counted like the others: {others}"] if others else []
     return [f"about {duration(found.seconds)} for {runs} (estimated from finished runs)", *note]
 
 
-def _cost(run: dict[str, Any]) -> str:
-    return f"about {duration(run['seconds'])}" if run["seconds"] is not None else ""
+def _cost(run: ForecastRun) -> str:
+    return f"about {duration(run.seconds)}" if run.seconds is not None else ""
 
 
 def outdated_lines(batch: Batch) -> list[str]:
