@@ -10,7 +10,7 @@ MAX_LISTED = 4  # settings that differ from the preset
 
 
 def settings_text(condition: Condition) -> str:
-    """Return such as `preset default, 667,786 parameters, sinusoidal positions, 3,000 steps`."""
+    """Return the settings: `preset default, 667,786 parameters, sinusoidal positions, 3,000 steps`."""
     runs, config = [*condition.runs, *condition.diverged], condition.config
     parameters = runs[0].result.parameters if runs else 0
     positions = str(config.get("model.positions", ""))

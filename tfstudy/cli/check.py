@@ -1,4 +1,4 @@
-"""The command by which continuous integration notices a drop."""
+"""The command that compares results with a baseline, for continuous integration."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

@@ -43,7 +43,7 @@ EXAMPLES = {  # of the app, whose name is empty, and of its commands
 
 
 class Command(TyperCommand):
-    """A command that refuses empty arguments, and whose usage encloses in braces alternatives only."""
+    """A command that refuses empty arguments. Its usage has braces around alternatives only."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words; `UserError` for an empty argument, such as a shell variable that is not set."""

@@ -1,4 +1,4 @@
-"""Groups of options: a parameter of a command may stand for several options, from which a function makes its value."""
+"""Groups of options that commands share: one parameter of a command takes several options and is built from them."""
 
 import inspect
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from typer.models import CommandFunctionType
 
 
 class Group(NamedTuple):
-    """In the annotation of a parameter: the function that makes its value. Its parameters are the options."""
+    """Annotates a parameter of a command with the function that builds its value from the options of the group."""
 
     make: Callable[..., Any]
 

@@ -1,4 +1,4 @@
-"""`tfstudy --version`: the versions of which a report of a problem should speak. Imports no torch."""
+"""`tfstudy --version`: the versions that a bug report should name. Imports no torch."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version

@@ -44,12 +44,12 @@ def execution_of(options: RunOptions, folder: RunFolder, rank: int, watched: boo
     if rank:
         return Execution(options.execution, watched=watched, report=lambda _: None)
 
-    def tell(line: str) -> None:
+    def report_and_log(line: str) -> None:
         report(line)
         folder.log(line)
 
     record = folder.record_execution
-    return Execution(options.execution, watched=watched, record=record, report=tell, log=folder.log)
+    return Execution(options.execution, watched=watched, record=record, report=report_and_log, log=folder.log)
 
 
 def training_data(prepared: Prepared) -> TaskData:

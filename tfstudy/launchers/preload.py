@@ -1,4 +1,4 @@
-"""Imported once by the server of processes, so that the processes forked from it start with everything loaded."""
+"""What the server of processes imports once, so that the processes forked from it start with everything loaded."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""The start and the end of the server of processes: imported by it first, before the imports that take seconds.
+"""The signals and the socket of the server from which processes are forked. The server imports this module first.
 
 Ctrl-C reaches the server too; it ignores it, and ends when its launcher does. If the launcher was killed, the server
 removes the folder of its socket.

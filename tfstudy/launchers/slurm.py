@@ -87,7 +87,7 @@ class Slurm(Executor):
         return f"Slurm{partition}, {self.max_parallel} runs in parallel"
 
     def has_room(self, job: Job, exclusive: bool) -> bool:
-        """What Slurm has needs none; else at first for an array, then for as many jobs as may run in parallel."""
+        """Whether the job is in the queue, or has room: first in a whole array, then among `max_parallel` jobs."""
         if job.name in self._earlier_jobs(job.study):
             return True
         limit = self.max_parallel if self._submitted else self._settings.slurm.array_size

@@ -120,9 +120,9 @@ def _has_no_preset(condition: Condition) -> bool:
 def _listed(
     by_settings: Mapping[str, Sequence[Condition]], conditions: Sequence[Condition], named: bool = False
 ) -> str:
-    """Return each of the settings after what distinguishes the conditions that have them.
+    """Return the settings, each after the shortest names that distinguish its conditions from the others.
 
-    With `named` this includes the architecture.
+    With `named`, the names include at least the architecture.
     """
     place = _place(conditions)
     ways: list[Callable[[Condition], str]] = [

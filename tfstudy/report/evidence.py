@@ -74,7 +74,7 @@ def _measured_ratio(judged: StatementVerdict) -> str:
 
 
 def ratio_subject(judged: StatementVerdict) -> str:
-    """Return such as `generation, length 64: target tokens per second of transformer over transformer uncached`."""
+    """Return the subject of a ratio: `generation, length 64: target tokens per second of lstm over transformer`."""
     of, over = judged.statement.of, judged.statement.over
     shared = [str(of[key]) if key == "work" else f"{key} {of[key]}" for key in PLACE if of[key] == over[key]]
     shown = [key for key in of.keys() | over.keys() if key.startswith(SETTINGS)]

@@ -1,4 +1,4 @@
-"""A paper's figures beside ours, as Markdown or JSON, and the papers as a list; for terminals see the next file."""
+"""A paper's figures beside ours, as Markdown or JSON, and the list of papers; terminals: `reproduction_terminal`."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -108,7 +108,7 @@ def _numbered_notes(shown: Sequence[Reproduction], width: int) -> Iterator[str]:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return such as `1-3, 5`."""
+    """Return sorted numbers as ranges, such as `1-3, 5`."""
     groups = [[n for _, n in pairs] for _, pairs in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
     return ", ".join(f"{group[0]}-{group[-1]}" if len(group) > 1 else f"{group[0]}" for group in groups)
 

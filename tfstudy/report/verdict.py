@@ -146,7 +146,7 @@ def _reproduced(quoted: Sequence[Quoted], table: Table) -> str:
 
 
 def _beside(quoted: Sequence[Quoted]) -> str:
-    """Return that no figure was measured under the settings of these runs, with the most distant one."""
+    """Return the sentence for figures that were all measured under other settings; it names the most distant one."""
     papers = dict.fromkeys(one.quotation.figure.citation for one in quoted)
     most = max(quoted, key=lambda one: abs(one.line.mean - one.quotation.figure.value))
     count = f"{plural(len(quoted), 'published figure')} beside these results ({listed(papers, MAX_NAMED)})"

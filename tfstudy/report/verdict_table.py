@@ -70,7 +70,7 @@ def _brief_reason(verdict: ClaimVerdict) -> str:
 
 
 def _brief(judged: StatementVerdict) -> str:
-    """Return such as `lstm on scan length 13.3 [11.1, 15.4], claimed: 18.2 ± 5`; empty if nothing was measured."""
+    """Return a statement in short: `lstm on scan length: 13.3 [11.1, 15.4], claimed: 18.2 ± 5`; empty if unmeasured."""
     if judged.statement.over:
         if judged.estimate is None:
             return ""

@@ -138,7 +138,7 @@ def weight_count(record: AttentionRecord) -> int:
 
 
 def impossible_values(record: AttentionRecord) -> str:
-    """Return what in a record can't be; empty if nothing."""
+    """Return why a record is invalid; empty if it is valid."""
     for token in {*record.source, *record.output}:
         if not token or len(token) > MAX_LETTERS or printable(token) != token or "\n" in token:
             return f"the token {quoted(token)} is empty, long or not printable"

@@ -182,7 +182,7 @@ def save_measurement(run: Path, record: Measurement) -> Path:
 
 
 def impossible_values(record: Measurement) -> str:
-    """Return what in a measurement can't be; empty if nothing."""
+    """Return why a measurement is invalid; empty if it is valid."""
     names = [record.instrument, *record.settings, *record.columns]
     labels = [record.chart.x_label, record.chart.y_label, record.chart.hue_label, record.note]
     if wrong := next((name for name in names if not NAME.fullmatch(name)), None):

@@ -1,4 +1,4 @@
-"""Whether a result is possible and belongs to the run in whose folder it lies. Imports no torch."""
+"""Check that a result has possible values and belongs to the run of its folder. Imports no torch."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ MAX_NAME = 200
 
 
 def impossible_values(result: Result) -> str:
-    """Return what in a result can't be; empty if nothing."""
+    """Return why a result is invalid; empty if it is valid."""
     for field, name in [*((field, getattr(result, field)) for field in NAMES), *(("split", n) for n in result.splits)]:
         if not name.isprintable() or len(name) > MAX_NAME:
             return f"{field} is not printable or has more than {MAX_NAME} characters"

@@ -19,7 +19,7 @@ def seal(content: bytes) -> bytes:
 
 
 def seal_matches(content: bytes) -> bool:
-    """Whether the digest of an object is that of its text."""
+    """Whether the text of a sealed object still has the digest that it was sealed with."""
     return content[-SIZE:] == _end(content[:-SIZE])
 
 

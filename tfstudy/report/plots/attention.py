@@ -48,7 +48,7 @@ def _panels(
 ) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure and its panels, by layer and head, with tokens at the outer ones."""
     points = min(POINTS[1], max(POINTS[0], 72 * cell * 0.75))
-    step = max(1, math.ceil(1.15 * points / 72 / cell))  # every which token has a label
+    step = max(1, math.ceil(1.15 * points / 72 / cell))  # only every step-th token has a label
     left, below = (0.62 * points / 72 * max(map(len, _labels(tokens, step))) for tokens in (rows, columns))
     panel = max(LEAST_WIDTH, cell * len(columns)), max(0.4, cell * len(rows))
     width, height = heads * (panel[0] + 0.12) + left + 0.9, layers * (panel[1] + 0.3) + below + 0.5
