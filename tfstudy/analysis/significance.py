@@ -28,6 +28,7 @@ from tfstudy.analysis.permutation import (
 
 ALPHA = 0.05
 UNKNOWN = (math.nan, math.nan, math.nan)  # low, high, p of what can't be tested
+UNPAIRED = ("Welch", "label permutation")  # the tests of seeds that are not paired
 
 
 class Difference(NamedTuple):
@@ -44,7 +45,7 @@ class Difference(NamedTuple):
 
     @property
     def paired(self) -> bool:
-        return self.method in ("paired t", "sign permutation", "t")
+        return self.method not in UNPAIRED
 
 
 def corrected(p: float, tests: int) -> float:

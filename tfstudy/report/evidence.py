@@ -9,6 +9,7 @@ from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
+from tfstudy.analysis.significance import UNPAIRED
 from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, TAKE, Selector
 from tfstudy.config.trees import short_key
 from tfstudy.report.markup import p_equals, plural, significant_interval, with_interval
@@ -51,7 +52,14 @@ def measured(judged: StatementVerdict) -> str:
     family = "" if estimate.family == 1 else f", {plural(estimate.family, 'test')}"
     test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
     shown = significant_interval if judged.statement.instrument else with_interval
-    return f"{shown(mean, low, high, sign)}{within_run} (n = {n}){test}"
+    return f"{shown(mean, low, high, sign)}{within_run} (n = {_seeds(judged, n)}){test}"
+
+
+def _seeds(judged: StatementVerdict, n: int) -> str:
+    """Return the number of seeds: of both conditions, such as `10 and 5`, where they differ and are not paired."""
+    counts = dict.fromkeys(len(condition.runs) for condition in judged.conditions)
+    unpaired = judged.measurement is not None and judged.measurement.interval.method in UNPAIRED
+    return " and ".join(map(str, counts)) if unpaired and min(counts) == n else str(n)
 
 
 def _ratio(judged: StatementVerdict) -> str:
