@@ -21,7 +21,9 @@ def write(study, *results):
     for made in results:
         folder = study / f"scan-{made['split']}" / made["arch"] / f"s{made['seed']}-{made['run']}"
         folder.mkdir(parents=True)
-        (folder / "config.yaml").write_text(json.dumps({"seed": made["seed"], "model": {"dim": made["experiment"]}}))
+        train = {"train": {"steps": made["step"]}} if "step" in made else {}
+        config = {"seed": made["seed"], "model": {"dim": made["experiment"]}} | train
+        (folder / "config.yaml").write_text(json.dumps(config))
         (folder / "test_reads.csv").write_text("test,run\n")
         (folder / "result.json").write_text(json.dumps(made))
     return study

@@ -78,6 +78,13 @@ def test_the_caption_gives_seeds_steps_and_sizes_as_ranges_where_they_differ(tmp
     assert run_caption(lstm) == "2 seeds per condition; 3,000 steps; 0.66M parameters"
 
 
+def test_the_caption_gives_the_steps_of_training_and_not_that_of_the_best_weights(tmp_path):
+    study = write(tmp_path, *runs("lstm", 0.5, 0.6, step=2700))
+    for path in study.rglob("config.yaml"):
+        path.write_text(path.read_text().replace("2700", "3000"))
+    assert "; 3,000 steps; " in run_caption(conditions(read_study(study).runs))
+
+
 def study_with_everything(tmp_path):
     """Return a study for which every kind of plot but `operands` can be drawn."""
     made = []

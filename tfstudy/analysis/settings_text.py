@@ -14,7 +14,7 @@ def settings_text(condition: Condition) -> str:
     runs, config = [*condition.runs, *condition.diverged], condition.config
     parameters = runs[0].result.parameters if runs else 0
     positions = str(config.get("model.positions", ""))
-    steps = int(config.get("train.steps", 0))
+    steps = trained_steps(condition)
     parts = [
         preset_text(condition),
         f"{parameters:,} parameters" if parameters else "",
@@ -23,6 +23,11 @@ def settings_text(condition: Condition) -> str:
         "data from files" if condition.config.get("data.root") else "",
     ]
     return ", ".join(filter(None, parts))
+
+
+def trained_steps(condition: Condition) -> int:
+    """Return the steps of training, 0 if unknown: a result has the step of the weights that were evaluated."""
+    return int(condition.config.get("train.steps", 0))
 
 
 def preset_text(condition: Condition) -> str:

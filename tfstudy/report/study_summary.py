@@ -6,6 +6,7 @@ from typing import Any
 
 from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.analysis.settings_text import trained_steps
 from tfstudy.config.trees import Tree, flatten
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.markup import count_range, listed, plural
@@ -65,7 +66,7 @@ def _facts(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> str:
         _named("split scheme", _distinct(runs, lambda run: run.result.split)),
         _named("architecture", _distinct(runs, lambda run: run.result.arch)) + _sizes(runs),
         f"{count_range([len(condition.runs) for condition in conditions], 'seed')} per condition",
-        _range([run.result.step for run in runs], "training step"),
+        _range([trained_steps(condition) for condition in conditions], "training step"),
         _range([run.result.train_examples for run in runs], "training example"),
         _dates(runs),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.settings_text import trained_steps
 from tfstudy.report.markup import count_range
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import Result
@@ -18,7 +19,7 @@ def run_caption(conditions: Sequence[Condition]) -> str:
     sizes = dict.fromkeys(short_number(size(map(_parameters, runs))) for size in (min, max))
     parts = [
         f"{'One seed' if seeds == '1 seed' else seeds} per condition",
-        count_range([run.step for run in runs], "step"),
+        count_range([trained_steps(condition) for condition in conditions], "step"),
         f"{' to '.join(sizes)} parameters",
     ]
     return "; ".join(parts)
