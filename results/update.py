@@ -44,9 +44,9 @@ PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS_HEAD = """# Published figures beside these runs
 
 {counts}
-A figure agrees, differs or is undecided if there are runs with the settings of its paper. Beside other figures stands
-our nearest run on the same test set, and how its settings differ. A figure without a counterpart needs a task, a
-network or a metric that tfstudy lacks.
+A figure agrees, differs or is undecided if there are runs with the settings of its paper. A figure with other settings
+stands beside our nearest run on the same test set, and its reason names the differences. A figure without a counterpart
+needs a task, a network or a metric that tfstudy lacks. Papers that have no other figures are in the last row only.
 
 Each section is what `tfstudy reproduce` prints for a paper with figures on a test set of these runs.
 """

@@ -91,3 +91,12 @@ def test_the_list_of_papers_counts_their_figures():
     totals = [sum(int(counts[i]) for counts in lines.values()) for i in range(3)]
     assert [line.split()[1:4] for line in paper_lines() if line.startswith("all ")] == [[*map(str, totals)]]
     assert max(map(len, paper_lines())) <= 80
+
+
+def test_only_runs_of_the_tasks_of_the_paper_are_named_as_left_out(study):
+    for name in ("sorting-symbols", "scan-length"):
+        run = study / name / "lstm" / "s9-0a"
+        run.mkdir(parents=True)
+        (run / "config.yaml").write_text("{}")
+    found = [line for line in text(study, "md").splitlines() if "left out" in line]
+    assert found == ["- left out (not finished): scan-length/lstm/s9-0a"]

@@ -60,7 +60,7 @@ class Page(NamedTuple):
         m = family_size(self.paper)
         facts = {"tolerance": self.tolerance, "level": 100 * (1 - 0.05 / m), "m": m, "figures": plural(m, "figure")}
         run = command(self.paper)
-        run_lines = [f"`{run}` runs the experiments beside these figures"] if run else []
+        run_lines = [f"`{run}` runs the experiments to compare with these figures"] if run else []
         # a paper without any preset has nothing to compare, so how it is done needs no word
         lines = PROTOCOL if any(has_preset(found.figure) for found in self.reproductions) else PROTOCOL[:1]
         return [*(line.format(**facts) for line in lines), *run_lines, *self.left_out]
@@ -162,4 +162,6 @@ def reproduction_text(results: Path, paper: str, tolerance: float, format_: str)
     """Return a paper's figures beside those of the finished runs in a folder; `UserError` for an unknown paper."""
     study = read_study(results)
     found = reproduction.compare_paper(paper, conditions(study.runs), tolerance)
-    return FORMATS[format_](Page(paper, found, tolerance, study.left_out_notes()))
+    prefixes = tuple({f"{one.figure.task}-" for one in found})
+    left_out = [one for one in study.left_out if one[0].absolute().parents[1].name.startswith(prefixes)]  # TASK-SPLIT
+    return FORMATS[format_](Page(paper, found, tolerance, study._replace(left_out=left_out).left_out_notes()))
