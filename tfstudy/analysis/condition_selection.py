@@ -114,7 +114,7 @@ def differing_settings(condition: Condition) -> set[str]:
     except UserError:
         return set()
     expected = flatten(merge(tree, {"data": {"split": c.split}}))
-    entry = last_environment([*c.runs, *c.diverged][0].path)
+    entry = next((last_environment(run.path) for run in [*c.runs, *c.diverged]), None)
     recorded = flatten(entry.settings) if entry and entry.settings else {UNRECORDED: None}
     others = {key for key in recorded if "." in key and key not in expected}
     differing = {key for key, value in expected.items() if "." in key and c.config.get(key) != value}

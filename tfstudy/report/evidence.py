@@ -58,7 +58,7 @@ def measured(judged: StatementVerdict) -> str:
 def _seeds(judged: StatementVerdict, n: int) -> str:
     """Return the number of seeds: of both conditions, such as `10 and 5`, where they differ and are not paired."""
     counts = dict.fromkeys(len(condition.runs) for condition in judged.conditions)
-    unpaired = judged.measurement is not None and judged.measurement.interval.method in UNPAIRED
+    unpaired = judged.estimate is not None and judged.estimate.interval.method in UNPAIRED
     return " and ".join(map(str, counts)) if unpaired and min(counts) == n else str(n)
 
 
