@@ -59,7 +59,7 @@ def test_time_left_follows_from_the_speed_that_the_run_reports():
 
 
 def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypatch):
-    for module in ("listing", "status"):
+    for module in ("text_columns", "status"):
         monkeypatch.setattr(f"tfstudy.report.{module}.terminal_width", lambda: 80)
     running, failed = (
         planned(task="scan", data={"split": "template_around_right"}, train={"steps": 50_000, "learning_rate": rate})[0]
