@@ -15,7 +15,6 @@ from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batc
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.copy_output import copies
-from tfstudy.models.parts.positions import SCHEMES
 from tfstudy.tasks.errors import UserError
 
 
@@ -120,14 +119,9 @@ def mask_without(model: Model, removed: Collection[Head]) -> dict[str, Tensor]:
 def why_not_removed(model: Model) -> str:
     """Return why heads can't be removed from a model, so that they are masked; empty if they can be.
 
-    A position scheme may have parameters or slopes of each head. A model that copies needs the mean weights of its
-    heads, and without any there is no mean.
+    A model that copies needs the mean weights of its heads, and without any there is no mean.
     """
-    if copies(model):
-        return "model.copy_output needs the weights of all heads"
-    schemes = {type(module.relative) for module in attention_modules(model).values() if module.relative is not None}
-    names = [name for name, scheme in SCHEMES.items() if scheme in schemes and scheme.per_head]
-    return f"{' and '.join(names)} positions have values for each head" if names else ""
+    return "model.copy_output needs the weights of all heads" if copies(model) else ""
 
 
 @torch.no_grad()
@@ -149,4 +143,6 @@ def _keep(module: MultiHeadAttention, heads: list[int]) -> None:
         layer.weight, layer.bias = nn.Parameter(layer.weight[rows]), nn.Parameter(layer.bias[rows])
         layer.out_features = len(rows)
     module.out.weight, module.out.in_features = nn.Parameter(module.out.weight[:, kept]), len(kept)
+    if module.relative is not None:
+        module.relative.keep_heads(heads)
     module.heads = len(heads)

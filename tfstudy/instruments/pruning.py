@@ -34,8 +34,8 @@ class PruningConfig(ExampleSettings):
 class Pruning(Instrument):
     """The metrics of the task with free-running decoding, by the share of heads that is removed.
 
-    The speed is relative to the whole model. It is missing where a position scheme has parameters or slopes of each
-    head, or the model copies from the source: there, heads are masked and still computed, and a note says so.
+    The speed is relative to the whole model. It is missing where the model copies from the source: there, heads are
+    masked and still computed, and a note says so.
     """
 
     summary = "pruning curve: metrics and decoding speed without the least important heads"

@@ -55,7 +55,6 @@ class PositionScheme(nn.Module):
     """
 
     acts_on: ClassVar[Literal["embeddings", "attention", "nothing"]] = "nothing"
-    per_head: ClassVar[bool] = False  # whether it has parameters or slopes of its own for each head
     scaled: ClassVar[bool] = True  # whether the bias is scaled together with the products of queries and keys
 
     def __init__(self, setup: Setup) -> None:
@@ -85,6 +84,9 @@ class PositionScheme(nn.Module):
         `rotate_queries`, and the keys those after `rotate_keys`.
         """
         return None
+
+    def keep_heads(self, heads: list[int]) -> None:
+        """Remove the parameters and slopes of all other heads, if the scheme has any."""
 
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         """Iterate over the parameters, besides vectors, that weight decay leaves unchanged."""

@@ -21,7 +21,6 @@ class DistanceBias(PositionScheme):
     """
 
     acts_on = "attention"
-    per_head = True
     scaled = False
 
     @abstractmethod
@@ -53,6 +52,9 @@ class ALiBi(DistanceBias):
 
     def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
         return -distances.abs()[:, None] * self.slopes
+
+    def keep_heads(self, heads: list[int]) -> None:
+        self.slopes = self.slopes[heads]
 
 
 def alibi_slopes(heads: int) -> list[float]:
@@ -90,6 +92,9 @@ class T5Buckets(DistanceBias):
         after = (distances < 0).long() * (BUCKETS // 2)  # keys after the query
         return after + _buckets(distances.abs(), BUCKETS // 2)
 
+    def keep_heads(self, heads: list[int]) -> None:
+        self.biases = nn.Parameter(self.biases[:, heads])
+
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         yield self.biases
 
@@ -118,6 +123,10 @@ class Kerple(DistanceBias):
     def r1(self) -> Float[Tensor, " heads"]:
         """The factor of each head, above 0."""
         return nn.functional.softplus(self.unbounded_r1)
+
+    def keep_heads(self, heads: list[int]) -> None:
+        self.unbounded_r1 = nn.Parameter(self.unbounded_r1[heads])
+        self.unbounded_r2 = nn.Parameter(self.unbounded_r2[heads])
 
     @abstractmethod
     def start_of_r2(self, random: Float[Tensor, " heads"]) -> Float[Tensor, " heads"]:

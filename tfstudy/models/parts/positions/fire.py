@@ -21,7 +21,6 @@ class FIRE(PositionScheme):
     """
 
     acts_on = "attention"
-    per_head = True
     scaled = False
 
     def __init__(self, setup: Setup) -> None:
@@ -45,6 +44,12 @@ class FIRE(PositionScheme):
         later = torch.maximum(places.queries[:, :, None], places.keys[:, None])
         end = torch.maximum(later, (THRESHOLD * self.threshold).abs())
         return distances.sign() * self._psi(distances) / self._psi(end)
+
+    def keep_heads(self, heads: list[int]) -> None:
+        last = self.network[-1]
+        assert isinstance(last, nn.Linear)  # noqa: S101 - always true; for the type checker
+        last.weight, last.bias = nn.Parameter(last.weight[heads]), nn.Parameter(last.bias[heads])
+        last.out_features = len(heads)
 
     def _psi(self, x: Tensor) -> Tensor:
         return torch.log1p((self.c * x).abs())

@@ -17,12 +17,11 @@ class TransformerXL(PositionScheme):
     """
 
     acts_on = "attention"
-    per_head = True
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
         dim, heads = setup.dim, setup.heads
-        self.dim, self.heads = dim, heads
+        self.dim = dim
         self.project = nn.Linear(dim, dim, bias=False)
         self.content_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
         self.position_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
@@ -39,9 +38,15 @@ class TransformerXL(PositionScheme):
         heads, head_dim = queries.shape[1], queries.shape[3]
         distances = torch.arange(places.lowest, places.highest + 1, device=queries.device)
         encoded = sinusoids(distances, self.dim).to(queries.dtype)
-        encoded = self.project(encoded).view(-1, heads, head_dim).permute(1, 2, 0)
+        encoded = self.project(encoded).view(len(distances), heads, head_dim).permute(1, 2, 0)
         by_distance = (queries + self.position_bias) @ encoded  # batch heads queries distances
         return by_index(by_distance, (places.distances - places.lowest)[:, None])
+
+    def keep_heads(self, heads: list[int]) -> None:
+        rows = torch.arange(self.project.out_features).view(len(self.content_bias), -1)[heads].flatten()
+        self.project.weight, self.project.out_features = nn.Parameter(self.project.weight[rows]), len(rows)
+        self.content_bias = nn.Parameter(self.content_bias[heads])
+        self.position_bias = nn.Parameter(self.position_bias[heads])
 
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         yield from (self.content_bias, self.position_bias)
