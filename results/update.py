@@ -39,6 +39,7 @@ TABLES = {  # by study: the options of its table
     "claims-tasks": [],
     "claims-translation": [],
     "claims-pairs": [],
+    "claims-heads": [],
 }
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS_HEAD = """# Published figures beside these runs

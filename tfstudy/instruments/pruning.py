@@ -48,34 +48,25 @@ class Pruning(Instrument):
         order = sorted(scores, key=lambda head: scores[head])
         decoding = Decoding.of(subject, self.config)
         counts = sorted({round(len(order) * point / self.config.points) for point in range(self.config.points + 1)})
-        rows: list[Row] = []
-        whole = 0.0
-        for count in counts:
-            metrics, seconds = self._without(subject, order[:count], decoding)
-            whole = whole or seconds
-            speed = {SPEED: whole / seconds} if seconds else {}
-            rows += [
-                {"removed": count / len(order), "heads": count, "metric": name, "value": value}
-                for name, value in (metrics | speed).items()
-            ]
-        return rows
+        return [
+            {"removed": count / len(order), "heads": count, "metric": name, "value": value}
+            for count in counts
+            for name, value in self._without(subject, order[:count], decoding).items()
+        ]
 
     def note(self, subject: Subject) -> str:
         reason = why_not_removed(subject.model)
         return reason and f"no {SPEED}: {reason}"
 
-    def _without(
-        self, subject: Subject, removed: Collection[Head], decoding: "Decoding"
-    ) -> tuple[dict[str, float], float]:
-        """Return the metrics without these heads, and the seconds of decoding; 0 if heads are only masked."""
+    def _without(self, subject: Subject, removed: Collection[Head], decoding: "Decoding") -> dict[str, float]:
+        """Return the metrics without these heads, and the speed of decoding unless heads are only masked."""
         model = subject.model
-        if not why_not_removed(model):
-            smaller = without(model, removed)
-            return decoding.metrics(subject, smaller), min(
-                decoding.seconds(smaller) for _ in range(self.config.repeats)
-            )
-        with masked(model, mask_without(model, removed)):
-            return decoding.metrics(subject, model), 0.0
+        if why_not_removed(model):
+            with masked(model, mask_without(model, removed)):
+                return decoding.metrics(subject, model)
+        smaller = without(model, removed)
+        speed = decoding.speed(smaller, model, self.config.repeats) if removed else 1.0
+        return decoding.metrics(subject, smaller) | {SPEED: speed}
 
 
 class Decoding(NamedTuple):
@@ -106,6 +97,14 @@ class Decoding(NamedTuple):
             for tokens in generate(model, source, source != PAD, limits, subject.config.decode)
         ]
         return subject.task.score(outputs, self.examples)
+
+    def speed(self, model: Model, whole: Model, repeats: int) -> float:
+        """Return how many times as fast a model decodes as the whole one; the fastest of some repeats of each counts.
+
+        They take turns, so that whatever slows the machine for a while slows both.
+        """
+        seconds = [(self.seconds(whole), self.seconds(model)) for _ in range(repeats)]
+        return min(of_whole for of_whole, _ in seconds) / min(of_model for _, of_model in seconds)
 
     @torch.no_grad()
     def seconds(self, model: Model) -> float:
