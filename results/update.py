@@ -51,19 +51,20 @@ needs a task, a network or a metric that tfstudy lacks. Papers that have no othe
 
 Each section is what `tfstudy reproduce` prints for a paper with figures on a test set of these runs.
 """
-FIGURES = (  # file, then the arguments of `tfstudy plot`
-    ("scan/differences.png", "scan", "--kind", "differences"),
-    ("scan/errors.png", "scan", "--kind", "errors"),
-    ("scan/exact-match.png", "scan", "dessi-2019"),
-    ("scan-mcd/exact-match.png", "scan-mcd"),
-    ("scan-templates/exact-match.png", "scan-templates"),
-    ("scan-simple/learning.png", "scan-simple", "--kind", "learning"),
-    ("warmup/settings.png", "warmup", "--kind", "settings"),
-    ("blocks/settings.png", "blocks", "--kind", "settings"),
-    ("positions/settings.png", "positions", "--kind", "settings"),
-    ("claims-tasks/lengths.png", "claims-tasks", "--kind", "length"),
-    ("claims-translation/settings.png", "claims-translation", "--kind", "settings"),
-    ("claims-pairs/settings.png", "claims-pairs", "--kind", "settings"),
+FIGURES = (  # file, then the command that draws it
+    ("scan/differences.png", "plot", "scan", "--kind", "differences"),
+    ("scan/errors.png", "plot", "scan", "--kind", "errors"),
+    ("scan/exact-match.png", "plot", "scan", "dessi-2019"),
+    ("scan-mcd/exact-match.png", "plot", "scan-mcd"),
+    ("scan-templates/exact-match.png", "plot", "scan-templates"),
+    ("scan-simple/learning.png", "plot", "scan-simple", "--kind", "learning"),
+    ("warmup/settings.png", "plot", "warmup", "--kind", "settings"),
+    ("blocks/settings.png", "plot", "blocks", "--kind", "settings"),
+    ("positions/settings.png", "plot", "positions", "--kind", "settings"),
+    ("claims-tasks/lengths.png", "plot", "claims-tasks", "--kind", "length"),
+    ("claims-translation/settings.png", "plot", "claims-translation", "--kind", "settings"),
+    ("claims-pairs/settings.png", "plot", "claims-pairs", "--kind", "settings"),
+    ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
 CLAIMS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
@@ -149,7 +150,7 @@ def main() -> None:
     if figures:
         with contextlib.chdir(RESULTS):  # the links of a report are relative to its runs
             for file, *words in FIGURES:
-                output("plot", *words, "--out", file)
+                output(*words, "--out", file)
             output("report", "scan", "--out", "scan/report")
 
 

@@ -116,6 +116,20 @@ def test_a_measurement_with_other_settings_that_is_replaced_is_named(study, caps
     assert capsys.readouterr().err == "replaced: entropy with split=validation, examples=5, in 1 run\n"
 
 
+def test_a_saved_measurement_is_shown_without_weights_and_other_settings_are_measured(study, capsys):
+    [run] = study("lstm").glob("*/*/s*")
+    assert tfstudy("measure", run, "entropy", *FEW, "--save") == 0
+    table = capsys.readouterr().out.splitlines()[:-1]
+    shutil.rmtree(run / "checkpoints")
+    assert tfstudy("measure", run, "entropy", *FEW) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines() == table
+    assert err.splitlines()[-1] == "measured before: 1 run; --save measures again"
+    for words in (["--save", *FEW], ["--set", "examples=5"], ["--set", "split=test", *FEW]):
+        assert tfstudy("measure", run, "entropy", *words) == 2
+        assert "no weights" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("chart", "fact"),
     [

@@ -33,7 +33,7 @@ def test_tables_claims_and_papers_are_current(documents):
 def test_the_numbers_of_a_picture_are_those_of_its_records(file, words, tmp_path, monkeypatch):
     """A picture contains its alt text, which has the numbers that it shows; `update.py --figures` draws them all."""
     monkeypatch.chdir(ROOT / "results")
-    UPDATE["output"]("plot", *words, "--out", str(tmp_path / "drawn.png"))
+    UPDATE["output"](*words, "--out", str(tmp_path / "drawn.png"))
     drawn, committed = (Image.open(path).text["Description"] for path in (tmp_path / "drawn.png", Path(file)))
     assert committed == drawn
     assert re.search(r"\d", drawn)

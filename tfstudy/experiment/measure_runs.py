@@ -9,7 +9,9 @@ from typing import Any
 from tfstudy import instruments
 from tfstudy.config.resolve import resolve_section
 from tfstudy.experiment.finished import load
-from tfstudy.runs.measurement_record import KINDS, Measurement, read_measurement
+from tfstudy.instruments.base import Instrument
+from tfstudy.runs.measurement_record import KINDS, Measurement, read_measurement, settings_digest
+from tfstudy.runs.reader import read_result
 from tfstudy.runs.schema import Result
 from tfstudy.tasks.errors import UserError, one_of
 
@@ -22,23 +24,29 @@ def measure_runs(
 ) -> tuple[list[Measured], list[str]]:
     """Return the measurement of each run, and notes: which runs are left out, and which measurements are replaced.
 
-    `UserError` for an unknown instrument or setting, or if no run is measured.
+    A measurement with these settings that is in the run folder is read from there, unless it is to be saved: then the
+    run is measured again. `UserError` for an unknown instrument or setting, or if no run is measured.
     """
     cls = instruments.find(instrument)
-    resolve_section(cls.Config, dict(settings))
+    digest = _digest(instrument, cls, settings)
     one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
     measured: list[Measured] = []
     failures: list[tuple[Path, str]] = []
     replaced: Counter[str] = Counter()
+    read = 0
     for number, path in enumerate(paths, 1):
         if len(paths) > 1:
             print(f"{number} of {len(paths)}: {path}", flush=True)
         try:
+            before = None if cls.during_training else _saved(path, instrument)
+            if before and not save and before.digest == digest:
+                measured.append((path, read_result(path), before))
+                read += 1
+                continue
             run = load(path, online=online)
-            before = _saved(path, instrument) if save and not cls.during_training else None
             record = run.measure(instrument, save, **settings)
             measured.append((path, run.result, record))
-            if before and before.digest != record.digest:
+            if save and before and before.digest != record.digest:
                 replaced[f"{instrument} with {before.shown_settings or 'no settings'}"] += 1
         except UserError as error:
             failures.append((path, str(error)))
@@ -47,7 +55,17 @@ def measure_runs(
             raise UserError(failures[0][1])
         raise UserError("\n".join(_grouped(failures)) or "there is no finished run to measure")
     notes = [f"left out: {text}" for text in _grouped(failures)]
+    if read:
+        notes.append(f"measured before: {_count(read, 'run')}; --save measures again")
     return measured, [*notes, *(f"replaced: {text}, in {_count(n, 'run')}" for text, n in replaced.items())]
+
+
+def _digest(name: str, cls: type[Instrument], settings: Mapping[str, Any]) -> str:
+    """Return the digest of the instrument with these settings; `UserError` for an unknown one."""
+    values = resolve_section(cls.Config, dict(settings)).model_dump()
+    if values.get("split") == "":
+        values["split"] = "validation"  # what the instrument takes, if the task has it
+    return settings_digest(name, cls.version, values)
 
 
 def _saved(path: Path, instrument: str) -> Measurement | None:

@@ -9,6 +9,7 @@ from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.analysis.intervals import Interval, interval
 from tfstudy.report.markup import plural
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
+from tfstudy.runs.metrics import metric_name
 from tfstudy.tasks.errors import UserError
 
 MAX_NAMED = 3  # runs that a note names
@@ -150,8 +151,8 @@ def notes_of(all_measured: Sequence[Measured]) -> list[str]:
 
 
 def words(name: str) -> str:
-    """Return the name of a column or an instrument as words."""
-    return name.replace("_", " ")
+    """Return the name of a column, a metric or an instrument as words."""
+    return metric_name(name)
 
 
 def series_of(chart: Chart) -> str:
