@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
     verdict: str  # up to date, not finished (its settings, data and versions are the same), outdated or unknown
     reason: str  # of a verdict without changes, and what was not compared
     changes: list[str]
-    code: list[str]  # lines on code that changed without a new version
+    code: list[str]  # on code that changed without a new version: a sentence, then the names of modules
 
 
 def explain(path: Path, online: bool = False) -> list[Text | str]:
@@ -44,16 +44,13 @@ def explain(path: Path, online: bool = False) -> list[Text | str]:
     with `online`.
     """
     found = examine(path, online)
-    colon = ":" if found.changes else ""
-    first, *more = columns([(f"{found.verdict}{found.reason}{colon}",)])
+    reason = f"{'; ' if found.changes else ': '}{found.reason}" if found.reason else ""
+    first, *more = columns([(f"{found.verdict}{reason}{':' if found.changes else ''}",)])
     verdict = Text(first)
     verdict.stylize(STYLES[found.verdict], 0, len(found.verdict))
     changes = columns(("", change) for change in found.changes)
-    return [found.path, *columns([("", found.state)]), verdict, *more, *changes, *chain(*map(_fitted, found.code))]
-
-
-def _fitted(line: str) -> list[str]:
-    return columns([("", line.strip()) if line.startswith(" ") else (line,)])
+    code = [*columns([(line,) for line in found.code[:1]]), *columns([("", line) for line in found.code[1:]])]
+    return [found.path, *columns([("", found.state)]), verdict, *more, *changes, *code]
 
 
 def examine(path: Path, online: bool = False) -> Verdict:
@@ -63,29 +60,29 @@ def examine(path: Path, online: bool = False) -> Verdict:
     try:
         tree = read_config(path)
         if missing := missing_plugin(path, str(tree.get("task")), str(tree.get("arch"))):
-            return Verdict(str(path), state, "unknown", f": {missing}", [], [])
+            return Verdict(str(path), state, "unknown", missing, [], [])
         config = resolve(tree)
     except UserError as error:
-        return Verdict(str(path), state, OUTDATED, ": its config is no longer valid", str(error).splitlines(), [])
+        return Verdict(str(path), state, OUTDATED, "its config is no longer valid", str(error).splitlines(), [])
     environments = read_environments(path)
     if not environments:
-        return Verdict(
-            str(path), state, "unknown", ": it has no readable env.json, which records its code and data", [], []
-        )
+        reason = "it has no readable env.json, which records its code and data"
+        return Verdict(str(path), state, "unknown", reason, [], [])
     entry = environments[-1]
     versions = version_changes(entry.code_versions, declared_versions(config.task, config.arch))
-    changes, note = [*_record(path, config, entry), *_settings(config, entry), *versions], ""
+    changes, reasons = [*_record(path, config, entry), *_settings(config, entry), *versions], []
     try:
         if not online:
             check_local(config)
         data = fingerprint(tasks.find(config.task)(config.data))
         changes += [f"data {entry.data[:8]}, now {data[:8]}"] if data != entry.data else []
     except UserError as error:
-        note = f"; its data were not compared ({error})"
-    same = "" if changes else ": its settings, data and declared versions have not changed"
+        reasons = [f"its data were not compared ({error})"]
+    if not changes:
+        reasons.insert(0, "its settings, data and declared versions have not changed")
     unchanged = CURRENT if run and run.state in (FINISHED, DIVERGED) else UNFINISHED
     verdict = OUTDATED if changes else unchanged
-    return Verdict(str(path), state, verdict, same + note, changes, _code(config, environments))
+    return Verdict(str(path), state, verdict, "; ".join(reasons), changes, _code(config, environments))
 
 
 def _state(path: Path, run: RunStatus | None) -> str:
@@ -143,5 +140,5 @@ def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
     return [
         f"the code of {len(changed)} modules has changed since then without a new version: results may differ by "
         "rounding and the order of random draws only",
-        f"  {', '.join(names[:SHOWN])}{more}",
+        f"{', '.join(names[:SHOWN])}{more}",
     ]
