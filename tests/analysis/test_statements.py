@@ -13,6 +13,7 @@ import yaml
 from typer.main import get_command
 
 from tests.example_claims import SPLIT, claim
+from tfstudy import instruments
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.condition_selection import matches, select_conditions
 from tfstudy.analysis.conditions import Condition
@@ -112,6 +113,8 @@ def condition_of(config, preset):
 def runs_of(command):
     """Yield the config and the preset of each run that a command of a claim starts."""
     for words in (shlex.split(part) for part in command.split("&&")):
+        if words[:2] == ["tfstudy", "measure"]:
+            continue
         assert words[:2] == ["tfstudy", "grid"]
         options = get_command(app).commands["grid"].make_context("grid", words[2:]).params
         axes = {"task": options["task"], "data.split": options["split"], "arch": options["arch"]}
@@ -158,6 +161,13 @@ def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
             found, _ = select_conditions(asked, [condition for condition, seed in known if seed == number])
             seeds |= {number} if len(found) == 1 + bool(asked.minus) else set()
         assert len(seeds) >= one.minimum_seeds, statement
+
+
+@pytest.mark.parametrize("one", [one for one in OF_RUNS if one.statements[0].metric in instruments.names()])
+def test_the_command_of_a_claim_about_measurements_saves_them_for_the_study_that_it_runs(one):
+    *_, grid, measure = (shlex.split(part) for part in one.command.split("&&"))
+    assert grid[:2] == ["tfstudy", "grid"]
+    assert measure == ["tfstudy", "measure", grid[2], one.statements[0].metric, "--save"]
 
 
 @functools.cache
