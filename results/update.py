@@ -68,7 +68,8 @@ FIGURES = (  # file, then the command that draws it
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
 CLAIMS = re.compile(r"^\| id \| verdict.*\n(?:\|.*\n)+", re.MULTILINE)
-STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)[^|]*\|[^|]*\|$", re.MULTILINE)
+STUDY = re.compile(r"^(\| \[(\S+)\]\(\S+/README\.md\) \| [^|]+\|)([^|]*)\|([^|]*)\|$", re.MULTILINE)
+TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
 
 
 @contextlib.contextmanager
@@ -113,7 +114,7 @@ def count_table(counts: dict[str, Counter[str]]) -> str:
 
 
 def with_costs(page: str) -> str:
-    """Return a page whose table of studies has the number of runs and the device hours of each."""
+    """Return a page whose table of studies has the number of runs and the device hours of each, and of all."""
 
     def row(found: re.Match[str]) -> str:
         if found[2] not in TABLES:
@@ -121,7 +122,10 @@ def with_costs(page: str) -> str:
         results = [run.result for run in read_study(Path(found[2])).runs]
         return f"{found[1]} {len(results)} | {sum(one.seconds for one in results) / 3600:.1f} |"
 
-    return STUDY.sub(row, page)
+    page = STUDY.sub(row, page)
+    costs = [(found[3], found[4]) for found in STUDY.finditer(page) if found[3].strip()]
+    runs, hours = sum(int(number) for number, _ in costs), sum(float(number) for _, number in costs)
+    return TOTAL.sub(f"| all | | {runs:,} | {hours:.1f} |", page)
 
 
 def documents() -> Iterator[tuple[Path, str]]:
