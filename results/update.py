@@ -64,6 +64,8 @@ FIGURES = (  # file, then the command that draws it
     ("claims-tasks/lengths.png", "plot", "claims-tasks", "--kind", "length"),
     ("claims-translation/settings.png", "plot", "claims-translation", "--kind", "settings"),
     ("claims-pairs/settings.png", "plot", "claims-pairs", "--kind", "settings"),
+    ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
+    ("distances/gradient.png", "measure", "distances", "gradient_by_distance", "--quiet"),
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
 )
 TABLE = re.compile(r"^\|.*\n(?:\|.*\n)+\n(?:- .*\n)+", re.MULTILINE)  # a Markdown table and the notes under it
