@@ -272,7 +272,7 @@ def test_what_an_instrument_measured_is_judged_by_the_rows_that_a_statement_sele
     first, second = ({"arch": "lstm", "rows.head": head} for head in (1, 2))
     difference = judged(tmp_path, {"of": second, "minus": first, "above": 0.5}, metric="head_roles")
     assert difference.statements[0].estimate.interval.mean == pytest.approx(0.8)
-    assert "(head 2) minus lstm (head 1)" in markdown([difference])
+    assert "lstm head 2 minus head 1 on scan length, measured by head_roles" in markdown([difference])
     assert "measured: +0.800 [+0.774, +0.826] (n = 5)" in markdown([difference])
 
 

@@ -39,7 +39,7 @@ def test_claims_that_a_study_has_runs_for_are_judged(study, tmp_path):
     found = study_claims(read_finished_runs(study))
     length = next(claim for claim in found if claim.id == "L3")
     assert len(length.evidence) == 3
-    assert length.evidence[0].startswith("undecided: lstm on length, claimed: 18.2 ± 5; measured: 21.5 [")
+    assert length.evidence[0].startswith("undecided: lstm on scan length, claimed: 18.2 ± 5; measured: 21.5 [")
     assert "1,000 parameters" in length.evidence[0]
     assert next(claim.verdict for claim in found if claim.id == "L5") == "measured in part"
     assert {path.parent.name for path in length.runs} == {"lstm", "transformer"}

@@ -10,17 +10,14 @@ import pytest
 from tests.commands import tfstudy
 from tests.committed import ROOT, STUDIES
 from tests.example_claims import values
+from tfstudy.report.claims import judged_claims
+from tfstudy.report.evidence import measured
 
 MINUS = str.maketrans("\N{MINUS SIGN}", "-")
 REPORTS = [page for study in STUDIES for page in study.glob("report/report.md")]
 STATEMENT = re.compile(
-    r"(?:of|ed:) (?P<of>[\w. =-]+?) on (?:scan )?(?P<split>[\w ]+), "
+    r"(?:of|ed:) (?P<of>[\w. =(),-]+?) on (?:scan )?(?P<split>[\w ]+), "
     r"claimed: (?P<claimed>[^;]+); measured: (?P<measured>[^;]+);"
-)
-COMPARED = re.compile(
-    r"of (?P<first>[\w. =-]+?) minus (?P<second>[\w. =-]+?) on (?P<split>[\w ]+), claimed: .*?"
-    r"measured: (?P<mean>\S+) \[(?P<low>\S+), (?P<high>\S+)\] .*?"
-    r"p (?P<p>[<=] \.?\d+(\.\d+)?) against 0 .*?Runs: (?P<study>[\w-]+)/"
 )
 Found = Iterator[tuple[tuple[object, ...], tuple[str, ...]]]  # what is stated, and its p and interval
 
@@ -74,16 +71,15 @@ def report_comparisons(study: str, text: str) -> Found:
         )
 
 
-def claim_comparisons(text: str) -> Found:
-    """What the page of claims says of two conditions of a study."""
-    for line in text.splitlines():
-        if found := COMPARED.search(line):
-            split = found["split"].partition(" ")[2]
-            ends = f"{found['mean']} [{found['low']}, {found['high']}]"
-            yield (
-                (found["study"], split, frozenset((found["first"], found["second"]))),
-                (plain(found["p"]), *numbers(ends)),
-            )
+def claim_comparisons(results: Path) -> Found:
+    """What claims say of two conditions of a study, which their page names by what the claim selects."""
+    for one in (statement for verdict in judged_claims(results, ())[0] for statement in verdict.statements):
+        if one.statement.compares and one.estimate:
+            first, second = one.conditions
+            interval, _, test = measured(one).partition(" (n = ")
+            p = re.search(r"p ([<=] \.?\d+(\.\d+)?) against 0 ", test)[1]
+            key = (Path(first.study).name, first.split_label, frozenset((first.label, second.label)))
+            yield key, (plain(p), *numbers(interval))
 
 
 def statements(text: str) -> Found:
@@ -105,8 +101,8 @@ def conflicts(*sources: Found) -> dict[tuple[object, ...], set[tuple[str, ...]]]
 
 
 def of_documents(results: Path) -> list[Found]:
-    """The comparisons of all documents of a folder of results."""
-    found = [claim_comparisons((results / "claims.md").read_text(encoding="utf-8"))]
+    """The comparisons of all documents of a folder of results, and those of claims."""
+    found = [claim_comparisons(results)]
     for page in results.glob("*/README.md"):
         found.append(table_comparisons(page.parent.name, page.read_text(encoding="utf-8")))
     for page in results.glob("*/report/report.md"):
@@ -135,22 +131,15 @@ def test_no_statement_has_another_result_in_the_report_of_its_study(page):
 
 @pytest.fixture
 def results(tmp_path, capsys, monkeypatch):
-    """Documents of a study: the table with a baseline, the report without figures, and the page of claims."""
+    """Documents of a study: the table with a baseline and the report without figures."""
     monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
     root = tmp_path / "results"
     for arch, shares in (("lstm", (0.3, 0.35, 0.33)), ("transformer", (0.1, 0.12, 0.2)), ("cnn", (0.3, 0.31, 0.28))):
         for split in ("length", "addprim_jump"):
             values(root / "study", arch, *shares, name=f"{arch}{split}", split=split)
-    texts = {}
-    for name, words in {
-        "study/README.md": ("table", "study", "--baseline", "transformer", "--format", "md"),
-        "claims.md": ("claims",),
-    }.items():
-        assert tfstudy(*words, "--results", str(root)) == 0
-        texts[name] = capsys.readouterr().out.replace(f"{root.as_posix()}/", "")
+    assert tfstudy("table", "study", "--baseline", "transformer", "--format", "md", "--results", str(root)) == 0
+    (root / "study" / "README.md").write_text(capsys.readouterr().out, encoding="utf-8")
     assert tfstudy("report", "study", "--out", str(root / "study" / "report"), "--results", str(root)) == 0
-    for name, text in texts.items():
-        (root / name).write_text(text, encoding="utf-8")
     return root
 
 
@@ -162,10 +151,10 @@ def test_documents_of_the_same_records_agree(results):
     assert conflicts(*map(iter, found)) == {}
 
 
-@pytest.mark.parametrize("name", ["study/README.md", "study/report/report.md", "claims.md"])
+@pytest.mark.parametrize("name", ["study/README.md", "study/report/report.md"])
 def test_a_document_with_another_p_value_is_noticed(results, name):
     page = results / name
     text = page.read_text(encoding="utf-8")
-    p = re.search(r"\| (\.\d{3}) \|", text) or re.search(r"p = (\.\d{3}) against 0 ", text)
+    p = re.search(r"\| (\.\d{3}) \|", text)
     page.write_text(text.replace(p[1], ".999"), encoding="utf-8")
     assert conflicts(*of_documents(results))

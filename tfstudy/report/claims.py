@@ -13,7 +13,7 @@ from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
-from tfstudy.report.evidence import about, evidence, measured, settings
+from tfstudy.report.evidence import about, evidence, measured, settings, subject
 from tfstudy.report.markup import json_text, markdown_list, plural
 from tfstudy.report.verdict_table import has_section, verdict_table
 from tfstudy.runs.find import PERFORMANCE
@@ -198,9 +198,7 @@ def _claim_text(verdict: ClaimVerdict) -> ClaimText:
 
 
 def _statement_text(judged: StatementVerdict) -> str:
-    """Return `supported: lstm minus cnn on length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); ...`."""
-    labels = " minus ".join(condition.label for condition in judged.conditions)
-    splits = ", ".join(dict.fromkeys(condition.split_label for condition in judged.conditions))
-    start = f"{judged.verdict}: {labels} on {splits}, claimed: {judged.statement.claimed}"
+    """Return `supported: lstm minus cnn on scan length, claimed: above 0; measured: 13.2 [11.0, 15.3] (n = 5); ...`."""
+    start = f"{judged.verdict}: {subject(judged)}, claimed: {judged.statement.claimed}"
     found = f"; measured: {text}" if (text := measured(judged)) else ""
     return f"{start}{found}; {judged.reason}; {settings(judged)}"

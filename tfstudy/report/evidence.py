@@ -1,6 +1,6 @@
 """The evidence on a statement of a claim in words: what was claimed, what was measured, at which settings."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SETTINGS, SIZES
@@ -32,7 +32,12 @@ def evidence(judged: StatementVerdict) -> str:
 
 def about(judged: StatementVerdict) -> str:
     """Return what a statement is about, such as `exact match of lstm on scan length`."""
-    return ratio_subject(judged) if judged.statement.over else f"{judged.statement.metric_label} of {subject(judged)}"
+    statement = judged.statement
+    if statement.over:
+        return ratio_subject(judged)
+    if statement.instrument:
+        return f"{subject(judged)}, {statement.metric_label}"
+    return f"{statement.metric_label} of {subject(judged)}"
 
 
 def measured(judged: StatementVerdict) -> str:
@@ -131,35 +136,56 @@ def run_links(conditions: Iterable[Condition]) -> str:
 
 
 def subject(judged: StatementVerdict) -> str:
-    """Return what a statement is about, such as `lstm (head 1) minus lstm (head 2) on scan length`."""
-    selectors = [selector for selector in (judged.statement.of, judged.statement.minus) if selector]
-    splits = [_split(selector) for selector in selectors]
-    labels = [condition.label for condition in judged.conditions] or [_network(selector) for selector in selectors]
-    labels = [label + _rows(selector) for label, selector in zip(labels, selectors, strict=False)]
-    if len(set(splits)) == 1:
-        return f"{' minus '.join(labels)} on {splits[0]}"
-    return " minus ".join(f"{label} on {split}" for label, split in zip(labels, splits, strict=True))
+    """Return what a statement is about, such as `lstm minus transformer (train_pairs=2000) on translation embedded`.
+
+    Both conditions are named by what the statement selects; what they share stands once, in brackets.
+    """
+    first, second = judged.statement.of, judged.statement.minus
+    words = _words(first)
+    if not second:
+        return f"{first['arch']}{_brackets(words)} on {_place(first)}"
+    shared = [word for word in words if word in _words(second)]
+    own = [[word for word in _words(selector) if word not in shared] for selector in (first, second)]
+    names = [" ".join([selector["arch"], *each]) for selector, each in zip((first, second), own, strict=True)]
+    if names[0] == names[1]:
+        return f"{names[0]}{_brackets(shared)} on {_places(first, second)}"
+    if first["arch"] == second["arch"] and own[1]:
+        names[1] = " ".join(own[1])
+    if _place(first) == _place(second):
+        return f"{' minus '.join(names)}{_brackets(shared)} on {_place(first)}"
+    return f"{names[0]} on {_place(first)} minus {names[1]} on {_place(second)}{_brackets(shared)}"
 
 
-def _rows(selector: Selector) -> str:
-    chosen = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
-    rows = ", ".join(f"{column} {value}" for column, value in chosen.items())
-    take = {"max": "largest", "min": "smallest"}.get(selector.get(TAKE, ""), "")
-    words = " of ".join(filter(None, (take, rows)))
-    return f" ({words})" if words else ""
+def _words(selector: Selector) -> list[str]:
+    """Return what a statement selects besides architecture and test set: preset, settings, rows of an instrument."""
+    preset = [] if selector["preset"] == "default" else [f"preset {selector['preset']}"]
+    chosen = [key for key in selector if key not in CONDITION_KEYS and key != TAKE]
+    settings = [f"{short_key(key)}={selector[key]}" for key in chosen if not key.startswith(ROWS)]
+    rows = [f"{key.removeprefix(ROWS)} {selector[key]}" for key in chosen if key.startswith(ROWS)]
+    if take := {"max": "largest", "min": "smallest"}.get(selector.get(TAKE, "")):
+        rows = [f"{take} of {', '.join(rows)}" if rows else take]
+    return [*preset, *settings, *rows]
 
 
-def _split(selector: Selector) -> str:
-    words = [selector["task"], selector["split"]]
-    words += [selector["test"]] if selector["test"] != "test" else []
-    return " ".join([*words, f"{selector['tag']} {selector['value']}"] if selector["tag"] else words)
+def _brackets(words: Sequence[str]) -> str:
+    return f" ({', '.join(words)})" if words else ""
 
 
-def _network(selector: Selector) -> str:
-    settings = [
-        f"{short_key(key)}={value}"
-        for key, value in selector.items()
-        if key not in CONDITION_KEYS and not key.startswith(ROWS)
-    ]
-    preset = [] if selector["preset"] == "default" else [selector["preset"]]
-    return " ".join([selector["arch"], *preset, *settings])
+def _place(selector: Selector) -> str:
+    """Return the test set, such as `scan length`, and the examples of it."""
+    test = [selector["test"]] if selector["test"] != "test" else []
+    return " ".join([selector["task"], selector["split"], *test, *_tag(selector)])
+
+
+def _places(first: Selector, second: Selector) -> str:
+    """Return two test sets, such as `counting occurrences, test minus test_51_60`."""
+    splits = [f"{selector['task']} {selector['split']}" for selector in (first, second)]
+    if splits[0] != splits[1]:
+        return f"{_place(first)} minus {_place(second)}"
+    tests = [selector["test"] for selector in (first, second)]
+    parts = (_tag(first), _tag(second)) if tests[0] == tests[1] else ([tests[0]], [tests[1]])
+    return f"{splits[0]}, {' '.join(parts[0])} minus {' '.join(parts[1])}"
+
+
+def _tag(selector: Selector) -> list[str]:
+    return [selector["tag"], selector["value"]] if selector["tag"] else []
