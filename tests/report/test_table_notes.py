@@ -43,3 +43,13 @@ def test_the_hours_of_a_run_with_copied_weights_are_those_of_its_evaluation(tmp_
     runs = [result(seed, train_seconds=7200.0, evaluate_seconds=3600.0) for seed in (0, 1)]
     notes = table(write(tmp_path, runs[0], runs[1] | {"reused_from": runs[0]["run"]})).notes
     assert any("4.0 device hours" in note for note in notes)
+
+
+def test_the_signature_of_a_metric_stands_once_and_where_corpora_differ_with_their_names(tmp_path):
+    def run(corpus, tokens):
+        signatures = {"bleu": f"tok:{tokens}", "chrf": "nc:6"}
+        return result(0, corpus=corpus, experiment=corpus, run=corpus, signatures=signatures)
+
+    two = [run("en-de", "13a"), run("en-ja", "char")]
+    assert {"bleu: tok:13a (en-de); tok:char (en-ja)", "chrf: nc:6"} <= set(table(write(tmp_path / "two", *two)).notes)
+    assert "bleu: tok:13a" in table(write(tmp_path / "one", two[0])).notes

@@ -11,6 +11,7 @@ from tfstudy.report.markup import count_range, plural, several
 from tfstudy.report.quotations import SIGN_NOTE, Quotation, source_notes
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
+from tfstudy.runs.schema import Result
 
 
 def table_notes(
@@ -92,7 +93,6 @@ def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> li
     tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
     overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
     hours = sum(r.seconds for r in results) / 3600
-    signatures = {name: signature for r in results for name, signature in r.signatures.items()}
     return [
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
         f"{several(r.decode.method for r in results)}, free-running until EOS; {_read_note(reads)}",
@@ -100,7 +100,19 @@ def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> li
         f"(in {plural(tests, 'evaluated test set')})",
         f"{plural(len(runs), 'run')}, {count_range(seeds, 'seed')} per condition; "
         f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; {versions(runs)}",
-        *(f"{name}: {signature}" for name, signature in signatures.items()),
+        *_signature_notes(results),
+    ]
+
+
+def _signature_notes(results: Sequence[Result]) -> list[str]:
+    """Return the signature of each metric; where corpora differ, each signature with its corpora."""
+    found: dict[str, dict[str, dict[str, None]]] = {}
+    for result in results:
+        for name, signature in result.signatures.items():
+            found.setdefault(name, {}).setdefault(signature, {})[result.corpus or result.split] = None
+    return [
+        f"{name}: " + "; ".join(f"{text}{f' ({several(places)})' * (len(own) > 1)}" for text, places in own.items())
+        for name, own in found.items()
     ]
 
 

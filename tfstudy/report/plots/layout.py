@@ -1,8 +1,9 @@
 """The layout that all plots share: panels in rows, a legend, notes below, one theme."""
 
 import io
+import math
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import wrap as wrapped
@@ -25,6 +26,7 @@ from tfstudy.runs.files import write_atomically
 from tfstudy.tasks.errors import UserError, printable
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
+CORPUS_METRICS = frozenset(("bleu", "chrf"))  # of all outputs together, not shares of examples
 MAX_PIXELS = 60_000  # matplotlib draws at most 65,536
 MARGIN = 0.05  # inches
 
@@ -87,6 +89,18 @@ class Plot(NamedTuple):
             write_atomically(path, self.encode(path.suffix.lower()))
         except OSError as error:
             raise UserError(f"cannot write {path}: {error.strerror}") from None
+
+
+def percent_limits(metrics: Collection[str], largest: float) -> tuple[float, float]:
+    """Return the limits of an axis of these metrics in percent, of which `largest` is the largest value drawn.
+
+    All shares of examples have the same axis, up to 100; BLEU and chrF, which rarely come near 100, have one up to the
+    next ten.
+    """
+    if not CORPUS_METRICS.issuperset(metrics):
+        return PERCENT
+    scale = min(1.0, max(1, math.ceil(largest / 10)) / 10)
+    return PERCENT[0] * scale, 100 * scale + (PERCENT[1] - 100) * scale
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.published_marks import Mark, draw_mark, mark_handles, marks_beside, source_notes
 from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
+from tfstudy.report.plots.trivial_systems import draw_lines, line_handles, line_styles, trivial_results
 from tfstudy.tasks.errors import UserError
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures
@@ -21,7 +22,10 @@ RIGHT = 1.02  # of the axes: where published figures are written
 
 
 def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
-    """Return the main metric of each condition on each test set: mean, 95 % interval, seeds and published figures."""
+    """Return the main metric of each condition on each test set: mean, 95 % interval, seeds and published figures.
+
+    Lines show the trivial systems that were evaluated on the same test sets.
+    """
     metrics = main_metrics(conditions)
     shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
     if not shown:
@@ -29,17 +33,21 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     label, styles, groups = captions.metric_label(metrics), condition_styles(shown), group_by_test_set(shown)
     marks = marks_beside([condition for members in groups.values() for condition in members], metrics)
     every_mark = [mark for own in marks.values() for mark in own]
+    trivial = {id(condition): trivial_results(condition, metrics[condition.task]) for condition in shown}
+    lines = line_styles(list(trivial.values()))
     notes = [captions.run_caption(shown), *source_notes(every_mark)]
     beside = sheet.letter * max(len(_marks_text(own, sheet)) for own in marks.values())
+    legend = [*_legend(shown, metrics), *line_handles(lines), *mark_handles(every_mark)]
     figure, panels = row_panels(
         sheet, "Generalisation to each test set", groups, lambda c: captions.wrap(c.label, sheet.label_letters), label,
-        4.0 + beside, [*_legend(shown, metrics), *mark_handles(every_mark)], notes, extra=lambda _: 0.05,
+        4.0 + beside, legend, notes, extra=lambda _: 0.05,
     )  # fmt: skip
     for axes, rows in panels:
         for condition, level in rows:
+            draw_lines(axes, trivial[id(condition)], level, lines)
             _draw_condition(axes, condition, metrics[condition.task], level, styles[condition.label])
             _draw_marks(axes, marks[id(condition)], level, sheet)
-        axes.set_xlim(layout.PERCENT)
+        axes.set_xlim(layout.percent_limits(metrics.values(), axes.dataLim.x1))
         if any(marks[id(condition)] for condition, _ in rows):
             _write_beside(axes, 1.33 * sheet.line, "published", sheet)
     means = captions.describe(groups, lambda c: _describe(c, metrics[c.task], marks[id(c)]))
