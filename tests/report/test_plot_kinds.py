@@ -167,9 +167,9 @@ def test_more_data_and_more_parameters_are_fitted_on_a_logarithmic_axis(tmp_path
     figure = one.figure
     [axes] = figure.axes
     assert axes.get_xscale() == "log"
-    [fit] = axes.lines
-    assert list(fit.get_xdata()) == [100, 1000 * 10]
-    assert [round(y, 6) for y in fit.get_ydata()] == [10, 30]
+    [means] = axes.lines
+    assert list(means.get_xdata()) == [100, 1000, 10_000]
+    assert [round(y, 6) for y in means.get_ydata()] == [10, 20, 30]
     assert [text for text in legend(figure) if text == "lstm"] == ["lstm"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["100", "1k", "10k"]
 
@@ -182,6 +182,22 @@ def test_a_setting_that_does_not_follow_from_the_size_separates_series(tmp_path)
     configured(study, **{name: {"model": {"dim": dim, "dropout": x}} for name, (dim, x) in models.items()})
     assert "lstm dropout=0.1 +20.0" in make_plot(read_study(study), "scaling").alt
     assert "dropout=0.3" not in make_plot(read_study(study), "scaling").alt  # it has one size
+
+
+def test_a_preset_that_follows_from_the_size_joins_a_series_and_another_does_not(tmp_path):
+    def alt(name, *presets):
+        study = tmp_path / name
+        for n, preset in enumerate(presets, 1):
+            size = min(n, 3)
+            made = runs("lstm", n / 10, experiment=f"e{n}", preset=preset, train_examples=10**size)
+            write(study, *made)
+        configured(study, **{f"e{n}": {"data": {"train_pairs": min(n, 3)}} for n in range(1, len(presets) + 1)})
+        return make_plot(read_study(study), "data").alt
+
+    assert "lstm +10.0 [+10.0, +10.0]" in alt("one", "small", "small", "default")
+    found = alt("two", "small", "small", "default", "small")
+    assert "lstm small" in found
+    assert "lstm +" not in found
 
 
 # settings

@@ -13,6 +13,7 @@ from tfstudy.tasks.errors import one_of
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
 DEFAULT = "default"  # the preset of a task and architecture; the value of a setting that a run does not record
+OUTDATED = "outdated"  # stands behind the settings of conditions that only this distinguishes
 SETTING = re.compile(r"(?:^|(?<= ))([\w.]+)(?==)")  # the key in "model.dim=64"
 # of a config: what decides the order of training, with the data
 BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")
@@ -179,7 +180,7 @@ def _changed(config: dict[str, Any], run: RunRecord | None) -> dict[str, str]:
 
 
 def _outdated(run: RunRecord) -> str:
-    return "outdated" if run.outdated() else ""
+    return OUTDATED if run.outdated() else ""
 
 
 def _data(run: RunRecord) -> str:

@@ -8,5 +8,5 @@ from tfstudy.report.plots.scaling import Size, plot_size
 
 
 def plot(conditions: Sequence[Condition], sheet: Sheet) -> Plot:
-    """Return the main metric against the number of training examples, a point for each run, with log-linear fits."""
+    """Return the main metric against the number of training examples: each run, means, slopes of log-linear fits."""
     return plot_size(Size("data", "training examples", lambda run: run.result.train_examples), conditions, sheet)
