@@ -53,9 +53,7 @@ def test_a_config_error_is_one_message(tmp_path, monkeypatch, capsys, words, mes
 
 def test_run_starts_the_grid_of_the_paper(tmp_path, monkeypatch, capsys):
     started = []
-    monkeypatch.setattr(
-        "tfstudy.report.grid_console.run_grid", lambda spec, folder, settings: started.append((spec, folder))
-    )
+    monkeypatch.setattr("tfstudy.console.grids.run_grid", lambda spec, folder, settings: started.append((spec, folder)))
     study = values(tmp_path, "lstm", *NEAR_HALF)
     assert tfstudy("reproduce", "lake-2018", "--run", "--tier", "quick", "--results", str(study)) == 0
     [(spec, folder)] = started

@@ -7,11 +7,11 @@ import pytest
 
 from tests.example_jobs import COPYING, executable, planned
 from tests.launchers.test_slurm import Submitit
+from tfstudy.console.grids import detach_grid
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import Detached, ExecutorSettings, SlurmRequest, job_batch
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.slurm_queue import recorded_jobs
-from tfstudy.report.grid_console import detach_grid
 from tfstudy.report.slurm_jobs import arrays, detached_lines
 from tfstudy.report.status import status
 

@@ -15,9 +15,9 @@ from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy import tasks
+from tfstudy.console import grids
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.run import run
-from tfstudy.report import grid_console
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import logger_choice, loggers
 
@@ -150,7 +150,7 @@ def test_only_the_first_process_of_a_run_logs(tmp_path):
 
 def test_a_grid_gives_the_loggers_to_every_job(monkeypatch):
     settings = []
-    monkeypatch.setattr(grid_console, "run_grid", lambda spec, folder, chosen, *_: settings.append(chosen) or 0)
+    monkeypatch.setattr(grids, "run_grid", lambda spec, folder, chosen, *_: settings.append(chosen) or 0)
     words = ["--task", "reverse", "--arch", "lstm", "--seed", "0-1", "--logger", "fake", "--accelerator", "cpu"]
     assert tfstudy("grid", *words) == 0
     assert [chosen.options.loggers for chosen in settings] == [("fake",)]

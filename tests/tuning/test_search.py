@@ -13,9 +13,9 @@ from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
+from tfstudy.console.tuning import show_trials
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
-from tfstudy.report.tuning_trials import show_trials
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
 from tfstudy.tasks.errors import UserError

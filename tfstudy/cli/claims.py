@@ -66,7 +66,7 @@ def reproduce(
     if tier and not run:
         raise UserError("--tier needs --run")
     if run:
-        from tfstudy.report.grid_console import run_paper_grid
+        from tfstudy.console.grids import run_paper_grid
 
         if code := run_paper_grid(paper, tier, results):
             raise typer.Exit(code)

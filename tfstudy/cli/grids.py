@@ -96,7 +96,7 @@ def grid(
     smoke = smoke or bool(spec.get("smoke"))
     folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
-    from tfstudy.report.grid_console import detach_grid, preview_grid, run_grid
+    from tfstudy.console.grids import detach_grid, preview_grid, run_grid
     from tfstudy.report.grid_forecast import forecast_lines
     from tfstudy.report.status import end_lines
     from tfstudy.report.terminal import show_lines

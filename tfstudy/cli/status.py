@@ -83,7 +83,7 @@ def retry(
     check_cohort(settings.cohort, devices=settings.options.devices)
     folder = find_study(results, study)
     announce(f"{folder}: preparing the runs ...", quiet)
-    from tfstudy.report.grid_console import retry_study
+    from tfstudy.console.grids import retry_study
     from tfstudy.report.status import end_lines
     from tfstudy.report.terminal import show_lines
 

@@ -82,7 +82,7 @@ def tune(
     check_cohort(cohort)
     options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
-    from tfstudy.report.tuning_trials import tune_architectures
+    from tfstudy.console.tuning import tune_architectures
     from tfstudy.tuning.search import FINAL_SEEDS, SearchRequest
 
     finals = (final_trials, FINAL_SEEDS if final_seeds is None else final_seeds)

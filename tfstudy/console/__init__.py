@@ -1,0 +1,1 @@
+"""Grids, retries and searches on the terminal: they are started, and their progress and outcome shown."""
