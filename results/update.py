@@ -40,7 +40,9 @@ TABLES = {  # by study: the options of its table
     "claims-translation": [],
     "claims-pairs": [],
     "claims-heads": [],
+    "translation-corpora": [],
 }
+UNFINISHED = ("translation-corpora",)  # some runs of their grids are missing
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS_HEAD = """# Published figures beside these runs
 
@@ -63,7 +65,8 @@ FIGURES = (  # file, then the command that draws it
     ("positions/settings.png", "plot", "positions", "--kind", "settings"),
     ("claims-tasks/lengths.png", "plot", "claims-tasks", "--kind", "length"),
     ("claims-translation/settings.png", "plot", "claims-translation", "--kind", "settings"),
-    ("claims-pairs/settings.png", "plot", "claims-pairs", "--kind", "settings"),
+    ("claims-pairs/pairs.png", "plot", "claims-pairs", "--kind", "data"),
+    ("translation-corpora/bleu.png", "plot", "translation-corpora"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
     ("distances/gradient.png", "measure", "distances", "gradient_by_distance", "--quiet"),
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),
