@@ -77,7 +77,7 @@ def test_an_architecture_whose_trials_all_diverged_has_no_best():
 
 
 def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated():
-    scores = trials(plan_search(request("model.layers=1..2")))
+    scores = trials(plan_search(request("train.learning_rate=1e-3..1e-2", "model.layers=1..2")))
     assert [each.trial.arch for each in scores] == ["lstm", "cnn"] * 2
     assert {each.trial.config.train.steps for each in scores} == {20}
     rates = [
@@ -106,7 +106,7 @@ def test_the_same_search_again_trains_nothing_and_can_be_extended(monkeypatch):
 
 
 def test_the_preset_of_the_best_trial_gives_its_config(capsys):
-    given = plan_search(request("cnn.model.kernel=[3,5]"))
+    given = plan_search(request("train.learning_rate=1e-4..1e-2:log", "cnn.model.kernel=[3,5]"))
     chosen = best_trials(trials(given))
     save_presets(Path("found.yaml"), preset_text(given, chosen))
     assert list(read_yaml(Path("found.yaml"))) == [NAME]

@@ -89,13 +89,17 @@ def test_a_key_for_one_architecture_goes_only_to_it():
     assert for_architecture(texts, "lstm", ("lstm", "cnn")) == ["model.dim=8", "model.hidden=9"]
 
 
-def test_searched_widths_or_a_number_of_parameters_replace_the_width_factor():
+def test_only_the_keys_that_are_named_are_searched():
     base = {"task": "reverse", "arch": "lstm", "data": {"split": "short"}}
-    usual = {"train.learning_rate", "model.dropout"}
-    assert set(parse_space([], base, False)) == usual | {"width"}
-    assert set(parse_space(["model.hidden=8..16"], base, False)) == usual | {"model.hidden"}
-    assert set(parse_space([], base, True)) == usual
-    assert parse_space(["model.dropout=[0.5]"], base, True)["model.dropout"] == Choice((0.5,))
+    assert parse_space(["model.dropout=[0.5]"], base, True) == {"model.dropout": Choice((0.5,))}
+    assert set(parse_space(space.default_searches(False), base, False)) == {
+        "train.learning_rate",
+        "model.dropout",
+        "width",
+    }
+    assert set(parse_space(space.default_searches(True), base, True)) == {"train.learning_rate", "model.dropout"}
+    with pytest.raises(UserError, match="every --search is for another architecture"):
+        parse_space([], base, False)
 
 
 @pytest.mark.parametrize("arch", models.names())

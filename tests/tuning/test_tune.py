@@ -49,7 +49,7 @@ def test_trials_of_one_process_have_the_losses_of_trials_alone():
     small = ["data.train_examples=100", "data.test_length=11-12", *(text for text in SMALL if "dim" not in text)]
     words = ["tune", "copying", "--arch", "lstm", "--trials", 2, "--budget", 10, "--accelerator", "cpu", "--quiet"]
     words += [word for text in [*small, "model.dim=16", "model.hidden=16"] for word in ("--set", text)]
-    words += ["--search", "model.dropout=0..0.3"]
+    words += ["--search", "model.dropout=0..0.3", "--search", "train.learning_rate=1e-4..1e-2:log"]
     losses = {}
     for study, more in {"together": ("--cohort", 2), "alone": ()}.items():
         assert tfstudy(*words, "--study", study, *more) == 0
@@ -86,10 +86,11 @@ def test_trials_of_one_process_have_the_losses_of_trials_alone():
         ("--search train.learning_rate=1e-2..1e-4", "1e-2..1e-4"),
         ("--search train.lerning_rate=1e-4..1e-2", "did you mean 'train.learning_rate'?"),
         ("--search model.kernel=1..3", "cnn (transformer, lstm)"),
-        ("--search transformer.model.kernel=1..3", "cnn (transformer)"),
+        ("--arch transformer --search transformer.model.kernel=1..3", "belongs to the architecture cnn"),
         ("--search model.dropout=0..1.5", "'1.5'"),
         ("--search widht=1..2", "did you mean 'width'?"),
         ("--arch lstm --search cnn.model.kernel=1..3", "'cnn.model.kernel=1..3'"),
+        ("--arch lstm,cnn --search cnn.model.kernel=1..3", "every --search is for another architecture (lstm)"),
         ("--search trian.gradient_clip_norm=1..2", "did you mean 'train'?"),
         ("--search train.steps=1..2", "'train.steps'"),
         ("--search data.seed=1..2", "'data.seed'"),

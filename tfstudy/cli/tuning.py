@@ -66,8 +66,8 @@ def tune(
 ) -> None:
     """Search hyperparameters with equal budgets.
 
-    Trials are judged on the validation split; no test set is evaluated. By default the search covers the learning
-    rate, dropout and width (one factor for all widths). The same command resumes an interrupted search.
+    Trials are judged on the validation split; no test set is evaluated. Without --search the learning
+    rate, dropout and width (one factor for all widths) are searched. The same command resumes an interrupted search.
     """
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.cohorts import check_cohort

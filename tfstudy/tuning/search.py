@@ -23,7 +23,7 @@ from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_metrics, read_result
 from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tuning.samplers import Sampler, Values, sampler
-from tfstudy.tuning.space import WIDTH, Space, for_architecture, parse_space, scaled
+from tfstudy.tuning.space import WIDTH, Space, default_searches, for_architecture, parse_space, scaled
 
 MAX_TRIALS = 10_000  # of each architecture
 FINAL_SEEDS = 3  # of each of the best trials, where they are judged on several
@@ -120,9 +120,8 @@ def plan_search(request: SearchRequest) -> Search:
         _check_equal(key, configs)
     _for_each(archs, lambda arch: _check_validated(request, configs[arch]))
     match = request.parameters > 0
-    spaces = _for_each(
-        archs, lambda arch: parse_space(for_architecture(request.searches, arch, archs), bases[arch], match)
-    )
+    searches = request.searches or default_searches(match)
+    spaces = _for_each(archs, lambda arch: parse_space(for_architecture(searches, arch, archs), bases[arch], match))
     sampler(request.method, {}, request.seed)  # checks the method
     task = tasks.find(request.task)(configs[archs[0]].data)
     scored_splits(task, RunOptions(tuning=True))  # checks that there is a validation split

@@ -107,20 +107,22 @@ def for_architecture(texts: Sequence[str], arch: str, archs: Sequence[str]) -> l
     return [text for text in texts if prefixes[text] not in archs] + own
 
 
-def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
-    """Return the space of an architecture: the default with these changes; `UserError` with all errors in it.
+def default_searches(match: bool) -> list[str]:
+    """Return what is searched without `--search`. With `match`, the widths follow from the number of parameters."""
+    return [text for text in DEFAULT if not (match and text.startswith(f"{WIDTH}="))]
 
-    With `match`, the widths follow from the number of parameters. Searched widths replace the default factor.
-    """
-    changes = dict(map(parse, texts))
-    widths = [key for key in changes if key == WIDTH or key.removeprefix("model.") in models.find(base["arch"]).widths]
+
+def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
+    """Return the space of an architecture; `UserError` with all errors in it. With `match`, it may not have widths."""
+    space = dict(map(parse, texts))
+    if not space:
+        raise UserError("every --search is for another architecture")
+    widths = [key for key in space if key == WIDTH or key.removeprefix("model.") in models.find(base["arch"]).widths]
     if match and widths:
         raise UserError(f"--match-params determines the widths, so --search can't include '{widths[0]}'")
     if WIDTH in widths and len(widths) > 1:
         raise UserError(f"--search takes either '{WIDTH}' or single widths, but was given {', '.join(widths)}")
-    default = {key: kind for key, kind in map(parse, DEFAULT) if key != WIDTH or not (match or widths)}
-    space = default | changes
-    for key in changes:
+    for key in space:
         _check_key(key)
     problems: list[str] = []
     for key, kind in space.items():
