@@ -25,6 +25,7 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     words += [word for text in small for word in ("--set", text)]
     assert tfstudy(*words, "--accelerator", "cpu") == 0
     out = capfd.readouterr().out
+    assert out.startswith("searched for lstm, cnn:\n  train.learning_rate=0.0001..0.01:log\n")
     assert "2 trials to start, 0 already finished" in out
     assert "[2/2]" in out
     text = Path("results/tuning/copying-copy/preset.yaml").read_text()

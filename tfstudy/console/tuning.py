@@ -45,6 +45,7 @@ def tune_architectures(
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
     try:
         with open(os.devnull, "w") if quiet else nullcontext(sys.stdout) as progress, redirect_stdout(progress):
+            print("\n".join(searched_lines(search)), flush=True)
             scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
             finalists = None
             if request.final_trials:
@@ -54,6 +55,14 @@ def tune_architectures(
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
     return show_trials(search, scores, out or root / study / "preset.yaml", finalists)
+
+
+def searched_lines(search: Search) -> list[str]:
+    """Describe what is searched, once for all architectures with the same settings."""
+    archs: dict[str, list[str]] = {}
+    for arch, space in search.spaces.items():
+        archs.setdefault("\n".join(f"  {key}={kind}" for key, kind in space.items()), []).append(arch)
+    return [f"searched for {', '.join(names)}:\n{settings}" for settings, names in archs.items()]
 
 
 def run_trials(planned: Sequence[PlannedRun], settings: ExecutorSettings) -> bool:
