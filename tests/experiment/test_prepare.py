@@ -72,3 +72,10 @@ def test_the_positions_of_a_run_are_named_if_they_are_more_than_configured():
 
     assert " parameters and 37 positions, seed 0" in line(4)
     assert " parameters, seed 0" in line(37)
+
+
+def test_the_target_tokens_of_the_train_split_are_counted():
+    data = {"train_examples": 20, "eval_examples": 5}
+    prepared = prepare(resolve({"task": "copying", "arch": "lstm", "data": data}))
+    tokens = len(" ".join(" ".join(row.target) for row in prepared.task.examples("train")).split())
+    assert f" examples; {tokens} target tokens in train\n" in describe(prepared, Path())
