@@ -266,6 +266,7 @@ def test_the_default_presets_of_scan_are_of_known_architectures():
         ("translation", "default", (500, 500)),
         ("translation", "small", (2000, 2000)),
         ("translation", "small", (8000, 8000)),
+        ("translation", "medium", (2000, 2000)),
     ],
 )
 def test_networks_of_a_preset_have_equal_parameters_within_five_per_cent(task, name, vocabularies):
