@@ -20,19 +20,26 @@ def test_seeds_and_other_architectures_do_not_vary():
 
 
 def test_words_of_several_keys_stay_long_and_missing_keys_have_their_default():
-    configs = [config(batch_size=8, steps=1), config(steps=2)]
-    assert varying_settings(configs) == ["train.batch_size=8, steps=1", "train.batch_size=default, steps=2"]
+    configs = [config(batch_size=8, steps=1), config(steps=2), config(steps=1)]
+    expected = ["train.batch_size=8, steps=1", "train.batch_size=default, steps=2", "train.batch_size=default, steps=1"]
+    assert varying_settings(configs) == expected
 
 
 def test_many_settings_are_cut():
-    configs = [config(**{f"key{n}": value for n in range(MAX_SHOWN + 3)}) for value in (1, 2)]
-    assert varying_settings(configs)[0].endswith("key3=1, and 3 more")
+    count = MAX_SHOWN + 3
+    configs = [config(**{f"key{n}": int(n == varied) for n in range(count)}) for varied in range(count + 1)]
+    assert varying_settings(configs)[0].endswith("key3=0, and 3 more")
 
 
-def test_settings_with_most_values_come_first_and_those_that_vary_together_last():
-    runs = [(64, 128, "none"), (64, 128, "rotary"), (16, 32, "alibi")]
-    configs = [config(dim=dim, feedforward=wide, positions=positions) for dim, wide, positions in runs]
-    assert varying_settings(configs)[2] == "positions=alibi, dim=16, feedforward=32"
+def test_settings_that_follow_from_others_are_left_out():
+    runs = [(64, 128, 5, 1), (64, 128, 6, 2), (16, 32, 5, 1), (32, 64, 5, 3)]
+    configs = [config(dim=dim, feedforward=wide, steps=steps, patience=patience) for dim, wide, steps, patience in runs]
+    assert varying_settings(configs)[1:3] == ["dim=64, patience=2", "dim=16, patience=1"]
+
+
+def test_of_settings_that_vary_together_the_one_with_names_is_shown():
+    configs = [config(feedforward=wide, positions=name) for wide, name in ((192, "relative"), (256, "none"))]
+    assert varying_settings(configs) == ["positions=relative", "positions=none"]
 
 
 def study_run(folder: Path, settings: dict, **train) -> Path:

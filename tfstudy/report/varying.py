@@ -17,8 +17,8 @@ MISSING = object()
 def varying_settings(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return, for each config, the settings in which it differs from others of its task, split scheme and architecture.
 
-    Empty where there are no others, or where only the seed differs. Settings with most values come first, and those
-    that vary together with an earlier one last. Keys are shortened to their last word.
+    Empty where there are no others, or where only the seed differs. Settings with most values come first. A setting
+    that follows from those before it is left out. Keys are shortened to their last word.
     """
     flat = [flatten(dict(config)) for config in configs]
     return _texts(flat, flat)
@@ -74,15 +74,22 @@ def _groups(configs: Sequence[Tree]) -> dict[tuple[str, ...], list[int]]:
 
 
 def _differing(configs: Sequence[Tree]) -> list[str]:
-    """Return the keys that have several values; a key may be missing in some configs."""
-    patterns: dict[str, tuple[int, ...]] = {}
-    for key in dict.fromkeys(key for config in configs for key in config if key not in NAMED):
-        values = [config.get(key, MISSING) for config in configs]
-        if any(value != values[0] for value in values):
-            patterns[key] = tuple(map(values.index, values))
-    keys = sorted(patterns, key=lambda key: -len(set(patterns[key])))
-    first = {patterns[key]: key for key in reversed(keys)}
-    return sorted(keys, key=lambda key: first[patterns[key]] != key)
+    """Return the fewest keys, taken in order, whose values determine those of all others.
+
+    Keys with most values come first, and among them those with names for values. A key may be missing in some configs.
+    """
+    values = {
+        key: [config.get(key, MISSING) for config in configs]
+        for key in dict.fromkeys(key for config in configs for key in config if key not in NAMED)
+    }
+    patterns = {key: [*map(own.index, own)] for key, own in values.items()}  # equal for keys that vary together
+    chosen: list[str] = []
+    distinguished = {()}
+    for key in sorted(patterns, key=lambda key: (-len({*patterns[key]}), not isinstance(values[key][0], str))):
+        more = {*zip(*(patterns[other] for other in (*chosen, key)), strict=True)}
+        if len(more) > len(distinguished):
+            chosen, distinguished = [*chosen, key], more
+    return chosen
 
 
 def _text(settings: Mapping[str, Any]) -> str:
