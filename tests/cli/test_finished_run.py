@@ -225,6 +225,38 @@ def test_evaluate_repeats_the_numbers_and_counts_each_reading_of_a_test_set(fini
     assert (finished / "test_reads.csv").read_text().splitlines() == ["test,run", "test,evaluate"]
 
 
+def test_evaluate_takes_other_settings_of_decoding_and_leaves_the_record_as_it_is(finished, capsys):
+    before = {path: path.read_bytes() for path in finished.glob("*.json")}
+    words = ["evaluate", finished, "--test-set", "validation", "--set", "decode.method=beam", "--format", "json"]
+    assert tfstudy(*words, "--set", "decode.beam_size=1") == 0
+    beam = json.loads(capsys.readouterr().out)
+    assert beam["decode"] | {"method": "beam", "beam_size": 1} == beam["decode"]
+    recorded = json.loads((finished / "result.json").read_text())
+    assert beam["splits"]["validation"]["metrics"] == recorded["splits"]["validation"]["metrics"], "one hypothesis"
+    assert tfstudy(*words, "--set", "decode.max_length=500") == 0
+    assert json.loads(capsys.readouterr().out)["generation_limit"] == {"per_source_token": 0.0, "constant": 500}
+    assert {path: path.read_bytes() for path in before} == before
+
+
+@pytest.mark.parametrize(
+    ("words", "facts"),
+    [
+        (["--set", "decode.beam_siz=8"], ["beam_siz", "'decode.beam_size'"]),
+        (["--set", "decode.beam_size=0"], ["'decode.beam_size'", "1", "'0'"]),
+        (["--set", "decode.max_length=1"], ["decode.max_length", "longest target"]),
+        (["--set", "decode=8"], ["decode"]),
+        (["--set", "model.dim=8"], ["'decode'", "'model'"]),
+        (["--set", "decode.beam_size=8", "--extend"], ["--extend", "--set"]),
+    ],
+)
+def test_evaluate_refuses_settings_that_are_impossible_or_not_of_decoding(words, facts, finished, capsys):
+    assert tfstudy("evaluate", finished, "--quiet", *words) == 2
+    error = capsys.readouterr().err
+    assert all(fact in error for fact in facts)
+    assert error.count("\n") == 1
+    assert read_test_reads(finished) == {"test": 1}
+
+
 def test_a_result_is_shown_by_a_tag_without_reading_a_test_set_again(finished, capsys):
     assert tfstudy("result", finished, "--by", "length") == 0
     words = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -96,6 +96,10 @@ def evaluate(
     test_set: Annotated[list[str] | None, typer.Option(help="Test set to evaluate; repeatable (default: all).")] = None,
     extend: Annotated[bool, typer.Option("--extend", help="Evaluate on new examples of increasing length.")] = False,
     max_length: Annotated[int, typer.Option(min=1, max=10000, help="With --extend: maximum length.")] = 500,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.beam_size=8; repeatable."),
+    ] = None,
     format_: Format = "text",
     online: Online = False,
     quiet: Quiet = False,
@@ -103,13 +107,17 @@ def evaluate(
 ) -> None:
     """Decode and score a finished run again.
 
-    Each evaluation of a test set is counted.
+    Each evaluation of a test set is counted. The run's record stays as it is.
     """
+    from tfstudy.config.resolve import overrides
+    from tfstudy.config.trees import flatten
     from tfstudy.tasks.errors import UserError
 
-    as_json = is_json(format_)
+    as_json, settings = is_json(format_), flatten(overrides(assignments or []))
     if extend and test_set:
         raise UserError("--extend generates new examples, so it can't be combined with --test-set")
+    if extend and settings:
+        raise UserError("--extend adds to the run's record, so it can't be combined with --set")
     path = run_with_weights(run, results)
     announce(f"{path}: loading PyTorch ...", quiet)
     from tfstudy.experiment.finished import load
@@ -121,7 +129,7 @@ def evaluate(
     with progress_on_stderr(quiet):
         finished = load(path, online=online)
         lengths = finished.evaluate_longer(max_length, report) if extend else None
-        measured = finished.evaluate(test_set or []) if lengths is None else finished.result
+        measured = finished.evaluate(test_set or [], **settings) if lengths is None else finished.result
     if as_json:
         print_json(result_values(path, measured if lengths is None else lengths))
     elif lengths is not None:

@@ -7,13 +7,14 @@ from typing import Any, overload
 import msgspec
 
 from tfstudy.config.resolve import check_local, resolve
+from tfstudy.config.trees import unflatten
 from tfstudy.data.vocabulary import SPECIAL
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.experiment.longer_examples import scores_by_length
 from tfstudy.experiment.measure import measure_run
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
-from tfstudy.experiment.prepare import Prepared, prepare
+from tfstudy.experiment.prepare import Prepared, prepare, with_decoding
 from tfstudy.experiment.score import score, scored_splits
 from tfstudy.instruments.attention import Attention
 from tfstudy.models.base import Model
@@ -144,7 +145,7 @@ class FinishedRun:
         save_weights(self.model.state_dict(), file, self.result.run)
         return file
 
-    def evaluate(self, splits: Sequence[str] = ()) -> Result:
+    def evaluate(self, splits: Sequence[str] = (), **settings: Any) -> Result:
         """Decode and score splits again and return the result with what was measured on them.
 
         Each evaluation of a test set is counted in `test_reads.csv`. The recorded result and predictions stay as they
@@ -152,15 +153,18 @@ class FinishedRun:
 
         Args:
             splits: Names of splits, such as `["test"]`; by default all that the run was evaluated on.
+            **settings: Values of section `decode` other than those of the run, such as `**{"decode.beam_size": 8}`.
 
         Raises:
-            UserError: If a split is unknown.
+            UserError: If a split is unknown, or a setting is impossible or not one of decoding.
         """
+        prepared = with_decoding(self.prepared, unflatten(settings))
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
-            scored = score(self.prepared, folder, device_of(DEFAULTS), names, reason="evaluate")
-            return msgspec.structs.replace(self.result, **scored.fields(), test_reads=folder.test_reads())
+            scored = score(prepared, folder, device_of(DEFAULTS), names, reason="evaluate")
+            measured = {**scored.fields(), "decode": prepared.config.decode.model_dump()}
+            return msgspec.structs.replace(self.result, **measured, test_reads=folder.test_reads())
 
     def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
         """Evaluate on new examples of increasing length; return exact match by length and save it in `extended.json`.

@@ -11,7 +11,9 @@ from typing import NamedTuple
 import torch
 
 from tfstudy import models, tasks
-from tfstudy.config.schema import RunConfig
+from tfstudy.config.resolve import resolve_section
+from tfstudy.config.schema import DecodeConfig, RunConfig
+from tfstudy.config.trees import Tree, merge
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
@@ -20,6 +22,7 @@ from tfstudy.models.parts.copy_output import match_tokens
 from tfstudy.models.parts.positions.digits import mark_digits
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
+from tfstudy.tasks.errors import UserError, quoted
 
 SLOW, SLOW_UNSEEN = 2.0, 10.0  # seconds after which preparing is reported, on a terminal and elsewhere
 
@@ -69,6 +72,17 @@ def prepare(config: RunConfig, shared: dict[str, TaskFacts] | None = None) -> Pr
     match_tokens(model, data.target_vocab.encode(data.source_vocab.tokens))
     mark_digits(model, task.digits(), data.source_vocab.tokens, data.target_vocab.tokens)
     return Prepared(config, task, data, model, identity)
+
+
+def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
+    """Return the same with the settings of a tree, which has no section but `decode`; `UserError` if they don't fit."""
+    for key in tree.keys() - {"decode"}:
+        raise UserError(f"only section 'decode' can be set here, as decode.beam_size, but not {quoted(key)}")
+    values = merge({"decode": prepared.config.decode.model_dump()}, tree)["decode"]
+    decode = resolve_section(DecodeConfig, values, "decode.")
+    config = prepared.config.model_copy(update={"decode": decode})
+    check(config, DataShape.of(prepared.task))
+    return prepared._replace(config=config)
 
 
 @contextmanager
