@@ -127,6 +127,10 @@ class Task(ABC):
         """Return further facts about the data for the run's record, as JSON values."""
         return {}
 
+    def remarks(self) -> Sequence[str]:
+        """Return lines on the data that a user should read before training, such as what was left out of train."""
+        return ()
+
     def signatures(self) -> Mapping[str, str]:
         """Return the signatures of metrics, such as sacreBLEU's."""
         return {}

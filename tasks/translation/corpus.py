@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, nearest, quoted
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
 TEST = re.compile(r"test\w*")  # names of test splits
@@ -90,7 +90,8 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
         if not all(languages):
             raise UserError(f"{where}: set data.source_language and data.target_language to two of {', '.join(row)}")
         for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):
-            one_of(key, code, row, where)
+            if code not in row:
+                raise UserError(f"{where}: no {quoted(code)} ({key}), only {', '.join(row)}{nearest(code, row)}")
     return Sentences(
         checked_text(row[keys.source], f"'{keys.source}'", where),
         checked_text(row[keys.target], f"'{keys.target}'", where),

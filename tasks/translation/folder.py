@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.tasks.errors import UserError, nearest, one_of, quoted
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
 from tfstudy.tasks.translation.lines import lines
 
@@ -29,22 +29,62 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
     try:
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
-        raise UserError(f"data.root: can't read {folder}: {error.strerror}") from None
+        near = nearest(folder.name, _folders(folder.parent))
+        raise UserError(f"data.root: can't read {folder}: {error.strerror}{near}") from None
     files: dict[str, list[Path]] = {}
     for name in names:
         split = split_name(name.partition(".")[0])
         if split and name.removesuffix(".gz").partition(".")[2] in {"tsv", "jsonl", *filter(None, languages)}:
             files.setdefault(split, []).append(folder / name)
+    _check_languages(folder, languages)
     if "train" not in files or not any(TEST.fullmatch(split) for split in files):
         missing = "test" if "train" in files else "train"
+        inside = [name for name in _folders(folder) if _forms(folder / name, "train")]
         raise UserError(
-            f"data.root: {folder} has no {missing} split; expected {EXPECTED_FILES.format(missing)}, "
-            f"but the folder contains {', '.join(names[:20]) or 'nothing'}"
+            f"data.root: {folder} has no {missing} split; "
+            + (f"did you mean '{folder / inside[0]}'? Expected " if inside else "expected ")
+            + f"{EXPECTED_FILES.format(missing)}, but the folder contains {', '.join(names[:20]) or 'nothing'}"
         )
     return Corpus(
         {split: list(_read(paths, languages, reverse)) for split, paths in files.items()},
         places={split: _places(paths, languages) for split, paths in files.items()},
     )
+
+
+def _check_languages(folder: Path, languages: Languages) -> None:
+    """`UserError` if the train split of a folder is in files of languages that are not those of the config."""
+    forms = _forms(folder, "train")
+    codes = sorted(form for form in forms if re.fullmatch("[a-zA-Z]{2,3}([-_].*)?", form))
+    if len(codes) < 2 or "tsv" in forms or {*languages} <= forms:
+        return
+    if not all(languages):
+        raise UserError(
+            f"data.root: {folder} has a file for each language: set data.source_language and data.target_language to "
+            f"two of {', '.join(codes)}"
+        )
+    for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):
+        one_of(key, code, codes, str(folder))
+
+
+def _forms(folder: Path, split: str) -> set[str]:
+    """Return the formats and languages of the files of a split; empty for a folder that can't be read."""
+    try:
+        return {_form(path) for path in folder.iterdir() if split_name(path.name.partition(".")[0]) == split}
+    except OSError:
+        return set()
+
+
+def has_columns(folder: Path) -> bool:
+    """Return whether the train split is a two-column file, whose order no setting but `data.reverse` decides."""
+    return "tsv" in _forms(folder, "train")
+
+
+def _folders(folder: Path) -> list[str]:
+    """Return the names of the folders in a folder; empty if it can't be read."""
+    try:
+        return sorted(path.name for path in folder.iterdir() if path.is_dir())
+    except OSError:
+        return []
 
 
 def languages_of(root: Path) -> Languages:
@@ -53,13 +93,18 @@ def languages_of(root: Path) -> Languages:
     They are the endings of parallel files or the columns of JSON lines, in the order in which the name of the folder
     has them (`tanaka-en-ja`), otherwise in alphabetical order. For two-column files they are those of the name.
     """
-    match = re.search(r"(?:^|[-_.])([a-z]{2,3})[-_]([a-z]{2,3})$", root.resolve().name)
-    named = Languages(*match.groups()) if match else Languages()
+    named = named_languages(root)
     paths = sorted(path for path in root.iterdir() if split_name(path.name.partition(".")[0]))
     codes = {_form(path) for path in paths if not path.is_dir()} - {"tsv", "jsonl"}
     if len(codes) != 2:
         codes = next((_columns(path) for path in paths if _form(path) == "jsonl"), set())
     return named if codes in (set(), set(named)) else Languages(*sorted(codes))
+
+
+def named_languages(root: Path) -> Languages:
+    """Return the languages in the name of a folder, such as `tanaka-en-ja`; empty if it has none."""
+    match = re.search(r"(?:^|[-_.])([a-z]{2,3})[-_]([a-z]{2,3})$", root.resolve().name)
+    return Languages(*match.groups()) if match else Languages()
 
 
 def _columns(path: Path) -> set[str]:
@@ -91,7 +136,10 @@ def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterato
     if len(paths) == 2 and set(sides) == set(languages):
         return _parallel(sides[languages.source], sides[languages.target])
     if len(paths) == 1:
-        raise UserError(f"{paths[0]}: the file of the other language is missing ({' and '.join(languages)})")
+        raise UserError(
+            f"{paths[0]}: the file of the other language is missing (data.source_language={languages.source}, "
+            f"data.target_language={languages.target})"
+        )
     raise UserError(f"{paths[0].parent}: expected one file or two parallel files per split, but found {names}")
 
 

@@ -23,6 +23,7 @@ from tfstudy.tasks.translation.config import TranslationConfig, check
 from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.filtering import Row, overlaps
 from tfstudy.tasks.translation.phenomena import phenomena
+from tfstudy.tasks.translation.remarks import corpus_remarks
 from tfstudy.tasks.translation.subwords import Subwords, coders
 from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
 from tfstudy.tasks.translation.trivial import lexicon, translated
@@ -116,6 +117,10 @@ class Translation(Task):
     def notes(self) -> dict[str, Any]:
         """Return sizes, the commit on the hub, faults by split, train pairs left out, and overlaps between splits."""
         return self._notes
+
+    def remarks(self) -> Sequence[str]:
+        """Return what was left out of train, its faults, and languages that the name of the folder contradicts."""
+        return corpus_remarks(self._config, self._notes, self._max_subwords()) if self._config.split == "corpus" else ()
 
     def signatures(self) -> dict[str, str]:
         """Return sacreBLEU's signatures of `bleu` and `chrf`, which are divided by 100 here."""

@@ -47,9 +47,9 @@ def error_of(folder, files, languages=EN_DE):
         ({"train.jsonl": '{"en": "a", "de": null}\n'}, "ROOT/train.jsonl:1: 'de' must be text, but is null"),
         ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, "train.jsonl:1: 'en' contains half of a surrogate pair"),
         ({"train.jsonl": '{"en": "a", "dee": "b"}\n'},
-         "ROOT/train.jsonl:1: unknown data.target_language 'de'; did you mean 'dee'? Expected one of: en, dee"),
+         "ROOT/train.jsonl:1: no 'de' (data.target_language), only en, dee; did you mean 'dee'?"),
         ({"train.en": "a\nb\n", "train.de": "c\n"}, "but have 2 and 1"),
-        ({"train.en": "a\n"}, "ROOT/train.en: the file of the other language is missing (en and de)"),
+        ({"train.en": "a\n"}, "ROOT/train.en: the file of the other language is missing (data.source_language=en, data.target_l"),
         ({"train.tsv": "a\tb\n", "train.tsv.gz": "a\tb\n"},
          "two parallel files per split, but found train.tsv, train.tsv.gz"),
         ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "but found dev.tsv, valid.tsv"),
@@ -85,9 +85,10 @@ def test_a_folder_without_train_or_test_is_refused_with_its_contents(tmp_path, m
 
 def test_parallel_files_need_the_languages(tmp_path):
     root = corpus(tmp_path, "parallel")
-    for languages in (Languages(), Languages("fr", "it")):
-        with pytest.raises(UserError, match=r"train\.<target_language>.*contains dev\.de, dev"):
-            from_folder(root, languages)
+    with pytest.raises(UserError, match=r"set data\.source_language and data\.target_language to two of de, en$"):
+        from_folder(root, Languages())
+    with pytest.raises(UserError, match=r"unknown data\.target_language 'dee'; did you mean 'de'\?"):
+        from_folder(root, Languages("en", "dee"))
 
 
 def test_columns_of_languages_need_the_languages(tmp_path):
@@ -99,9 +100,18 @@ def test_columns_of_languages_need_the_languages(tmp_path):
             from_folder(root, languages)
 
 
+def test_a_folder_of_corpora_is_refused_with_one_of_them(tmp_path):
+    corpus(tmp_path / "corpora/toy-en-de", "tsv")
+    with pytest.raises(UserError, match=r"did you mean '.*corpora/toy-en-de'\? Expected train\.tsv"):
+        from_folder(str(tmp_path / "corpora"), EN_DE)
+
+
 def test_a_missing_folder_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match=r"^data\.root: can't read .*nowhere: No such file or directory$"):
         from_folder(str(tmp_path / "nowhere"), EN_DE)
+    (tmp_path / "corpora/toy-en-de").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"No such file or directory; did you mean 'toy-en-de'\?$"):
+        from_folder(str(tmp_path / "corpora/toy-en-dee"), EN_DE)
     (tmp_path / "file").touch()
     with pytest.raises(UserError, match=r"^data\.root: can't read .*file: Not a directory$"):
         from_folder(str(tmp_path / "file"), EN_DE)

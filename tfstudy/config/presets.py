@@ -52,6 +52,18 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
 
     `UserError` if the task and architecture have no preset of this name.
     """
+    return {key: value for key, value in _find(task, arch, name).items() if key != "about"}
+
+
+def about_preset(task: str, arch: str, name: str) -> str:
+    """Return the description of a preset; empty without one."""
+    with suppress(UserError):
+        return str(_find(task, arch, name).get("about", ""))
+    return ""
+
+
+def _find(task: str, arch: str, name: str) -> Tree:
+    """Return a preset with its description."""
     file, _, key = name.rpartition(":")
     available = read_yaml(Path(file)) if file else presets(task)
     known = {k: tree for k, tree in available.items() if isinstance(tree, dict) and isinstance(tree.get(arch), dict)}
@@ -60,4 +72,4 @@ def preset(task: str, arch: str, name: str = "default") -> Tree:
     if name == "default" and name not in known:
         return {}
     tree: Tree = known[one_of("preset", key, known, f"{file or 'presets'} ({task}, {arch})")][arch]
-    return {key: value for key, value in tree.items() if key != "about"}
+    return tree

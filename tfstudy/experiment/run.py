@@ -9,6 +9,7 @@ from typing import NamedTuple
 import msgspec
 import torch
 
+from tfstudy.config.presets import about_preset
 from tfstudy.config.schema import RunConfig
 from tfstudy.evaluation.static_decoding import graphed_generation
 from tfstudy.experiment.compatibility import check_output
@@ -89,10 +90,12 @@ def run(
             return _finished_before(folder, options, report)
         progress = start(prepared, folder, options, device, member.size)
         report(describe(prepared, path))
+        if about := about_preset(config.task, config.arch, options.preset):
+            report(f"preset {options.preset}: {about}")
         shared = overlap(prepared.task)
-        if warning := overlap_warning(prepared.task, shared):
-            report(warning)
-            folder.log(warning)
+        for line in filter(None, (*prepared.task.remarks(), overlap_warning(prepared.task, shared))):
+            report(line)
+            folder.log(line)
         source = _reuse_weights(prepared, folder, options, device, report)
         trained = train(prepared, folder, options, rank, progress, report, member)
         scored = _score(prepared, folder, device, splits, options, report) if trained.status == "finished" else Scored()

@@ -1,0 +1,43 @@
+"""What a run says of its corpus before it trains: pairs left out, faults, and languages that look wrong."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tfstudy.tasks.translation.config import TranslationConfig
+from tfstudy.tasks.translation.corpus import Languages
+from tfstudy.tasks.translation.folder import has_columns, named_languages
+from tfstudy.tasks.translation.quality import FAULTS
+
+
+def corpus_remarks(config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int) -> list[str]:
+    """Return a line for each remark; `notes` are those of the task."""
+    reasons = FAULTS | {
+        "overlap": "with a side that is also in another split",
+        "length": f"longer than data.max_train_length={config.max_train_length}",
+        "subwords": f"with more than {max_subwords} subwords on a side (data.max_subwords)",
+    }
+    lines = []
+    if left_out := _listed(notes["left_out"], reasons):
+        lines.append(f"left out of train: {left_out}")
+    if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
+        lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
+    return [*lines, *_contradictions(config)]
+
+
+def _listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
+    return ", ".join(f"{number:,} {texts[name]}" for name, number in counts.items() if number and name in texts)
+
+
+def _contradictions(config: TranslationConfig) -> list[str]:
+    """Return a warning if the name of a folder with two-column files says other languages than the config."""
+    folder = Path(config.root).expanduser()
+    if not config.root or not has_columns(folder):
+        return []
+    named = named_languages(folder)
+    named = Languages(*reversed(named)) if config.reverse else named
+    given = {"data.source_language": config.source_language, "data.target_language": config.target_language}
+    pairs = zip(given.items(), named, strict=True)
+    wrong = " and ".join(f"{key}={code}" for (key, code), name in pairs if code and name not in ("", code))
+    name = folder.resolve().name
+    return [f"WARNING: by its name {name} is {named.source} to {named.target}, but {wrong}"] if wrong else []

@@ -1,0 +1,55 @@
+"""What a run says of its corpus before it trains."""
+
+import pytest
+
+from tests.tasks.translation_tasks import invented, translation, write
+
+TRAIN = invented("train", 300)
+LONG = ("far " * 300, "weit " * 300)
+
+
+def remarks(folder, train=(), **config):
+    root = write(folder, train=[*TRAIN, *train], dev=invented("dev", 20), test=invented("test", 30))
+    return list(translation(split="corpus", root=root, subword_vocab_size=320, **config).remarks())
+
+
+def test_a_corpus_without_faults_and_languages_of_their_own_say_nothing(tmp_path):
+    assert remarks(tmp_path / "set") == []
+    assert list(translation(train_pairs=100).remarks()) == []
+
+
+def test_pairs_that_were_left_out_and_faults_are_counted(tmp_path):
+    [left_out, faults] = remarks(tmp_path / "set", [LONG, TRAIN[0], ("same", "same"), invented("test", 1)[0]])
+    assert "1 with more than 256 subwords" in left_out
+    assert "1 with a side that is also in another split" in left_out
+    assert "1 with identical sides, 1 that occurred before; data.clean=true" in faults
+
+
+def test_cleaned_pairs_are_counted_once_as_left_out(tmp_path):
+    [left_out] = remarks(tmp_path / "set", [TRAIN[0], ("same", "same")], clean=True)
+    assert "1 with identical sides, 1 that occurred before" in left_out
+
+
+@pytest.mark.parametrize(
+    ("config", "wrong"),
+    [
+        ({"target_language": "de"}, ""),
+        ({"source_language": "en", "target_language": "de"}, ""),
+        ({"source_language": "de", "target_language": "en"}, "data.source_language=de and data.target_language=en"),
+        ({"source_language": "de", "target_language": "en", "reverse": True}, ""),
+        ({"target_language": "fr"}, "data.target_language=fr"),
+    ],
+)
+def test_languages_that_the_name_of_the_folder_contradicts_are_a_warning(tmp_path, config, wrong):
+    lines = remarks(tmp_path / "toy-en-de", **config)
+    assert lines == ([f"WARNING: by its name toy-en-de is en to de, but {wrong}"] if wrong else [])
+
+
+def test_the_name_of_a_folder_says_nothing_of_files_that_the_languages_select(tmp_path):
+    folder = tmp_path / "toy-en-de"
+    folder.mkdir()
+    for name, pairs in {"train": TRAIN, "dev": invented("dev", 20), "test": invented("test", 30)}.items():
+        for side, code in enumerate(("en", "de")):
+            (folder / f"{name}.{code}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
+    languages = {"source_language": "de", "target_language": "en"}
+    assert list(translation(split="corpus", root=str(folder), subword_vocab_size=320, **languages).remarks()) == []
