@@ -49,7 +49,7 @@ def error_of(folder, files, languages=EN_DE):
         ({"train.jsonl": '{"en": "a", "dee": "b"}\n'},
          "ROOT/train.jsonl:1: no 'de' (data.target_language), only en, dee; did you mean 'dee'?"),
         ({"train.en": "a\nb\n", "train.de": "c\n"}, "but have 2 and 1"),
-        ({"train.en": "a\n"}, "ROOT/train.en: the file of the other language is missing (data.source_language=en, data.target_l"),
+        ({"train.en": "a\n"}, "the other language is missing (data.source_language=en, data.target_language=de)"),
         ({"train.tsv": "a\tb\n", "train.tsv.gz": "a\tb\n"},
          "two parallel files per split, but found train.tsv, train.tsv.gz"),
         ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "but found dev.tsv, valid.tsv"),
