@@ -39,7 +39,7 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
     _check_languages(folder, languages)
     if "train" not in files or not any(TEST.fullmatch(split) for split in files):
         missing = "test" if "train" in files else "train"
-        inside = [name for name in _folders(folder) if _forms(folder / name, "train")]
+        inside = [name for name in _folders(folder) if is_corpus(folder / name)]
         raise UserError(
             f"data.root: {folder} has no {missing} split; "
             + (f"did you mean '{folder / inside[0]}'? Expected " if inside else "expected ")
@@ -54,7 +54,7 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
 def _check_languages(folder: Path, languages: Languages) -> None:
     """`UserError` if the train split of a folder is in files of languages that are not those of the config."""
     forms = _forms(folder, "train")
-    codes = sorted(form for form in forms if re.fullmatch("[a-zA-Z]{2,3}([-_].*)?", form))
+    codes = _codes(forms)
     if len(codes) < 2 or "tsv" in forms or {*languages} <= forms:
         return
     if not all(languages):
@@ -64,6 +64,17 @@ def _check_languages(folder: Path, languages: Languages) -> None:
         )
     for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):
         one_of(key, code, codes, str(folder))
+
+
+def is_corpus(folder: Path) -> bool:
+    """Return whether a folder has a train split in one of the known formats."""
+    forms = _forms(folder, "train")
+    return bool(forms & {"tsv", "jsonl"}) or len(_codes(forms)) > 1
+
+
+def _codes(forms: set[str]) -> list[str]:
+    """Return the forms that look like languages, such as `en` and `pt_BR`."""
+    return sorted(form for form in forms if re.fullmatch("[a-zA-Z]{2,3}([-_].*)?", form))
 
 
 def _forms(folder: Path, split: str) -> set[str]:

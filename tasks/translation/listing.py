@@ -8,7 +8,7 @@ from textwrap import shorten, wrap
 from tfstudy.tasks.errors import UserError, printable
 from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.filtering import overlaps, row_of
-from tfstudy.tasks.translation.folder import from_folder, languages_of
+from tfstudy.tasks.translation.folder import from_folder, is_corpus, languages_of
 from tfstudy.tasks.translation.profile import OrderProfile
 from tfstudy.tasks.translation.quality import FAULTS, check_order, counts, faults
 
@@ -29,7 +29,7 @@ def list_corpora(folder: Path) -> Iterator[str]:
         inside = sorted(path for path in folder.iterdir() if path.is_dir())
     except OSError as error:
         raise UserError(f"can't read {folder}: {error.strerror}") from None
-    roots = [folder] if _is_corpus(folder) else [path for path in inside if _is_corpus(path)]
+    roots = [folder] if is_corpus(folder) else [path for path in inside if is_corpus(path)]
     if not roots:
         raise UserError(
             f"{folder} has no corpus: neither it nor a folder in it has train.tsv, train.jsonl or two parallel files "
@@ -64,11 +64,6 @@ def describe(root: Path) -> Iterator[str]:
         check_order(corpus, profile, languages, "set data.reverse=true")
     except UserError as error:
         yield from _wrapped(f"  {error}")
-
-
-def _is_corpus(folder: Path) -> bool:
-    endings = {path.name.removesuffix(".gz").partition(".")[2] for path in folder.glob("train.*")}
-    return bool(endings & {"tsv", "jsonl"}) or sum(re.fullmatch("[a-z]{2,3}(_.*)?", e) is not None for e in endings) > 1
 
 
 def _sizes(pairs: Sequence[Sentences]) -> list[int]:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from tests.committed import ROOT
-from tfstudy.config.presets import preset, presets
+from tfstudy.config.presets import about_preset, preset, presets
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge
 from tfstudy.grids.expand import expand
@@ -93,3 +93,9 @@ def test_the_grid_of_batchings_crosses_both_with_three_numbers_of_steps():
     assert len(runs) == 6 * 10
     assert resolved("dessi-2019") in [run.config for run in runs]
     assert resolved("dessi-2019-length-batches") in [run.config for run in runs]
+
+
+def test_the_description_of_a_preset_is_apart_from_its_settings():
+    assert about_preset("translation", "lstm", "small").startswith("up to 50,000 target tokens")
+    assert "about" not in preset("translation", "lstm", "small")
+    assert about_preset("translation", "lstm", "none") == ""

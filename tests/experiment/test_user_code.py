@@ -99,3 +99,12 @@ def test_test_sources_that_are_also_in_train_are_a_warning_on_screen_in_the_log_
     assert warning in log.read_text()
     assert tfstudy("table", "runs", "--format", "md", "--plugin", leak) == 0
     assert "WARNING: held-out examples whose source occurs in training: 1" in capsys.readouterr().out
+
+
+def test_the_remarks_of_a_task_are_on_screen_and_in_the_log(tmp_path, capsys):
+    remarks = '    def remarks(self):\n        return ["left out of train: 2 letters"]\n\n    def examples('
+    plugin = write(tmp_path, "alphabet", TASK.replace("    def examples(", remarks))
+    assert tfstudy(*RUN, "alphabet", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", plugin) == 0
+    assert "left out of train: 2 letters\n" in capsys.readouterr().err
+    [log] = Path("results").glob("runs/*/*/*/train.log")
+    assert "left out of train: 2 letters" in log.read_text()

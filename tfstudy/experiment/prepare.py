@@ -76,8 +76,12 @@ def prepare(config: RunConfig, shared: dict[str, TaskFacts] | None = None) -> Pr
 
 def with_decoding(prepared: Prepared, tree: Tree) -> Prepared:
     """Return the same with the settings of a tree, which has no section but `decode`; `UserError` if they don't fit."""
+    if not tree:
+        return prepared
     for key in tree.keys() - {"decode"}:
-        raise UserError(f"only section 'decode' can be set here, as decode.beam_size, but not {quoted(key)}")
+        raise UserError(
+            f"only settings of section 'decode' can be changed here, as decode.beam_size, not those of {quoted(key)}"
+        )
     values = merge({"decode": prepared.config.decode.model_dump()}, tree)["decode"]
     decode = resolve_section(DecodeConfig, values, "decode.")
     config = prepared.config.model_copy(update={"decode": decode})
