@@ -27,8 +27,11 @@ from tfstudy.tasks.translation.remarks import corpus_remarks
 from tfstudy.tasks.translation.subwords import Subwords, coders
 from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
 from tfstudy.tasks.translation.trivial import lexicon, translated
+from tfstudy.tasks.translation.words import Translated, word_scores, words
 
 UNSPACED = {"ja": "char", "jpn": "char", "zh": "zh", "zho": "zh"}  # languages without spaces: tokenizer of sacreBLEU
+KNOWN_PAIRS = 100_000  # of the corpus whose words are known, in the scores by words
+LONG = 6  # letters of a long word, in the scores by words; 2 in languages without spaces
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
 
 
@@ -44,6 +47,7 @@ class Translation(Task):
         self._config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
         self._bleu_tokenizer = _bleu_tokenizer(config, text.train)
+        self._corpus_train = text.train[:KNOWN_PAIRS] if config.split == "corpus" else []
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
         subword_pairs = [row.pair for row in text.train[: config.subword_pairs] or train]
         self._source, self._target = coders(subword_pairs, config.subword_vocab_size, config.shared_subwords)
@@ -130,7 +134,7 @@ class Translation(Task):
         return {name: str(metric.get_signature()) for name, metric in metrics.items()}
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:
-        """Return corpus BLEU, chrF and exact match of the text, and token accuracy of the tokens.
+        """Return corpus BLEU, chrF and exact match of the text, token accuracy of the tokens, and scores by words.
 
         BLEU uses up to four-grams, so it is 0 if all targets have fewer words, as in a slice of short sentences.
         """
@@ -145,6 +149,12 @@ class Translation(Task):
         }
         if self._config.split == "embedded":
             scores |= phenomena([text.split() for text in predicted], [text.split() for text in targets])
+        elif self._known_words:
+            translated = [
+                Translated(self._source.decode(e.source), self.text(p), self.text(e.target))
+                for p, e in zip(predictions, examples, strict=True)
+            ]
+            scores |= word_scores(translated, self._known_words, 2 if self._is_unspaced() else LONG)
         return scores
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
@@ -163,9 +173,19 @@ class Translation(Task):
         train = self._examples["train"]
         return lexicon(Sentences(self._source.decode(e.source), self._target.decode(e.target)) for e in train)
 
+    @cached_property
+    def _known_words(self) -> set[str]:
+        """Return the words of the first train pairs of the corpus in lower case; none if blanks separate no words."""
+        texts = [text.lower() for row in self._corpus_train for text in row.pair]
+        separated = not self._is_unspaced() or any(" " in row.pair.target for row in self._corpus_train)
+        return {word for text in texts for word in words(text)} if separated else set()
+
+    def _is_unspaced(self) -> bool:
+        return _code(self._config.target_language) in UNSPACED
+
     def _scored_text(self, sequences: Iterable[Tokens]) -> list[str]:
         """Return text for scoring, without the blanks that a corpus adds in languages written without spaces."""
-        unspaced = _code(self._config.target_language) in UNSPACED
+        unspaced = self._is_unspaced()
         return ["".join(text.split()) if unspaced else text for text in map(self.text, sequences)]
 
     def _metrics(self) -> dict[str, Any]:

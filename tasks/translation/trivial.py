@@ -4,13 +4,12 @@ The lexicon is IBM Model 1 (Brown et al. 1993, J93-2003, sec. 4.3): t(target wor
 empty source word. A word is what blanks separate, without punctuation at its ends; sources are compared in lower case.
 """
 
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.words import core, words
 
 ITERATIONS = 5
 MAX_WORDS = 100  # of a side; longer pairs are not learned from
@@ -43,7 +42,7 @@ def translated(source: str, best: Mapping[str, str]) -> str:
     """Return the source with its words replaced by those of a lexicon; everything else, and its order, stays."""
     pieces = []
     for piece in source.split(" "):
-        start, end = _core(piece)
+        start, end = core(piece)
         word = piece[start:end]
         pieces.append(piece[:start] + best.get(word.lower(), word) + piece[end:])
     return " ".join(pieces)
@@ -55,8 +54,8 @@ def _links(
     """Return the source and the target word of all links, and at which link each target position begins."""
     sources, targets, sizes, total = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [], 0
     for pair in train:
-        left = [0, *(source_ids.setdefault(word.lower(), len(source_ids)) for word in _words(pair.source))]
-        right = [target_ids.setdefault(word, len(target_ids)) for word in _words(pair.target)]
+        left = [0, *(source_ids.setdefault(word.lower(), len(source_ids)) for word in words(pair.source))]
+        right = [target_ids.setdefault(word, len(target_ids)) for word in words(pair.target)]
         if max(len(left) - 1, len(right)) > MAX_WORDS:
             continue
         total += len(left) * len(right)
@@ -78,25 +77,3 @@ def _expectation_maximisation(entry: Numbers, positions: Numbers, owner: Numbers
         table = np.bincount(entry, weights, len(owner)).astype(np.float64)
         table /= np.bincount(owner, table)[owner]
     return table
-
-
-def _words(text: str) -> Iterator[str]:
-    for piece in text.split(" "):
-        start, end = _core(piece)
-        if end > start:
-            yield piece[start:end]
-
-
-@cache
-def _core(piece: str) -> tuple[int, int]:
-    """Return where a word begins and ends within the punctuation and symbols around it."""
-    start, end = 0, len(piece)
-    while start < end and _is_mark(piece[start]):
-        start += 1
-    while end > start and _is_mark(piece[end - 1]):
-        end -= 1
-    return start, end
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character)[0] in "PSZC"

@@ -1,0 +1,83 @@
+"""Words of natural languages, and scores of translations by words: repetitions, invented words, copies, long words.
+
+A word is what blanks separate, without punctuation and symbols at its ends.
+"""
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from functools import cache
+from typing import NamedTuple
+
+PHRASE = 3  # words whose repetition counts
+
+
+class Translated(NamedTuple):
+    """A sentence, what a model translates it to, and its translation in the corpus, as text."""
+
+    source: str
+    prediction: str
+    target: str
+
+
+@cache
+def core(piece: str) -> tuple[int, int]:
+    """Return where a word begins and ends within the punctuation and symbols around it; equal if there is none."""
+    start, end = 0, len(piece)
+    while start < end and _is_mark(piece[start]):
+        start += 1
+    while end > start and _is_mark(piece[end - 1]):
+        end -= 1
+    return start, end
+
+
+def words(text: str) -> Iterator[str]:
+    """Yield the words of a text."""
+    for piece in text.split(" "):
+        start, end = core(piece)
+        if end > start:
+            yield piece[start:end]
+
+
+SCORES = {
+    "no_repetition": "outputs, unless empty, without a phrase of three words more than once and than in the target",
+    "known_words": "predicted words that occur in train pairs of the corpus, in the source or in the target",
+    "copy_recall": "words of both the source and the target that are predicted",
+    "long_word_recall": "long words of the target that are predicted",
+}
+
+
+def word_scores(sentences: Sequence[Translated], known: Set[str], long: int) -> dict[str, float]:
+    """Return `SCORES` as fractions over all sentences, by words in lower case.
+
+    `known` has the words of train pairs in lower case; long words have at least `long` letters. A score without cases
+    is 0; without sentences, it is NaN.
+    """
+    if not sentences:
+        return dict.fromkeys(SCORES, float("nan"))
+    correct, total = Counter[str](), Counter[str]()
+    for sentence in sentences:
+        for name, holds in _judgements(sentence, known, long):
+            correct[name] += holds
+            total[name] += 1
+    return {name: correct[name] / max(total[name], 1) for name in SCORES}
+
+
+def _judgements(sentence: Translated, known: Set[str], long: int) -> Iterator[tuple[str, bool]]:
+    """Yield pairs of a score name and whether one sentence or one word is correct."""
+    source, predicted, target = (list(words(text.lower())) for text in sentence)
+    phrases, in_target = _phrases(predicted), _phrases(target)
+    if predicted:
+        yield "no_repetition", all(n <= max(1, in_target[phrase]) for phrase, n in phrases.items())
+    given, found = {*source, *target}, {*predicted}
+    yield from (("known_words", word in known or word in given) for word in predicted)
+    yield from (("copy_recall", word in found) for word in {*source} & {*target})
+    yield from (("long_word_recall", word in found) for word in target if len(word) >= long)
+
+
+def _phrases(sentence: Sequence[str]) -> Counter[tuple[str, ...]]:
+    return Counter(zip(*(sentence[start:] for start in range(PHRASE)), strict=False))
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PSZC"

@@ -1,0 +1,78 @@
+"""Scores of translations by words: repetitions, invented words, copies and long words."""
+
+import math
+
+import pytest
+
+from tests.tasks.translation_tasks import translation, write
+from tfstudy.tasks.translation.words import SCORES, Translated, word_scores, words
+
+
+def test_words_are_without_the_punctuation_around_them():
+    assert list(words("Er sagte: „Ja!“ - (der E-Mail-Nutzer) zahlt 1,5 € ...")) == [
+        "Er", "sagte", "Ja", "der", "E-Mail-Nutzer", "zahlt", "1,5",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("prediction", "target", "without"),
+    [
+        ("a b c a b c", "x", 0),
+        ("a b c, A B C!", "x", 0),
+        ("a b a b", "x", 1),
+        ("a a a", "x", 1),
+        ("a a a a", "x", 0),
+        ("a b c a b c", "a b c d a b c", 1),
+        ("a b c a b c a b c", "a b c d a b c", 0),
+    ],
+)
+def test_a_repetition_is_a_phrase_of_three_words_more_often_than_in_the_target(prediction, target, without):
+    assert word_scores([Translated("s", prediction, target)], set(), 6)["no_repetition"] == without
+
+
+def test_known_words_are_those_of_train_of_the_source_and_of_the_target():
+    scores = word_scores([Translated("Mibir sleeps", "mibir the invented Right", "right there")], {"the"}, 6)
+    assert scores["known_words"] == 3 / 4
+
+
+def test_copies_are_words_of_source_and_target_and_long_words_those_of_the_target():
+    sentences = [
+        Translated("Paris and 12 Ozbek", "12 ozbek Sommer", "Paris und 12 Özbek, Sommer Sommer winters"),
+        Translated("x", "y", "z"),
+    ]
+    scores = word_scores(sentences, set(), 6)
+    assert scores["copy_recall"] == 1 / 2, "of Paris and 12"
+    assert scores["long_word_recall"] == 2 / 3, "of Sommer, Sommer and winters"
+
+
+def test_scores_of_nothing_are_0_and_of_no_sentences_nan():
+    assert word_scores([Translated("a", "", "b")], set(), 6) == dict.fromkeys(SCORES, 0.0)
+    assert all(map(math.isnan, word_scores([], set(), 6).values()))
+
+
+def test_a_corpus_is_scored_by_words_with_the_words_of_all_its_train_pairs(tmp_path):
+    train = [("a dog", "ein Hund"), ("a cat", "eine Katze"), ("two cats", "zwei Katzen")]
+    root = write(tmp_path, train=train, test=[("Basat sees two dogs", "Basat sieht wahrscheinlich zwei Hunde")])
+    scores = {}
+    for pairs in (1, 3):
+        task = translation(split="corpus", root=root, train_pairs=pairs)
+        prediction = task.target_tokens("Basat Hund Katzen Hundkatzen wahrscheinlich")
+        found = task.score([prediction], task.examples("test"))
+        scores[pairs] = {name: found[name] for name in SCORES}
+    assert scores[1] == scores[3], "the words of pairs that it was not trained on are known too"
+    assert scores[1] == {"no_repetition": 1, "known_words": 4 / 5, "copy_recall": 1, "long_word_recall": 1}
+
+
+@pytest.mark.parametrize(("blank", "scored"), [(" ", True), ("", False)])
+def test_words_of_a_language_without_spaces_are_scored_if_its_corpus_separates_them(tmp_path, blank, scored):
+    root = write(tmp_path, train=[("a dog", blank.join(["犬", "です"]))], test=[("a cat", blank.join(["猫", "です"]))])
+    task = translation(split="corpus", root=root, target_language="ja", bleu_tokenizer="char")
+    examples = task.examples("test")
+    scores = task.score([examples[0].target], examples)
+    assert set(SCORES) <= set(scores) if scored else not set(SCORES) & set(scores)
+    assert scores.get("long_word_recall", 1) == 1, "words of two letters are long"
+
+
+def test_the_synthetic_languages_have_scores_of_their_own(embedded):
+    examples = embedded.examples("test")[:5]
+    assert not set(SCORES) & set(embedded.score([e.target for e in examples], examples))
