@@ -18,6 +18,7 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import markdown
+from tfstudy.report.evidence import subject
 from tfstudy.report.tables import table
 from tfstudy.report.verdict_lines import claim_lines
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
@@ -185,6 +186,19 @@ def test_conditions_with_different_data_or_batches_are_not_compared(tmp_path, co
             (folder / "config.yaml").write_text(json.dumps(config))
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
     assert judged(tmp_path, part)[1:3] == ("not run", "no two runs share data and settings")
+
+
+def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_path):
+    for corpus, arch, shift in (("a", "lstm", 0.2), ("a", "cnn", 0), ("b", "lstm", -0.2), ("b", "cnn", 0)):
+        near = [share + shift for share in NEAR_HALF]
+        values(tmp_path, arch, *near, name=f"{corpus}{arch}", task="translation", split="corpus", corpus=corpus)
+    parts = [
+        {"of": {"arch": "lstm", "corpus": corpus}, "minus": {"arch": "cnn", "corpus": corpus}, "above": 0}
+        for corpus in ("a", "b", "c")
+    ]
+    found = judged(tmp_path, *parts, where={"task": "translation", "split": "corpus"})
+    assert [one.verdict for one in found.statements] == ["supported", "refuted", "not run"]
+    assert subject(found.statements[0]) == "lstm minus cnn on translation corpus a"
 
 
 def shares(draws, test):

@@ -107,7 +107,8 @@ def conditions_of(command):
 
 def condition_of(config, preset):
     names = (config.task, config.data.split, "test", config.arch, preset)
-    return Condition(*names, "", [], [], flatten(config.model_dump(mode="json")), "e")
+    corpus = Path(config.data.root).name if config.data.split == "corpus" else ""
+    return Condition(*names, "", [], [], flatten(config.model_dump(mode="json")), "e", corpus=corpus)
 
 
 def runs_of(command):
@@ -205,6 +206,8 @@ def test_the_test_sets_that_a_claim_names_exist(one):
         ),
         ({"metric": "entropy", "of": {"arch": "lstm", "rows.take": "maxx"}, "above": 1}, "did you mean 'max'?"),
         ({"of": {"arch": "lstm", "task": "scann"}, "above": 1}, "did you mean 'scan'?"),
+        ({"of": {"arch": "lstm", "task": "translation", "split": "corpus"}, "above": 1}, "'corpus' goes with"),
+        ({"of": {"arch": "lstm", "corpus": "multi30k"}, "above": 1}, "'corpus' goes with"),
         ({"of": {"arch": "lstm", "split": "lenght"}, "above": 1}, "did you mean 'length'?"),
     ],
 )

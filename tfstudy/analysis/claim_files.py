@@ -19,11 +19,11 @@
         grid: scan                                     runs its experiments; or `run`, a command
         untested: which part of it no record decides
 
-Conditions are selected by task, split, test, arch, preset, settings such as `model.positions`, and by `tag` and `value`
-for examples of one length, say; those of a ratio by the keys of `analysis.benchmarks`. The metric may be an
-instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of its table, and their mean counts, or with
-`rows.take: max` the largest. A claim without statements names the test in this repository
-that shows it: `tested_by`, with `shown_as`.
+Conditions are selected by task, split (with `corpus`, the name of its folder, for `split: corpus`), test, arch, preset,
+settings such as `model.positions`, and by `tag` and `value` for examples of one length, say; those of a ratio by the
+keys of `analysis.benchmarks`. The metric may be an instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of
+its table, and their mean counts, or with `rows.take: max` the largest. A claim without statements names the test in
+this repository that shows it: `tested_by`, with `shown_as`.
 """
 
 import math
@@ -185,6 +185,8 @@ def _check_selector(selector: Selector, where: str) -> None:
         if key not in selector:
             raise UserError(f"{where}: a condition needs its {key}")
     _check_split(selector["task"], selector["split"], where)
+    if (selector["split"] == "corpus") != bool(selector.get("corpus")):
+        raise UserError(f"{where}: 'corpus' goes with 'split: corpus', got '{selector.get('corpus', '')}'")
 
 
 def _check_split(task: str, split: str, where: str) -> None:

@@ -17,13 +17,14 @@ TABLE_METRICS = ("exact_match", "bleu")  # by which studies compare conditions
 CONDITION_KEYS = {  # keys that select conditions, besides settings: the field of a `Condition`
     "task": "task",
     "split": "split",
+    "corpus": "corpus",
     "test": "test_set",
     "arch": "arch",
     "preset": "preset",
     "tag": "tag",
     "value": "tag_value",
 }
-SELECTOR_DEFAULTS = {"test": "test", "preset": "default", "tag": "", "value": ""}
+SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}
 SECTIONS = ("data", "model", "train", "decode", "eval")
 # split schemes where seeds differ by tens of points
 HIGH_VARIANCE = ("addprim_jump", "addprim_turn_left", "template_around_right", "mcd1")
@@ -60,7 +61,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def compares(self) -> bool:
         """Whether it says which of two conditions is higher, as the table of their study does."""
-        same_examples = all(self.of.get(key) == self.minus.get(key) for key in ("task", "split", "test"))
+        same_examples = all(self.of.get(key) == self.minus.get(key) for key in ("task", "split", "corpus", "test"))
         in_a_table = same_examples and not self.of.get("tag") and self.metric in TABLE_METRICS
         return bool(self.minus) and in_a_table and 0.0 in (self.above, self.below)
 

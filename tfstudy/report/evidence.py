@@ -174,12 +174,16 @@ def _brackets(words: Sequence[str]) -> str:
 def _place(selector: Selector) -> str:
     """Return the test set, such as `scan length`, and the examples of it."""
     test = [selector["test"]] if selector["test"] != "test" else []
-    return " ".join([selector["task"], selector["split"], *test, *_tag(selector)])
+    return " ".join([_data(selector), *test, *_tag(selector)])
+
+
+def _data(selector: Selector) -> str:
+    return " ".join(filter(None, (selector["task"], selector["split"], selector["corpus"])))
 
 
 def _places(first: Selector, second: Selector) -> str:
     """Return two test sets, such as `counting occurrences, test minus test_51_60`."""
-    splits = [f"{selector['task']} {selector['split']}" for selector in (first, second)]
+    splits = [_data(selector) for selector in (first, second)]
     if splits[0] != splits[1]:
         return f"{_place(first)} minus {_place(second)}"
     tests = [selector["test"] for selector in (first, second)]
