@@ -1,17 +1,20 @@
-"""What a run says of its corpus before it trains: pairs left out, faults, and languages that look wrong."""
+"""What a run says of its corpus before it trains: pairs left out, faults, and what looks wrong."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfstudy.tasks.base import Example
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import has_columns, named_languages
 from tfstudy.tasks.translation.quality import FAULTS
 
 
-def corpus_remarks(config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int) -> list[str]:
-    """Return a line for each remark; `notes` are those of the task."""
+def corpus_remarks(
+    config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int, train: Sequence[Example]
+) -> list[str]:
+    """Return a line for each remark; `notes` and `train` are those of the task."""
     reasons = FAULTS | {
         "overlap": "with a side that is also in another split",
         "length": f"longer than data.max_train_length={config.max_train_length}",
@@ -22,11 +25,18 @@ def corpus_remarks(config: TranslationConfig, notes: Mapping[str, Any], max_subw
         lines.append(f"left out of train: {left_out}")
     if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
         lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
-    return [*lines, *_contradictions(config)]
+    return [*lines, *_equal_sides(train), *_contradictions(config)]
 
 
 def _listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
     return ", ".join(f"{number:,} {texts[name]}" for name, number in counts.items() if number and name in texts)
+
+
+def _equal_sides(train: Sequence[Example]) -> list[str]:
+    """Return a warning for a side on which there is nothing to learn."""
+    sides = {"sources": {e.source for e in train}, "targets": {e.target for e in train}}
+    equal = [side for side, texts in sides.items() if len(train) > 1 and len(texts) == 1]
+    return [f"WARNING: all {len(train):,} train {side} are the same" for side in equal]
 
 
 def _contradictions(config: TranslationConfig) -> list[str]:

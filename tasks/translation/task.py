@@ -123,8 +123,10 @@ class Translation(Task):
         return self._notes
 
     def remarks(self) -> Sequence[str]:
-        """Return what was left out of train, its faults, and languages that the name of the folder contradicts."""
-        return corpus_remarks(self._config, self._notes, self._max_subwords()) if self._config.split == "corpus" else ()
+        """Return what was left out of train, its faults, and what looks wrong."""
+        if self._config.split != "corpus":
+            return ()
+        return corpus_remarks(self._config, self._notes, self._max_subwords(), self._examples["train"])
 
     def signatures(self) -> dict[str, str]:
         """Return sacreBLEU's signatures of `bleu` and `chrf`, which are divided by 100 here."""

@@ -30,6 +30,14 @@ def test_cleaned_pairs_are_counted_once_as_left_out(tmp_path):
     assert "1 with identical sides, 1 that occurred before" in left_out
 
 
+@pytest.mark.parametrize(("side", "name"), [(0, "sources"), (1, "targets")])
+def test_a_side_that_is_all_the_same_is_a_warning(tmp_path, side, name):
+    train = [("the same", pair[1 - side]) for pair in TRAIN]
+    root = write(tmp_path, train=[pair if side == 0 else pair[::-1] for pair in train], test=invented("test", 30))
+    lines = translation(split="corpus", root=root, subword_vocab_size=320).remarks()
+    assert f"WARNING: all 300 train {name} are the same" in lines
+
+
 @pytest.mark.parametrize(
     ("config", "wrong"),
     [
