@@ -178,7 +178,8 @@ class RunConfig(Section):
         train = self.train
         if self.eval.checkpoint == "best" and train.steps % train.validation_interval:
             raise ValueError(
-                f"train.steps must be a multiple of train.validation_interval ({train.validation_interval}) with "
-                f"eval.checkpoint 'best', but is {train.steps}"
+                f"with eval.checkpoint 'best', train.steps must be a multiple of train.validation_interval "
+                f"({train.validation_interval}), and that one of train.log_interval ({train.log_interval}), but "
+                f"train.steps is {train.steps}"
             )
         return self
