@@ -28,6 +28,19 @@ def test_a_setting_that_an_older_run_does_not_know_distinguishes_only_if_it_is_n
     assert labels == {"train.steps=10", "train.sample=5 train.steps=20"}
 
 
+def test_what_is_off_by_default_is_named_only_where_it_is_on(tmp_path):
+    configs = {
+        "usual": ({"decay": 0, "warmup": 300}, {}),
+        "decayed": ({"decay": 0.1, "warmup": 300}, {"decay": 0.1}),
+        "cold": ({"decay": 0, "warmup": 0}, {"warmup": 0}),
+    }
+    for number, (name, (config, settings)) in enumerate(configs.items()):
+        values(tmp_path, "lstm", number / 10, number / 10, name=name)
+        record(tmp_path, name, config, settings)
+    labels = {condition.settings for condition in conditions(read_study(tmp_path).runs)}
+    assert labels == {"train.warmup=300", "train.decay=0.1 train.warmup=300", "train.warmup=0"}
+
+
 def part(**more):
     return {"splits": {"test": result()["splits"]["test"] | more}}
 

@@ -157,13 +157,19 @@ def _ambiguous_digests(runs: Iterable[RunRecord]) -> dict[tuple[str, ...], set[s
 
 
 def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dict[str, RunRecord]) -> dict[str, str]:
-    """Return, for each experiment, the settings that distinguish it, or else that it is outdated, its data or hash."""
+    """Return, for each experiment, the settings that distinguish it, or else that it is outdated, its data or hash.
+
+    What is off by default (0 or empty) is named only where it is on.
+    """
     if len(configs) == 1:
         return dict.fromkeys(configs, "")
     keys = list(dict.fromkeys(key for config in configs.values() for key in config if key not in NOT_SETTINGS))
     values = {hash_: _changed(config, first_runs[hash_]) for hash_, config in configs.items()}
     differ = [key for key in keys if len({one.get(key, DEFAULT) for one in values.values()}) > 1]
-    texts = {hash_: " ".join(f"{k}={config[k]}" for k in differ if k in config) for hash_, config in configs.items()}
+    texts = {
+        hash_: " ".join(f"{k}={config[k]}" for k in differ if k in values[hash_] or config.get(k))
+        for hash_, config in configs.items()
+    }
     for describe in (_outdated, _data, lambda run: f"experiment={run.result.experiment[:8]}"):
         counts = Counter(texts.values())
         same = {hash_: describe(first_runs[hash_]) for hash_, text in texts.items() if counts[text] > 1}
