@@ -40,7 +40,7 @@ def words(text: str) -> Iterator[str]:
 
 
 SCORES = {
-    "no_repetition": "outputs, unless empty, without a phrase of three words more than once and than in the target",
+    "no_repetition": "outputs with words in which no phrase of three occurs twice, unless the target has it as often",
     "known_words": "predicted words that occur in train pairs of the corpus, in the source or in the target",
     "copy_recall": "words of both the source and the target that are predicted",
     "long_word_recall": "long words of the target that are predicted",
