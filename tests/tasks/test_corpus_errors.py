@@ -106,6 +106,12 @@ def test_a_folder_of_corpora_is_refused_with_one_of_them(tmp_path):
         from_folder(str(tmp_path / "corpora"), EN_DE)
 
 
+def test_a_relative_folder_is_looked_for_in_the_current_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match=rf"can't read corpora/toy in {tmp_path}: No such file or directory$"):
+        from_folder("corpora/toy", EN_DE)
+
+
 def test_a_missing_folder_is_a_user_error(tmp_path):
     with pytest.raises(UserError, match=r"^data\.root: can't read .*nowhere: No such file or directory$"):
         from_folder(str(tmp_path / "nowhere"), EN_DE)
