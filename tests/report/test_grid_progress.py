@@ -77,6 +77,14 @@ def test_time_left_of_many_runs_is_computed_like_that_of_few(monkeypatch):
     assert computed[0] == pytest.approx(computed[1]) == (9 * 50 + 10 * 50) / 2
 
 
+def test_a_run_that_was_resumed_counts_with_the_time_before():
+    jobs = planned("0-2")
+    shown = progress(jobs, {}, lambda _: None)
+    finish_run(Path(jobs[0].path), train_seconds=900.0, evaluate_seconds=100.0)
+    shown(Event(jobs[0], FINISHED, 30.0))
+    assert shown.seconds_left() == pytest.approx(1000)
+
+
 @pytest.mark.parametrize("error", [None, KeyboardInterrupt, RuntimeError])
 def test_on_a_terminal_a_table_is_drawn_and_the_cursor_is_restored(error):
     jobs, screen = planned("0-2"), io.StringIO()

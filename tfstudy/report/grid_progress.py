@@ -83,7 +83,7 @@ class BatchProgress:
             self._time.ended(path)
         if event.state == FINISHED:
             self._ends.append(time.monotonic())
-            self._time.finished(path, event.seconds)
+            self._time.finished(path, _whole_seconds(event))
 
     def _print(self, event: Event) -> None:
         line = f"[{self._total - len(self._open)}/{self._total}] {_event_line(event)}"
@@ -134,6 +134,14 @@ def _event_line(event: Event) -> str:
         return f"{event.job.name}: {_outcome(event.job)}{seconds}"
     reason = f": {event.reason}" if event.reason else ""
     return f"{event.job.name} {WORDS.get(event.state, event.state)}{reason}{seconds}"
+
+
+def _whole_seconds(event: Event) -> float:
+    """Return the seconds of a finished run, those before it was resumed included; 0 if another process ran it."""
+    try:
+        return max(event.seconds, read_result(Path(event.job.path)).seconds) if event.seconds else 0.0
+    except UserError:
+        return event.seconds
 
 
 def _outcome(job: Job) -> str:
