@@ -30,8 +30,8 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
         names = sorted(path.name for path in folder.iterdir())
     except OSError as error:
         near = nearest(folder.name, _folders(folder.parent))
-        inside = "" if folder.is_absolute() else f" in {Path.cwd()}"
-        raise UserError(f"data.root: can't read {folder}{inside}: {error.strerror}{near}") from None
+        where = "" if folder.is_absolute() else f" in {Path.cwd()}"
+        raise UserError(f"data.root: can't read {folder}{where}: {error.strerror}{near}") from None
     files: dict[str, list[Path]] = {}
     for name in names:
         split = split_name(name.partition(".")[0])
