@@ -24,6 +24,7 @@ from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.markup import markdown_table
 from tfstudy.report.verdict_table import verdict_table
+from tfstudy.runs.reader import read_result
 
 RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table
@@ -124,9 +125,10 @@ def with_costs(page: str) -> str:
     """Return a page whose table of studies has the number of runs and the device hours of each, and of all."""
 
     def row(found: re.Match[str]) -> str:
-        if found[2] not in TABLES:
+        folder = Path(found[2]) if found[2] in TABLES else RESULTS / found[2]
+        results = [read_result(path.parent) for path in sorted(folder.rglob("result.json"))]
+        if not results:
             return found[0]
-        results = [run.result for run in read_study(Path(found[2])).runs]
         return f"{found[1]} {len(results)} | {sum(one.seconds for one in results) / 3600:.1f} |"
 
     page = STUDY.sub(row, page)

@@ -54,7 +54,7 @@ class TranslationConfig(TaskConfig):
     subword_pairs: int = Field(0, ge=0, description="number of pairs to learn subwords from; 0: the train pairs")
     lowercase: bool = Field(False, description="lowercase all text of a corpus, including references")
     bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
-        "auto", description="tokenizer of sacreBLEU's BLEU; auto: char for ja, zh for zh, otherwise 13a"
+        "auto", description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km and my, zh for zh, else 13a"
     )
 
 

@@ -43,6 +43,11 @@ class Corpus(NamedTuple):
     places: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
+def language_code(language: str) -> str:
+    """Return `ja` for `ja`, `JA` and `ja_JP`."""
+    return language.lower().replace("_", "-").partition("-")[0]
+
+
 def lowercased(corpus: Corpus) -> Corpus:
     """Return the corpus with all text in lower case."""
     lower = {

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tfstudy.tasks.errors import UserError
-from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences
+from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, language_code
 from tfstudy.tasks.translation.profile import MIN_EVIDENCE, OrderProfile, script_shares
 
 MAX_RATIO = 9  # of the two sides' lengths in words, as in Moses
@@ -24,7 +24,7 @@ FAULTS = {  # and how a list describes such pairs; the first fault of a pair is 
     "duplicate": "that occurred before",
 }
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffd]")
-UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # scripts without blanks
+UNSPACED_SCRIPTS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 OWN_SCRIPTS = {
     script: codes.split()
     for script, codes in {
@@ -120,7 +120,7 @@ def swapped_share(pairs: Sequence[Sentences], profile: OrderProfile) -> float:
 
 def own_script(language: str) -> str:
     """Return the script of a language that is not written in Latin letters, by its code; empty if unknown."""
-    code = language.lower().replace("_", "-").partition("-")[0]
+    code = language_code(language)
     return next((script for script, codes in OWN_SCRIPTS.items() if code in codes), "")
 
 
@@ -131,4 +131,4 @@ def _extreme_ratio(pair: Sentences) -> bool:
 
 def _words(text: str) -> int:
     """Return the number of words; in scripts written without blanks, every character is one."""
-    return len((text if text.isascii() else UNSPACED.sub(" x ", text)).split())
+    return len((text if text.isascii() else UNSPACED_SCRIPTS.sub(" x ", text)).split())

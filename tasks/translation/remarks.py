@@ -15,17 +15,22 @@ def corpus_remarks(
     config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int, train: Sequence[Example]
 ) -> list[str]:
     """Return a line for each remark; `notes` and `train` are those of the task."""
+    lines = []
+    if left_out := left_out_of_train(config, notes["left_out"], max_subwords):
+        lines.append(f"left out of train: {left_out}")
+    if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
+        lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
+    return [*lines, *_equal_sides(train), *_contradictions(config)]
+
+
+def left_out_of_train(config: TranslationConfig, counts: Mapping[str, int], max_subwords: int = 0) -> str:
+    """Return how many pairs were left out for each reason; empty if none were."""
     reasons = FAULTS | {
         "overlap": "with a side that is also in another split",
         "length": f"longer than data.max_train_length={config.max_train_length}",
         "subwords": f"with more than {max_subwords} subwords on a side (data.max_subwords)",
     }
-    lines = []
-    if left_out := _listed(notes["left_out"], reasons):
-        lines.append(f"left out of train: {left_out}")
-    if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
-        lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
-    return [*lines, *_equal_sides(train), *_contradictions(config)]
+    return _listed(counts, reasons)
 
 
 def _listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 `data.clean`. `tfstudy list corpora FOLDER` describes corpora. Subwords are byte-level BPE (Sennrich et al. 2016, arXiv
 1508.07909), learned on the train pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic
 2015, W15-3049) of the detokenised text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019,
-P19-1021) show how small training sets change which architecture is best.
+P19-1021) show how much the settings matter with few pairs.
 """
 
 import re
@@ -20,7 +20,7 @@ from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 from tfstudy.tasks.translation.config import TranslationConfig, check
-from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.corpus import Sentences, language_code
 from tfstudy.tasks.translation.filtering import Row, overlaps
 from tfstudy.tasks.translation.phenomena import phenomena
 from tfstudy.tasks.translation.remarks import corpus_remarks
@@ -29,9 +29,12 @@ from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
 from tfstudy.tasks.translation.trivial import lexicon, translated
 from tfstudy.tasks.translation.words import Translated, word_scores, words
 
-UNSPACED = {"ja": "char", "jpn": "char", "zh": "zh", "zho": "zh"}  # languages without spaces: tokenizer of sacreBLEU
+UNSPACED_LANGUAGES = {  # languages written without spaces: the tokenizer of sacreBLEU
+    **dict.fromkeys(["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya"], "char"),
+    **dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh"),
+}
 KNOWN_PAIRS = 100_000  # of the corpus whose words are known, in the scores by words
-LONG = 6  # letters of a long word, in the scores by words; 2 in languages without spaces
+LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
 
 
@@ -152,10 +155,10 @@ class Translation(Task):
         if self._config.split == "embedded":
             scores |= phenomena([text.split() for text in predicted], [text.split() for text in targets])
         elif self._known_words:
-            translated = [
+            translated = (
                 Translated(self._source.decode(e.source), self.text(p), self.text(e.target))
                 for p, e in zip(predictions, examples, strict=True)
-            ]
+            )
             scores |= word_scores(translated, self._known_words, 2 if self._is_unspaced() else LONG)
         return scores
 
@@ -178,12 +181,13 @@ class Translation(Task):
     @cached_property
     def _known_words(self) -> set[str]:
         """Return the words of the first train pairs of the corpus in lower case; none if blanks separate no words."""
-        texts = [text.lower() for row in self._corpus_train for text in row.pair]
-        separated = not self._is_unspaced() or any(" " in row.pair.target for row in self._corpus_train)
-        return {word for text in texts for word in words(text)} if separated else set()
+        pairs = [row.pair for row in self._corpus_train]
+        if self._is_unspaced() and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
+            return set()
+        return {word for pair in pairs for text in pair for word in words(text.lower())}
 
     def _is_unspaced(self) -> bool:
-        return _code(self._config.target_language) in UNSPACED
+        return language_code(self._config.target_language) in UNSPACED_LANGUAGES
 
     def _scored_text(self, sequences: Iterable[Tokens]) -> list[str]:
         """Return text for scoring, without the blanks that a corpus adds in languages written without spaces."""
@@ -221,11 +225,6 @@ def _sizes(examples: Sequence[Example]) -> dict[str, int]:
     }
 
 
-def _code(language: str) -> str:
-    """Return `ja` for `ja`, `JA` and `ja_JP`."""
-    return language.lower().replace("_", "-").partition("-")[0]
-
-
 def _bleu_tokenizer(config: TranslationConfig, train: Sequence[Row]) -> str:
     """Return the name of the tokenizer of sacreBLEU."""
     if config.bleu_tokenizer != "auto":
@@ -235,4 +234,4 @@ def _bleu_tokenizer(config: TranslationConfig, train: Sequence[Row]) -> str:
         raise UserError(
             "the targets look Japanese or Chinese: set data.target_language=ja (or zh) or data.bleu_tokenizer"
         )
-    return UNSPACED.get(_code(config.target_language), "13a")
+    return UNSPACED_LANGUAGES.get(language_code(config.target_language), "13a")

@@ -13,6 +13,7 @@ from tfstudy.tasks.translation.folder import from_folder
 from tfstudy.tasks.translation.hub import from_hub
 from tfstudy.tasks.translation.profile import OrderProfile
 from tfstudy.tasks.translation.quality import check_empty, check_order, counts, faults, without_faults
+from tfstudy.tasks.translation.remarks import left_out_of_train
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
 EVAL_PAIRS = {"validation": 500, "test": 1_000}
@@ -99,7 +100,7 @@ def _read(config: TranslationConfig) -> Corpus:
 
 def _check_size(config: TranslationConfig, remaining: int, total: int, left_out: Mapping[str, int]) -> None:
     """Raise `UserError` if the corpus has fewer train pairs than the config asks for."""
-    reasons = ", ".join(f"{number:,} for {reason}" for reason, number in left_out.items())
+    reasons = left_out_of_train(config, left_out) or "none"
     if not remaining:
         raise UserError(f"no train pair is left of {total:,} (left out: {reasons})")
     for key in ("train_pairs", "subword_pairs"):

@@ -5,8 +5,8 @@ A word is what blanks separate, without punctuation and symbols at its ends.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import lru_cache
 from typing import NamedTuple
 
 PHRASE = 3  # words whose repetition counts
@@ -20,7 +20,7 @@ class Translated(NamedTuple):
     target: str
 
 
-@cache
+@lru_cache(maxsize=2**16)
 def core(piece: str) -> tuple[int, int]:
     """Return where a word begins and ends within the punctuation and symbols around it; equal if there is none."""
     start, end = 0, len(piece)
@@ -41,26 +41,23 @@ def words(text: str) -> Iterator[str]:
 
 SCORES = {
     "no_repetition": "outputs with words in which no phrase of three occurs twice, unless the target has it as often",
-    "known_words": "predicted words that occur in train pairs of the corpus, in the source or in the target",
+    "known_words": "predicted words that are in a train pair of the corpus, or in the sentence's own source or target",
     "copy_recall": "words of both the source and the target that are predicted",
-    "long_word_recall": "long words of the target that are predicted",
+    "long_word_recall": "target words of many characters that are predicted",
 }
 
 
-def word_scores(sentences: Sequence[Translated], known: Set[str], long: int) -> dict[str, float]:
-    """Return `SCORES` as fractions over all sentences, by words in lower case.
+def word_scores(sentences: Iterable[Translated], known: Set[str], long: int) -> dict[str, float]:
+    """Return `SCORES` as fractions over all sentences, by words in lower case; those without cases are left out.
 
-    `known` has the words of train pairs in lower case; long words have at least `long` letters. A score without cases
-    is 0; without sentences, it is NaN.
+    `known` has the words of train pairs in lower case; long words have at least `long` characters.
     """
-    if not sentences:
-        return dict.fromkeys(SCORES, float("nan"))
     correct, total = Counter[str](), Counter[str]()
     for sentence in sentences:
         for name, holds in _judgements(sentence, known, long):
             correct[name] += holds
             total[name] += 1
-    return {name: correct[name] / max(total[name], 1) for name in SCORES}
+    return {name: correct[name] / total[name] for name in SCORES if total[name]}
 
 
 def _judgements(sentence: Translated, known: Set[str], long: int) -> Iterator[tuple[str, bool]]:

@@ -135,13 +135,15 @@ def test_settings_that_contradict_are_refused(config, message):
 @pytest.mark.parametrize("key", ["train_pairs", "subword_pairs"])
 def test_too_many_pairs_are_refused_with_the_available_number(root, key):
     assert len(translation(split="corpus", root=root, **{key: 300}).examples("train")) == 300
-    with pytest.raises(UserError, match=rf"^data\.{key} must be at most 300, .*left out: 0 for overlap.*, but is 301$"):
+    with pytest.raises(UserError, match=rf"^data\.{key} must be at most 300, .*left out: none.*, but is 301$"):
         translation(split="corpus", root=root, **{key: 301})
 
 
 def test_a_corpus_without_remaining_pairs_is_refused(tmp_path):
     root = write(tmp_path, train=[("a", "b")], test=[("a", "c")])
-    with pytest.raises(UserError, match=r"^no train pair is left of 1 \(left out: 1 for overlap, 0 for length\)$"):
+    with pytest.raises(
+        UserError, match=r"^no train pair is left of 1 \(left out: 1 with a side that is also in another split\)$"
+    ):
         translation(split="corpus", root=root)
 
 

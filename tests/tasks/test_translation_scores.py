@@ -6,7 +6,6 @@ import sacrebleu
 from tests.tasks.translation_tasks import translation, write
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.subwords import learn
-from tfstudy.tasks.translation.words import SCORES
 
 
 def scored(root, predictions, **config):
@@ -23,7 +22,7 @@ def test_scores_are_those_of_sacrebleu_on_the_raw_text(tmp_path):
         assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(guess, [gold], tokenize=tokenize).score / 100)
         assert scores["chrf"] == pytest.approx(sacrebleu.corpus_chrf(guess, [gold]).score / 100)
     assert scores["exact_match"] == 0
-    assert list(scores) == ["bleu", "chrf", "exact_match", "token_accuracy", *SCORES]
+    assert list(scores)[:4] == ["bleu", "chrf", "exact_match", "token_accuracy"]
 
 
 def test_bleu_is_what_its_paper_says(tmp_path):

@@ -1,7 +1,5 @@
 """Scores of translations by words: repetitions, invented words, copies and long words."""
 
-import math
-
 import pytest
 
 from tests.tasks.translation_tasks import translation, write
@@ -45,9 +43,9 @@ def test_copies_are_words_of_source_and_target_and_long_words_those_of_the_targe
     assert scores["long_word_recall"] == 2 / 3, "of Sommer, Sommer and winters"
 
 
-def test_scores_of_nothing_are_0_and_of_no_sentences_nan():
-    assert word_scores([Translated("a", "", "b")], set(), 6) == dict.fromkeys(SCORES, 0.0)
-    assert all(map(math.isnan, word_scores([], set(), 6).values()))
+def test_scores_without_cases_are_left_out():
+    assert word_scores([], set(), 6) == word_scores([Translated("a", "", "b")], set(), 6) == {}
+    assert word_scores([Translated("a", "", "a longer")], set(), 6) == {"copy_recall": 0, "long_word_recall": 0}
 
 
 def test_a_corpus_is_scored_by_words_with_the_words_of_all_its_train_pairs(tmp_path):
@@ -63,14 +61,21 @@ def test_a_corpus_is_scored_by_words_with_the_words_of_all_its_train_pairs(tmp_p
     assert scores[1] == {"no_repetition": 1, "known_words": 4 / 5, "copy_recall": 1, "long_word_recall": 1}
 
 
+@pytest.mark.parametrize("language", ["ja", "zh_CN", "cmn"])
 @pytest.mark.parametrize(("blank", "scored"), [(" ", True), ("", False)])
-def test_words_of_a_language_without_spaces_are_scored_if_its_corpus_separates_them(tmp_path, blank, scored):
-    root = write(tmp_path, train=[("a dog", blank.join(["犬", "です"]))], test=[("a cat", blank.join(["猫", "です"]))])
-    task = translation(split="corpus", root=root, target_language="ja", bleu_tokenizer="char")
+def test_words_of_a_language_without_spaces_are_scored_if_its_corpus_separates_them(tmp_path, language, blank, scored):
+    train = [
+        ("a dog", f"犬{blank}好的"),
+        ("no dog", f"犬{blank}心"),
+        ("iPhone 5", "我 的 iPhone"),
+    ]
+    root = write(tmp_path, train=train, test=[("a cat", blank.join(["猫", "好的", "人", "心"]))])
+    task = translation(split="corpus", root=root, target_language=language)
     examples = task.examples("test")
     scores = task.score([examples[0].target], examples)
-    assert set(SCORES) <= set(scores) if scored else not set(SCORES) & set(scores)
-    assert scores.get("long_word_recall", 1) == 1, "words of two letters are long"
+    assert set(SCORES) & set(scores) == ({"no_repetition", "known_words", "long_word_recall"} if scored else set())
+    assert scores.get("long_word_recall", 1) == 1, "words of two characters are long"
+    assert scores["bleu"] == 1, "of characters"
 
 
 def test_the_synthetic_languages_have_scores_of_their_own(embedded):
