@@ -4,7 +4,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from tfstudy.analysis.collection import RunRecord
-from tfstudy.analysis.conditions import BATCH_ORDER, NOT_SETTINGS, Condition, conditions
+from tfstudy.analysis.condition_settings import NOT_SETTINGS
+from tfstudy.analysis.conditions import BATCH_ORDER, Condition, conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement, without_rows
 from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge

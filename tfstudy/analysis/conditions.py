@@ -1,20 +1,14 @@
 """Conditions: runs with the same configuration except the seed, evaluated on one test set."""
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.collection import RunRecord, experiment_settings
-from tfstudy.config.trees import flatten, short_key
-from tfstudy.experiment.code_versions import last_environment
+from tfstudy.analysis.condition_settings import DEFAULT, changed_settings, distinguishing_settings, short_settings
 from tfstudy.runs.schema import Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
-NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
-DEFAULT = "default"  # the preset of a task and architecture; the value of a setting that a run does not record
-OUTDATED = "outdated"  # stands behind the settings of conditions that only this distinguishes
-SETTING = re.compile(r"(?:^|(?<= ))([\w.]+)(?==)")  # the key in "model.dim=64"
 # of a config: what decides the order of training, with the data
 BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")
 NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
@@ -97,7 +91,7 @@ class Condition(NamedTuple):
 
     def changed_settings(self) -> dict[str, str]:
         """The settings that differ from their default, as texts; all of them without runs."""
-        return _changed(self.config, next(iter([*self.runs, *self.diverged]), None))
+        return changed_settings(self.config, next(iter([*self.runs, *self.diverged]), None))
 
     def example_count(self) -> int:
         """The number of examples; 0 if nothing was measured."""
@@ -115,7 +109,7 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     for *name, experiment in groups:
         by_name.setdefault(tuple(name), {})[experiment] = configs[experiment]
     first_runs = {experiment: members[0] for (*_, experiment), members in groups.items()}
-    settings = {name: _distinguishing_settings(members, first_runs) for name, members in by_name.items()}
+    settings = {name: distinguishing_settings(members, first_runs) for name, members in by_name.items()}
     # a condition whose runs all diverged has the test sets that other runs of its split scheme were evaluated on
     evaluated: dict[tuple[str, str, str], list[RunRecord]] = {}
     for run in (run for members in groups.values() for run in members if run.finished):
@@ -134,11 +128,6 @@ def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     return sorted(out, key=sort_key)
 
 
-def short_settings(settings: str) -> str:
-    """Return `dim=64 dropout=0.1` for `model.dim=64 model.dropout=0.1`."""
-    return SETTING.sub(lambda found: short_key(found[0]), settings)
-
-
 def digest_of(run: RunRecord, test_set: str) -> str:
     """Return the digest of the examples that a run was evaluated on; empty in records of older code."""
     scores = run.result.splits.get(test_set)
@@ -154,44 +143,6 @@ def _ambiguous_digests(runs: Iterable[RunRecord]) -> dict[tuple[str, ...], set[s
             if digest := digest_of(run, test_set):
                 found.setdefault((r.task, r.split, r.corpus, test_set), set()).add(digest)
     return {names: digests for names, digests in found.items() if len(digests) > 1}
-
-
-def _distinguishing_settings(configs: dict[str, dict[str, Any]], first_runs: dict[str, RunRecord]) -> dict[str, str]:
-    """Return, for each experiment, the settings that distinguish it, or else that it is outdated, its data or hash.
-
-    What is off by default (0 or empty) is named only where it is on.
-    """
-    if len(configs) == 1:
-        return dict.fromkeys(configs, "")
-    keys = list(dict.fromkeys(key for config in configs.values() for key in config if key not in NOT_SETTINGS))
-    values = {hash_: _changed(config, first_runs[hash_]) for hash_, config in configs.items()}
-    differ = [key for key in keys if len({one.get(key, DEFAULT) for one in values.values()}) > 1]
-    texts = {
-        hash_: " ".join(f"{k}={config[k]}" for k in differ if k in values[hash_] or config.get(k))
-        for hash_, config in configs.items()
-    }
-    for describe in (_outdated, _data, lambda run: f"experiment={run.result.experiment[:8]}"):
-        counts = Counter(texts.values())
-        same = {hash_: describe(first_runs[hash_]) for hash_, text in texts.items() if counts[text] > 1}
-        if len(set(same.values())) > 1:
-            texts |= {hash_: f"{texts[hash_]} {text}".strip() for hash_, text in same.items()}
-    return texts
-
-
-def _changed(config: dict[str, Any], run: RunRecord | None) -> dict[str, str]:
-    """Return the settings that differ from their default, as texts: a config that is older than a key lacks it."""
-    entry = last_environment(run.path) if run else None
-    recorded = flatten(entry.settings) if entry and entry.settings else config
-    return {key: str(value) for key, value in config.items() if key in recorded}
-
-
-def _outdated(run: RunRecord) -> str:
-    return OUTDATED if run.outdated() else ""
-
-
-def _data(run: RunRecord) -> str:
-    entry = last_environment(run.path)
-    return f"data={entry.data[:8]}" if entry else ""
 
 
 def _test_sets(finished: Sequence[RunRecord], tag: str) -> list[tuple[str, str]]:

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from tfstudy.analysis.condition_selection import UNRECORDED, differing_settings
-from tfstudy.analysis.conditions import SETTING, Condition
+from tfstudy.analysis.condition_settings import SETTING
+from tfstudy.analysis.conditions import Condition
 from tfstudy.config.trees import short_key
 
 MAX_LISTED = 4  # settings that differ from the preset

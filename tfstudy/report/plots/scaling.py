@@ -11,7 +11,8 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.condition_selection import differing_settings
-from tfstudy.analysis.conditions import DEFAULT, OUTDATED, Condition, main_metrics, test_set_label
+from tfstudy.analysis.condition_settings import DEFAULT, OUTDATED
+from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
 from tfstudy.report.markup import MINUS
 from tfstudy.report.plots import captions, layout
