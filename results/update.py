@@ -44,8 +44,9 @@ TABLES = {  # by study: the options of its table
     "translation-corpora": [],
     "translation-dropout": [],
     "translation-length": [],
+    "translation-sizes": [],
 }
-UNFINISHED = ("translation-corpora", "translation-length")  # some runs of their grids are missing
+UNFINISHED = ("translation-length", "translation-sizes")  # some runs of their grids are missing
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS_HEAD = """# Published figures beside these runs
 
@@ -70,6 +71,7 @@ FIGURES = (  # file, then the command that draws it
     ("claims-translation/settings.png", "plot", "claims-translation", "--kind", "settings"),
     ("claims-pairs/pairs.png", "plot", "claims-pairs", "--kind", "data"),
     ("translation-corpora/bleu.png", "plot", "translation-corpora"),
+    ("translation-sizes/pairs.png", "plot", "translation-sizes", "translation-corpora", "--kind", "data"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
     ("distances/gradient.png", "measure", "distances", "gradient_by_distance", "--quiet"),
     ("claims-heads/pruning.png", "measure", "claims-heads", "pruning", "--quiet"),

@@ -43,3 +43,10 @@ def test_every_length_has_the_same_weight_in_the_mean_over_lengths():
     unequal["length"]["3"]["n"] = 1
     assert mean_over_lengths(unequal) == {"mean_over_lengths": {"exact_match": 0.5}}
     assert mean_over_lengths({}) == {}
+
+
+def test_a_metric_without_cases_at_some_length_has_no_mean_over_lengths():
+    parts = {"1": {"metrics": {"exact_match": 1.0, "recall": 0.5}}, "2": {"metrics": {"exact_match": 0.0}}}
+    assert mean_over_lengths({"length": parts}) == {"mean_over_lengths": {"exact_match": 0.5}}
+    parts = {"1": parts["2"], "2": parts["1"]}
+    assert mean_over_lengths({"length": parts}) == {"mean_over_lengths": {"exact_match": 0.5}}

@@ -12,9 +12,13 @@ MIN_EXAMPLES = 10  # of a length, for it to count for L90 and L50
 
 
 def mean_over_lengths(slices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `mean_over_lengths`: the mean of each metric over the values of the tag `length`, equally weighted."""
+    """Return `mean_over_lengths`: the mean of each metric over the values of the tag `length`, equally weighted.
+
+    A metric that a task leaves out at some length, for lack of cases, has no mean.
+    """
     parts = [part["metrics"] for part in slices.get("length", {}).values()]
-    means = {name: mean(part[name] for part in parts) for name in (parts[0] if parts else ())}
+    everywhere = [name for name in (parts[0] if parts else ()) if all(name in part for part in parts)]
+    means = {name: mean(part[name] for part in parts) for name in everywhere}
     return {"mean_over_lengths": means} if means else {}
 
 
