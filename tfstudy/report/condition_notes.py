@@ -11,6 +11,7 @@ from tfstudy.runs.schema import SplitScores
 
 TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
 MAX_LISTED = 5  # parts of a note
+MAX_TEST_SETS = 8  # that have a note of their own on trivial systems
 NOTABLE = 0.01  # share of outputs that were cut
 
 
@@ -35,7 +36,7 @@ def _trivial_notes(conditions: Sequence[Condition], metrics: Mapping[str, str]) 
     labels = {label for label, _ in recorded}
     found: dict[str, dict[str, list[Mapping[str, float]]]] = {}
     for label, systems in recorded:
-        place = label if len(labels) <= MAX_LISTED else f"{len(labels)} test sets"
+        place = label if len(labels) <= MAX_TEST_SETS else f"{len(labels)} test sets"
         for name, measured in systems.items():
             found.setdefault(place, {}).setdefault(name, []).append(measured)
     shown = list(dict.fromkeys([*metrics.values(), "chrf"]))
