@@ -189,6 +189,9 @@ def test_the_test_sets_that_a_claim_names_exist(one):
             assert side["test"] in names_of_test_sets(task, data), side
 
 
+TOGETHER = "'split: corpus' and the name of a corpus go together, got split '"
+
+
 @pytest.mark.parametrize(
     ("part", "message"),
     [
@@ -206,8 +209,8 @@ def test_the_test_sets_that_a_claim_names_exist(one):
         ),
         ({"metric": "entropy", "of": {"arch": "lstm", "rows.take": "maxx"}, "above": 1}, "did you mean 'max'?"),
         ({"of": {"arch": "lstm", "task": "scann"}, "above": 1}, "did you mean 'scan'?"),
-        ({"of": {"arch": "lstm", "task": "translation", "split": "corpus"}, "above": 1}, "'corpus' goes with"),
-        ({"of": {"arch": "lstm", "corpus": "multi30k"}, "above": 1}, "'corpus' goes with"),
+        ({"of": {"arch": "lstm", "task": "translation", "split": "corpus"}, "above": 1}, TOGETHER),
+        ({"of": {"arch": "lstm", "corpus": "multi30k"}, "above": 1}, TOGETHER),
         ({"of": {"arch": "lstm", "split": "lenght"}, "above": 1}, "did you mean 'length'?"),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_corpus_is_scored_by_words_with_the_words_of_all_its_train_pairs(tmp_p
     assert scores[1] == {"no_repetition": 1, "known_words": 4 / 5, "copy_recall": 1, "long_word_recall": 1}
 
 
-@pytest.mark.parametrize("language", ["ja", "zh_CN", "cmn"])
+@pytest.mark.parametrize("language", ["ja", "zh_CN", "cmn", "th_TH"])
 @pytest.mark.parametrize(("blank", "scored"), [(" ", True), ("", False)])
 def test_words_of_a_language_without_spaces_are_scored_if_its_corpus_separates_them(tmp_path, language, blank, scored):
     train = [

@@ -186,7 +186,10 @@ def _check_selector(selector: Selector, where: str) -> None:
             raise UserError(f"{where}: a condition needs its {key}")
     _check_split(selector["task"], selector["split"], where)
     if (selector["split"] == "corpus") != bool(selector.get("corpus")):
-        raise UserError(f"{where}: 'corpus' goes with 'split: corpus', got '{selector.get('corpus', '')}'")
+        raise UserError(
+            f"{where}: 'split: corpus' and the name of a corpus go together, got split '{selector['split']}' and "
+            f"corpus '{selector.get('corpus', '')}'"
+        )
 
 
 def _check_split(task: str, split: str, where: str) -> None:

@@ -179,7 +179,7 @@ class RunConfig(Section):
         if self.eval.checkpoint == "best" and train.steps % train.validation_interval:
             raise ValueError(
                 f"with eval.checkpoint 'best', train.steps must be a multiple of train.validation_interval "
-                f"({train.validation_interval}), and that one of train.log_interval ({train.log_interval}), but "
+                f"({train.validation_interval}), and that a multiple of train.log_interval ({train.log_interval}), but "
                 f"train.steps is {train.steps}"
             )
         return self
