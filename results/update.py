@@ -41,6 +41,7 @@ TABLES = {  # by study: the options of its table
     "claims-translation": [],
     "claims-pairs": [],
     "claims-heads": [],
+    "translation-checkpoints": [],
     "translation-corpora": [],
     "translation-dropout": [],
     "translation-length": [],

@@ -188,6 +188,19 @@ def test_conditions_with_different_data_or_batches_are_not_compared(tmp_path, co
     assert judged(tmp_path, part)[1:3] == ("not run", "no two runs share data and settings")
 
 
+def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_one_with_a_bound(tmp_path):
+    for arch, amount, shift in (("lstm", 100, 0), ("lstm", 1000, 0.2), ("cnn", 100, 0.1), ("cnn", 1000, 0.3)):
+        values(tmp_path, arch, *(share + shift for share in NEAR_HALF), name=f"{arch}{amount}-")
+        for path in tmp_path.glob(f"*/*/s*-{arch}{amount}-*"):
+            (path / "config.yaml").write_text(json.dumps({"data": {"train_examples": amount}}))
+    small, large = {"arch": "cnn", "data.train_examples": 100}, {"arch": "lstm", "data.train_examples": 1000}
+    [found] = judged(tmp_path, {"of": large, "minus": small, "above": 0}).statements
+    assert found.estimate.interval.mean == pytest.approx(10)
+    assert (found.verdict, found.estimate.family) == ("supported", 1)
+    [same] = judged(tmp_path, {"of": small, "minus": small | {"arch": "lstm"}, "above": 0}).statements
+    assert (same.verdict, same.estimate.family) == ("supported", 2)
+
+
 def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_path):
     for corpus, arch, shift in (("a", "lstm", 0.2), ("a", "cnn", 0), ("b", "lstm", -0.2), ("b", "cnn", 0)):
         near = [share + shift for share in NEAR_HALF]

@@ -10,6 +10,7 @@ from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.comparisons import compare_conditions
 from tfstudy.analysis.conditions import conditions
+from tfstudy.report.tables import table
 
 
 def record(study, name, config, settings):
@@ -61,6 +62,23 @@ def test_only_conditions_with_the_same_corpus_are_compared(tmp_path):
     assert compared(study) == [{"lstm", "transformer"}]
     labels = [condition.split_label for condition in conditions(read_study(study).runs)]
     assert labels == ["length en-de", "length en-de", "length en-ja"]
+
+
+def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_rows_are_ordered_by_it(tmp_path):
+    for arch in ("lstm", "cnn"):
+        for number, amount in enumerate((900, 1000)):
+            values(tmp_path, arch, 0.5 + number / 10, 0.55 + number / 10, name=f"{arch}{amount}-")
+            for path in tmp_path.glob(f"*/*/s*-{arch}{amount}-*"):
+                (path / "config.yaml").write_text(yaml.safe_dump({"data": {"train_examples": amount}}))
+    rows = [(row.config["data.train_examples"], row.arch) for row in conditions(read_study(tmp_path).runs)]
+    assert rows == [(900, "cnn"), (900, "lstm"), (1000, "cnn"), (1000, "lstm")]
+    found = compare_conditions(conditions(read_study(tmp_path).runs), {"scan": "exact_match"})
+    pairs = [(one.first.label, one.second.label, one.tests) for one in found]
+    amounts = ("train_examples=900", "train_examples=1000")
+    assert pairs == [(f"cnn {amount}", f"lstm {amount}", 2) for amount in amounts]
+    shown = table(tmp_path, baseline="lstm")
+    assert [bool(line.against) for line in shown.lines] == [True, False, True, False]
+    assert "on the same examples and with the same amount of training data that share a letter" in shown.notes[1]
 
 
 @pytest.mark.parametrize(

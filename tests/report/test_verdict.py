@@ -102,7 +102,7 @@ def test_nothing_is_claimed_without_a_significant_difference(tmp_path):
 @pytest.mark.parametrize(
     ("means", "start"),
     [
-        ({"lstm": 0.1}, "No two conditions were evaluated on the same examples"),
+        ({"lstm": 0.1}, "No two conditions have the same test examples and amount of training data"),
         ({"lstm": 0.1, "cnn": 0.9}, "Nothing is tested, since a test needs at least two seeds"),
     ],
 )

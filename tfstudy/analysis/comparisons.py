@@ -1,7 +1,8 @@
-"""Comparisons: every two conditions on the same examples, tested over seeds; their p values are those of tables.
+"""Comparisons: every two conditions on the same examples, with the same amount of training data, over seeds.
 
 All comparisons of a study are one family of tests (see `tfstudy.analysis.significance`). Its tables, figures and
-report, and the claims that compare two of its conditions, show the same corrected p and the same interval.
+report, and the claims that compare two of its conditions, show the same corrected p and the same interval. In a
+study of learning curves most tests would otherwise ask whether more training data are better.
 """
 
 import math
@@ -50,17 +51,17 @@ class Comparison(NamedTuple):
 
 
 def compare_conditions(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[Comparison]:
-    """Compare every two conditions on the same examples, in their order; `metrics` has the metric of each task.
+    """Compare every two conditions with the same comparison key, in their order; `metrics` has the metric of each task.
 
     Seeds are paired where they decide the same initial weights and order of training, else the test is Welch's.
     """
     values = [condition.by_seed(metrics[condition.task]) for condition in conditions]
     pairing_keys = [pairing_key(condition) for condition in conditions]
     resolutions = [resolution(condition) for condition in conditions]
-    same_examples: dict[tuple[str, ...], list[int]] = {}
+    same_key: dict[tuple[str, ...], list[int]] = {}
     for number, condition in enumerate(conditions):
-        same_examples.setdefault(condition.examples_key, []).append(number)
-    pairs = [pair for members in same_examples.values() for pair in combinations(members, 2)]
+        same_key.setdefault(condition.comparison_key, []).append(number)
+    pairs = [pair for members in same_key.values() for pair in combinations(members, 2)]
     tests = max(1, sum(min(len(values[a]), len(values[b])) > 1 for a, b in pairs))
     differences = [
         compare(values[a], values[b], pairing_keys[a] == pairing_keys[b], tests, max(resolutions[a], resolutions[b]))
@@ -100,11 +101,11 @@ def mean_interval(condition: Condition, metric: str) -> Interval:
 def group_letters(
     conditions: Sequence[Condition], comparisons: Sequence[Comparison], metrics: Mapping[str, str]
 ) -> list[str]:
-    """Return each condition's letters among those on the same examples, best first; empty if it was not tested."""
+    """Return each condition's letters among those with its comparison key, best first; empty if it was not tested."""
     tested: dict[tuple[str, ...], dict[str, Condition]] = {}
     differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for comparison in comparisons:
-        key = comparison.first.examples_key
+        key = comparison.first.comparison_key
         if comparison.tested:
             pair = (comparison.first, comparison.second)
             tested.setdefault(key, {}).update({condition.label: condition for condition in pair})
@@ -115,7 +116,7 @@ def group_letters(
         means = {label: mean(condition.values(metrics[condition.task])) for label, condition in members.items()}
         best_first = sorted(means, key=lambda label: -means[label])
         letters |= {(key, label): text for label, text in letter_groups(best_first, differing.get(key, [])).items()}
-    return [letters.get((condition.examples_key, condition.label), "") for condition in conditions]
+    return [letters.get((condition.comparison_key, condition.label), "") for condition in conditions]
 
 
 def letter_groups(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> dict[str, str]:

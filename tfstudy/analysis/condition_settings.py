@@ -9,6 +9,7 @@ from tfstudy.config.trees import flatten, short_key
 from tfstudy.experiment.code_versions import last_environment
 
 NOT_SETTINGS = ("seed", "data.root")  # of a config: what does not distinguish conditions
+AMOUNT = ("data.train_examples", "data.train_pairs")  # of a config: the amount of training data
 DEFAULT = "default"  # the preset of a task and architecture; the value of a setting that a run does not record
 OUTDATED = "outdated"  # stands behind the settings of conditions that only this distinguishes
 SETTING = re.compile(r"(?:^|(?<= ))([\w.]+)(?==)")  # the key in "model.dim=64"

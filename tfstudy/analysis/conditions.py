@@ -5,7 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.collection import RunRecord, experiment_settings
-from tfstudy.analysis.condition_settings import DEFAULT, changed_settings, distinguishing_settings, short_settings
+from tfstudy.analysis.condition_settings import (
+    AMOUNT,
+    DEFAULT,
+    changed_settings,
+    distinguishing_settings,
+    short_settings,
+)
 from tfstudy.runs.schema import Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
@@ -57,8 +63,13 @@ class Condition(NamedTuple):
 
     @property
     def examples_key(self) -> tuple[str, ...]:
-        """What identifies the examples: conditions with the same key are compared with each other."""
+        """What identifies the examples that it was evaluated on."""
         return self.task, self.split, self.corpus, self.test_set, self.examples, self.tag, self.tag_value
+
+    @property
+    def comparison_key(self) -> tuple[str, ...]:
+        """What identifies these examples and the amount of training data: conditions with the same key are compared."""
+        return (*self.examples_key, *(str(self.config.get(key, "")) for key in AMOUNT))
 
     def results_by_seed(self) -> dict[int, Slice]:
         """What each run measured on this condition's examples, by seed."""
@@ -162,11 +173,12 @@ def _test_sets(finished: Sequence[RunRecord], tag: str) -> list[tuple[str, str]]
 
 
 def sort_key(condition: Condition) -> tuple[Any, ...]:
-    """Order by split scheme, then by the numbers in the names of test sets, then by architecture."""
+    """Order by split scheme, by the numbers in the names of test sets, by amount of training data, by architecture."""
     c = condition
     numbers = tuple(map(int, re.findall(r"\d+", c.test_set)))
     examples = (c.task, c.split, c.corpus, c.test_set != "test", numbers, c.test_set, c.examples)
-    return *examples, tag_value_key(c.tag_value), c.arch, c.preset, c.settings
+    amount = tuple(value if isinstance(value := c.config.get(key), int) else 0 for key in AMOUNT)
+    return *examples, tag_value_key(c.tag_value), amount, c.arch, c.preset, c.settings
 
 
 def tag_value_key(value: str) -> tuple[int, int, str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tfstudy.analysis.condition_settings import AMOUNT
 from tfstudy.analysis.published import figure_of
 from tfstudy.runs.metrics import METRIC_NAMES
 
@@ -61,8 +62,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def compares(self) -> bool:
         """Whether it says which of two conditions is higher, as the table of their study does."""
-        same_examples = all(self.of.get(key) == self.minus.get(key) for key in ("task", "split", "corpus", "test"))
-        in_a_table = same_examples and not self.of.get("tag") and self.metric in TABLE_METRICS
+        shared = ("task", "split", "corpus", "test", *AMOUNT)
+        comparable = all(self.of.get(key) == self.minus.get(key) for key in shared)
+        in_a_table = comparable and not self.of.get("tag") and self.metric in TABLE_METRICS
         return bool(self.minus) and in_a_table and 0.0 in (self.above, self.below)
 
     @property

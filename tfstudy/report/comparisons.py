@@ -64,7 +64,7 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
 
 def _summary(comparisons: Sequence[Comparison], tested: Sequence[Comparison]) -> str:
     if not comparisons:
-        return "No two conditions were evaluated on the same examples, so nothing is compared."
+        return "No two conditions have the same test examples and amount of training data, so nothing is compared."
     decided = sum(comparison.significant for comparison in tested)
     untested = len(comparisons) - len(tested)
     more = f", {untested:,} not tested (both conditions need 2 seeds)" if untested else ""

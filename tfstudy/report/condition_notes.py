@@ -68,11 +68,11 @@ def _limit_note(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _size_note(conditions: Sequence[Condition]) -> list[str]:
-    """Return a warning if conditions on the same examples differ in parameters by more than 5 %."""
+    """Return a warning if conditions that are compared differ in parameters by more than 5 %."""
     sizes: dict[tuple[str, ...], dict[str, int]] = {}
     for condition in conditions:
         if condition.runs and (parameters := condition.runs[0].result.parameters):
-            sizes.setdefault(condition.examples_key, {})[condition.label] = parameters
+            sizes.setdefault(condition.comparison_key, {})[condition.label] = parameters
     splits_by_difference: dict[str, dict[str, None]] = {}  # the difference, and the split schemes that it is on
     for (task, split, corpus, *_), by_label in sizes.items():
         small, large = min(by_label, key=lambda name: by_label[name]), max(by_label, key=lambda name: by_label[name])

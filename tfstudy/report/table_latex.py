@@ -46,11 +46,11 @@ def _tabular(table: Table) -> Iterator[str]:
     yield r"\toprule"
     yield _row([escape_latex(column.head) for column in columns])
     yield r"\midrule"
-    previous = table.lines[0].condition.examples_key
+    previous = table.lines[0].condition.comparison_key
     for line in table.lines:
-        if line.condition.examples_key != previous:
+        if line.condition.comparison_key != previous:
             yield r"\addlinespace"
-            previous = line.condition.examples_key
+            previous = line.condition.comparison_key
         yield _row([_cell(column, line) for column in columns])
     yield r"\bottomrule"
     yield r"\end{tabular}"

@@ -50,8 +50,10 @@ def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> li
     if not tested:
         return ["no test: no two conditions on the same examples have 2 finished seeds each"] if comparisons else []
     methods = several(comparison.difference.method for comparison in tested)
+    several_amounts = len({c.first.comparison_key for c in tested}) > len({c.first.examples_key for c in tested})
+    amount = " and with the same amount of training data" * several_amounts
     lines = [
-        "group: conditions on the same examples that share a letter do not differ significantly "
+        f"group: conditions on the same examples{amount} that share a letter do not differ significantly "
         f"({methods}, two-sided, p < .05 after Bonferroni correction for {plural(len(tested), 'comparison')}); bold: "
         "not significantly different from the best, on test sets where others are"
     ]

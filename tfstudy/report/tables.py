@@ -62,10 +62,10 @@ def build_table(
     baselines = baseline_conditions(conditions, baseline) if baseline else {}
     # the best group is marked only where another group is significantly worse
     lettered = list(zip(conditions, letters, strict=True))
-    several_groups = {condition.examples_key for condition, group in lettered if group and "a" not in group}
+    several_groups = {condition.comparison_key for condition, group in lettered if group and "a" not in group}
     against = _against(comparisons, baselines)
     lines = [
-        build_line(c, metrics[c.task], group, "a" in group and c.examples_key in several_groups, against.get(id(c)))
+        build_line(c, metrics[c.task], group, "a" in group and c.comparison_key in several_groups, against.get(id(c)))
         for c, group in lettered
     ]
     out = Table(lines, comparisons, baseline, [], columns, seeds)
@@ -74,15 +74,15 @@ def build_table(
 
 
 def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tuple[str, ...], Condition]:
-    """Return the condition with this label, or else of this architecture, by the examples that it was evaluated on.
+    """Return the condition with this label, or else of this architecture, by comparison key.
 
-    `UserError` for an unknown name, or if it is that of several conditions on the same examples.
+    `UserError` for an unknown name, or if it is that of several conditions with the same key.
     """
     one_of("baseline", name, sorted({known for c in conditions for known in (c.label, c.arch)}))
-    labelled = {c.examples_key: [c] for c in conditions if c.label == name}
+    labelled = {c.comparison_key: [c] for c in conditions if c.label == name}
     of_architecture: dict[tuple[str, ...], list[Condition]] = {}
     for condition in (c for c in conditions if c.arch == name):
-        of_architecture.setdefault(condition.examples_key, []).append(condition)
+        of_architecture.setdefault(condition.comparison_key, []).append(condition)
     found = of_architecture | labelled
     labels = list(dict.fromkeys(c.label for members in found.values() if len(members) > 1 for c in members))
     if labels:
@@ -94,9 +94,9 @@ def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tupl
 def _against(
     comparisons: Sequence[Comparison], baselines: Mapping[tuple[str, ...], Condition]
 ) -> dict[int, Comparison]:
-    """Return each condition's comparison with the baseline on the same examples."""
+    """Return each condition's comparison with the baseline of its comparison key."""
     both = [one for comparison in comparisons for one in (comparison, comparison.swapped())]
-    return {id(one.first): one for one in both if one.second is baselines.get(one.second.examples_key)}
+    return {id(one.first): one for one in both if one.second is baselines.get(one.second.comparison_key)}
 
 
 def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:

@@ -73,7 +73,7 @@ def _significant(table: Table) -> str:
 
 def _nothing_decided(comparisons: Sequence[Comparison]) -> str:
     if not comparisons:
-        return "No two conditions were evaluated on the same examples, so nothing is compared."
+        return "No two conditions have the same test examples and amount of training data, so nothing is compared."
     if not any(comparison.tested for comparison in comparisons):
         return "Nothing is tested, since a test needs at least two seeds of both conditions."
     return "No condition is significantly better than another one on any test set."
