@@ -27,13 +27,13 @@ from tfstudy.tasks.translation.remarks import corpus_remarks
 from tfstudy.tasks.translation.subwords import Subwords, coders
 from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
 from tfstudy.tasks.translation.trivial import lexicon, translated
-from tfstudy.tasks.translation.words import Translated, word_scores, words
+from tfstudy.tasks.translation.words import Seen, Translated, word_scores, words
 
 UNSPACED_LANGUAGES = {  # languages written without spaces: the tokenizer of sacreBLEU
     **dict.fromkeys(["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya"], "char"),
     **dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh"),
 }
-KNOWN_PAIRS = 100_000  # of the corpus whose words are known, in the scores by words
+KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
 LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
 
@@ -154,12 +154,12 @@ class Translation(Task):
         }
         if self._config.split == "embedded":
             scores |= phenomena([text.split() for text in predicted], [text.split() for text in targets])
-        elif self._known_words:
+        elif self._seen.words:
             translated = (
                 Translated(self._source.decode(e.source), self.text(p), self.text(e.target))
                 for p, e in zip(predictions, examples, strict=True)
             )
-            scores |= word_scores(translated, self._known_words, 2 if self._is_unspaced() else LONG)
+            scores |= word_scores(translated, self._seen, 2 if self._is_unspaced() else LONG)
         return scores
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
@@ -179,12 +179,13 @@ class Translation(Task):
         return lexicon(Sentences(self._source.decode(e.source), self._target.decode(e.target)) for e in train)
 
     @cached_property
-    def _known_words(self) -> set[str]:
-        """Return the words of the first train pairs of the corpus in lower case; none if blanks separate no words."""
+    def _seen(self) -> Seen:
+        """Return what the first train pairs have, by which outputs are scored; nothing if blanks separate no words."""
         pairs = [row.pair for row in self._corpus_train]
         if self._is_unspaced() and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
-            return set()
-        return {word for pair in pairs for text in pair for word in words(text.lower())}
+            return Seen(set(), set())
+        known = {word for pair in pairs for text in pair for word in words(text.lower())}
+        return Seen(known, {self.text(e.target).lower() for e in self._examples["train"][:KNOWN_PAIRS]})
 
     def _is_unspaced(self) -> bool:
         return language_code(self._config.target_language) in UNSPACED_LANGUAGES

@@ -1,4 +1,4 @@
-"""Words of natural languages, and scores of translations by words: repetitions, invented words, copies, long words.
+"""Words of natural languages, and scores of translations by words: what is repeated, memorised, invented and copied.
 
 A word is what blanks separate, without punctuation and symbols at its ends.
 """
@@ -41,33 +41,43 @@ def words(text: str) -> Iterator[str]:
 
 SCORES = {
     "no_repetition": "outputs with words in which no phrase of three occurs twice, unless the target has it as often",
+    "no_memorisation": "outputs with words that are not, word for word, the target of another train pair",
     "known_words": "predicted words that are in a train pair of the corpus, or in the sentence's own source or target",
     "copy_recall": "words of both the source and the target that are predicted",
     "long_word_recall": "target words of many characters that are predicted",
 }
 
 
-def word_scores(sentences: Iterable[Translated], known: Set[str], long: int) -> dict[str, float]:
+class Seen(NamedTuple):
+    """What the train pairs contain, in lower case."""
+
+    words: Set[str]  # of both sides
+    targets: Set[str]
+
+
+def word_scores(sentences: Iterable[Translated], seen: Seen, long: int) -> dict[str, float]:
     """Return `SCORES` as fractions over all sentences, by words in lower case; those without cases are left out.
 
-    `known` has the words of train pairs in lower case; long words have at least `long` characters.
+    Long words have at least `long` characters.
     """
     correct, total = Counter[str](), Counter[str]()
     for sentence in sentences:
-        for name, holds in _judgements(sentence, known, long):
+        for name, holds in _judgements(sentence, seen, long):
             correct[name] += holds
             total[name] += 1
     return {name: correct[name] / total[name] for name in SCORES if total[name]}
 
 
-def _judgements(sentence: Translated, known: Set[str], long: int) -> Iterator[tuple[str, bool]]:
+def _judgements(sentence: Translated, seen: Seen, long: int) -> Iterator[tuple[str, bool]]:
     """Yield pairs of a score name and whether one sentence or one word is correct."""
     source, predicted, target = (list(words(text.lower())) for text in sentence)
     phrases, in_target = _phrases(predicted), _phrases(target)
     if predicted:
         yield "no_repetition", all(n <= max(1, in_target[phrase]) for phrase, n in phrases.items())
+        output = sentence.prediction.lower()
+        yield "no_memorisation", output not in seen.targets or output == sentence.target.lower()
     given, found = {*source, *target}, {*predicted}
-    yield from (("known_words", word in known or word in given) for word in predicted)
+    yield from (("known_words", word in seen.words or word in given) for word in predicted)
     yield from (("copy_recall", word in found) for word in {*source} & {*target})
     yield from (("long_word_recall", word in found) for word in target if len(word) >= long)
 

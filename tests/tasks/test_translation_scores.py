@@ -22,7 +22,12 @@ def test_scores_are_those_of_sacrebleu_on_the_raw_text(tmp_path):
         assert scores["bleu"] == pytest.approx(sacrebleu.corpus_bleu(guess, [gold], tokenize=tokenize).score / 100)
         assert scores["chrf"] == pytest.approx(sacrebleu.corpus_chrf(guess, [gold]).score / 100)
     assert scores["exact_match"] == 0
-    by_words = ["no_repetition", "known_words", "long_word_recall"]  # no word is in both source and target
+    by_words = [
+        "no_repetition",
+        "no_memorisation",
+        "known_words",
+        "long_word_recall",
+    ]  # no word is in both source and target
     assert list(scores) == ["bleu", "chrf", "exact_match", "token_accuracy", *by_words]
 
 
