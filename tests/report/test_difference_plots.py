@@ -79,6 +79,15 @@ def test_a_difference_that_needs_more_seeds_than_are_proposed_says_so(tmp_path):
     assert any(text.endswith(" (>1,000)") for text in texts(figure))
 
 
+def test_what_two_architectures_share_stands_once_in_brackets(tmp_path):
+    for preset, shift in (("default", 0), ("small", 0.3)):
+        shares = [x / 2 + shift for x in NEAR]
+        write(tmp_path, *(r for a in ("cnn", "lstm") for r in runs(a, *shares, experiment=preset + a, preset=preset)))
+    [axes] = drawn(tmp_path, "differences").axes
+    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
+    assert {"cnn - lstm", "cnn - lstm (small)", "cnn - cnn small", "cnn - lstm small"} <= set(names)
+
+
 def test_differences_are_filled_where_they_are_significant(tmp_path):
     like = [x + 0.001 * (-1) ** number for number, x in enumerate(NEAR)]
     made = [*runs("lstm", *FAR), *runs("cnn", *NEAR), *runs("transformer", *like)]

@@ -98,8 +98,11 @@ def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
 
 
 def _pair_label(comparison: Comparison, sheet: layout.Sheet) -> str:
-    """Return both conditions, on two lines if they are long."""
+    """Return both conditions, on two lines if they are long; what architectures share stands once, in brackets."""
     first, second = comparison.first.label, comparison.second.label
+    shared = first.removeprefix(comparison.first.arch)
+    if comparison.first.arch != comparison.second.arch and shared and second == comparison.second.arch + shared:
+        first, second = comparison.first.arch, f"{comparison.second.arch} ({shared.strip()})"
     longest = sheet.label_letters if sheet.width else MAX_LETTERS
     return f"{first} {MINUS}{' ' if len(first + second) <= longest else chr(10)}{second}"
 
