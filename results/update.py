@@ -46,8 +46,9 @@ TABLES = {  # by study: the options of its table
     "translation-dropout": [],
     "translation-length": [],
     "translation-sizes": [],
+    "translation-sizes-synthetic": [],
 }
-UNFINISHED = ("translation-length", "translation-sizes")  # some runs of their grids are missing
+UNFINISHED = ("translation-sizes", "translation-sizes-synthetic")  # some runs of their grids are missing
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
 PAPERS_HEAD = """# Published figures beside these runs
 
