@@ -51,8 +51,8 @@ SCORES = {
 class Seen(NamedTuple):
     """What the train pairs contain, in lower case."""
 
-    words: Set[str]  # of both sides
-    targets: Set[str]
+    words: Set[str]  # of both sides, in all train pairs of the corpus
+    targets: Set[str]  # of the pairs that the network was trained on
 
 
 def word_scores(sentences: Iterable[Translated], seen: Seen, long: int) -> dict[str, float]:

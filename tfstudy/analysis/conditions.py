@@ -69,7 +69,12 @@ class Condition(NamedTuple):
     @property
     def comparison_key(self) -> tuple[str, ...]:
         """What identifies these examples and the amount of training data: conditions with the same key are compared."""
-        return (*self.examples_key, *(str(self.config.get(key, "")) for key in AMOUNT))
+        return (*self.examples_key, *map(str, self.amount))
+
+    @property
+    def amount(self) -> tuple[int, ...]:
+        """The settings that give the amount of training data; 0 where the task has no such setting."""
+        return tuple(value if isinstance(value := self.config.get(key), int) else 0 for key in AMOUNT)
 
     def results_by_seed(self) -> dict[int, Slice]:
         """What each run measured on this condition's examples, by seed."""
@@ -177,8 +182,7 @@ def sort_key(condition: Condition) -> tuple[Any, ...]:
     c = condition
     numbers = tuple(map(int, re.findall(r"\d+", c.test_set)))
     examples = (c.task, c.split, c.corpus, c.test_set != "test", numbers, c.test_set, c.examples)
-    amount = tuple(value if isinstance(value := c.config.get(key), int) else 0 for key in AMOUNT)
-    return *examples, tag_value_key(c.tag_value), amount, c.arch, c.preset, c.settings
+    return *examples, tag_value_key(c.tag_value), c.amount, c.arch, c.preset, c.settings
 
 
 def tag_value_key(value: str) -> tuple[int, int, str]:

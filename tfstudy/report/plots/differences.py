@@ -36,7 +36,9 @@ def plot(
     ]
     tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
-        raise UserError("no two conditions on the same test set have 2 seeds each, so no difference can be tested")
+        raise UserError(
+            "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
+        )
     smallest = sorted(range(len(tested)), key=lambda number: tested[number].p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
     shown_metrics = {task: metric for task, metric in metrics.items() if task in {one.first.task for one in shown}}
