@@ -16,7 +16,8 @@ text, console, csv, json, toml, bibtex, html, mermaid, dockerfile
 
 Blocks with a file name, such as ```yaml title="grid.yaml" or ```python title="reverse.py", are not executed but written
 to that file, where the executed blocks after them find it. The executed blocks of a page share one temporary working
-folder, with a copy of the committed results in `results/`, and one namespace of Python, in the order of the page.
+folder, with a copy of the committed studies that they name in `results/`, and one namespace of Python, in the order of
+the page.
 
 `<!-- not run: REASON -->` before a block of bash or python exempts it from execution and from the checks of values, for
 example because it needs a GPU, a cluster or the network. Exempted blocks are counted.
@@ -41,7 +42,7 @@ import pytest
 
 from tests.code_blocks import PROGRAMS, Block, blocks, cells, check_command, check_yaml, commands
 from tests.commands import tfstudy
-from tests.committed import ROOT
+from tests.committed import ROOT, STUDIES
 from tfstudy.config.files import parse_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
@@ -117,6 +118,8 @@ def test_files_are_valid(block):
 
 @pytest.mark.parametrize("page", [p for p in BLOCKS if any(b.executed for b in BLOCKS[p])], ids=lambda p: p.name)
 def test_the_blocks_of_a_page_run_in_order(page, session):
+    for study in studies_named_in(BLOCKS[page]):
+        session.copy(study)
     for block in BLOCKS[page]:
         if block.title and not block.exempt:
             session.write(block)
@@ -133,10 +136,15 @@ def test_the_stored_outputs_of_a_notebook_are_small_and_without_errors(page):
 
 
 class Session:
-    """A working folder with a copy of the committed results, and the names of the Python blocks so far."""
+    """A working folder with copies of committed studies, and the names of the Python blocks so far."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.names = folder, {"__name__": "page"}
+        (folder / "results").mkdir()
+
+    def copy(self, study: Path) -> None:
+        weights = shutil.ignore_patterns("checkpoints", "*.ckpt")
+        shutil.copytree(study, self.folder / "results" / study.name, ignore=weights)
 
     def write(self, block: Block) -> None:
         path = self.folder / block.title
@@ -175,7 +183,6 @@ class Session:
 @pytest.fixture
 def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
     """A session in an empty folder, where trainings are short."""
-    shutil.copytree(ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns("checkpoints", "*.ckpt"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -184,6 +191,12 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Lightning's advice on loggers and the like
         yield Session(tmp_path)
+
+
+def studies_named_in(page: list[Block]) -> list[Path]:
+    """The committed studies that occur in the blocks of a page, as words of their own."""
+    words = {word for block in page for word in re.findall(r"[\w-]+", block.text)}
+    return [study for study in STUDIES if study.name in words]
 
 
 def shortened(resolve: Any, tree: dict[str, Any]) -> RunConfig:
