@@ -77,6 +77,16 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
     assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
 
 
+def test_a_run_has_a_group_of_its_own_and_the_session_of_its_launcher(tmp_path):
+    [job] = planned(tmp_path, COPYING)
+    found = []
+    reader = seen(tmp_path, 0, lambda process: found.append((process, os.getpgid(process), os.getsid(process))))
+    assert supervise([job], Local(["cpu"], 1)).finished
+    reader.join()
+    [(process, group, session)] = found
+    assert (group, session) == (process, os.getsid(0))
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_while_a_process_starts_leaves_none_behind(number, tmp_path, monkeypatch):
     [job] = planned(tmp_path, {**COPYING, "base": {**COPYING["base"], "train": {"steps": 100_000}}})

@@ -50,6 +50,14 @@ def test_a_program_that_takes_too_long_is_ended_with_all_that_it_started(job, tm
     assert not alive(child)
 
 
+def test_a_program_has_a_group_of_its_own_and_the_session_of_its_launcher(job, tmp_path, monkeypatch):
+    script = executable(tmp_path / "python", "cut -d ' ' -f 1,5,6 /proc/$$/stat; exit 1")
+    monkeypatch.setattr(sys, "executable", str(script))
+    _, last = subprocess_job.execute(job, str(tmp_path))
+    process, group, session = map(int, last.split())
+    assert (group, session) == (process, os.getsid(0))
+
+
 def alive(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"

@@ -219,8 +219,11 @@ def _child(job: Job, environment: dict[str, str]) -> None:
 
 
 def enter(environment: dict[str, str]) -> None:
-    """Make a forked process one of its own group, which ends with its launcher."""
-    os.setsid()
+    """Make a forked process one of its own group, which ends with its launcher.
+
+    It stays in the session of the launcher, because Linux shares the CPU among sessions: `nice` counts within one only.
+    """
+    os.setpgid(0, 0)
     for name in DDP_VARIABLES:
         os.environ.pop(name, None)
     os.environ.update(environment)

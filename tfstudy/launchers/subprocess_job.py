@@ -54,7 +54,7 @@ def start(job: Job, pipe: int, environment: Mapping[str, str] = {}, **streams: A
         env={**without_cluster(os.environ), **code, **environment, LAUNCHER_PIPE: str(pipe)},
         pass_fds=[pipe],
         stdin=subprocess.DEVNULL,
-        start_new_session=True,
+        process_group=0,
         **streams,
     )
 
