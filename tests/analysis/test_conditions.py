@@ -79,6 +79,10 @@ def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_
     shown = table(tmp_path, baseline="lstm")
     assert [bool(line.against) for line in shown.lines] == [True, False, True, False]
     assert "on the same examples and with the same amount of training data that share a letter" in shown.notes[1]
+    assert not [note for note in shown.notes if note.startswith("no difference")]
+    note = "has no run with their test examples and amount of training data"
+    for label, rows in (("lstm train_examples=900", 2), ("lstm train_examples=1000", 2)):
+        assert table(tmp_path, baseline=label).notes[-1] == f"no difference in {rows} of 4 rows: {label} {note}"
 
 
 @pytest.mark.parametrize(

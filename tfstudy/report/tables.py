@@ -7,6 +7,7 @@ from typing import Any
 from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
 from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
+from tfstudy.report.markup import plural
 from tfstudy.report.table_columns import quoted_figures, shown_columns
 from tfstudy.report.table_lines import Table, build_line
 from tfstudy.report.table_notes import table_notes
@@ -70,7 +71,8 @@ def build_table(
     ]
     out = Table(lines, comparisons, baseline, [], columns, seeds)
     keys = [column.key for column in shown_columns(out)]
-    return out._replace(notes=table_notes(study, conditions, metrics, comparisons, keys, quoted_figures(out)))
+    notes = table_notes(study, conditions, metrics, comparisons, keys, quoted_figures(out))
+    return out._replace(notes=[*notes, *_uncompared_note(conditions, baselines, baseline)])
 
 
 def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tuple[str, ...], Condition]:
@@ -89,6 +91,14 @@ def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tupl
         listed = ", ".join(quoted(label, MAX_LABEL) for label in labels)
         raise UserError(f"--baseline {name} names {len(labels)} conditions: {listed}; name one of them")
     return {key: member for key, [member] in found.items()}
+
+
+def _uncompared_note(
+    conditions: Sequence[Condition], baselines: Mapping[tuple[str, ...], Condition], name: str
+) -> list[str]:
+    uncompared = sum(c.comparison_key not in baselines for c in conditions) if baselines else 0
+    what = f"{name} has no run with their test examples and amount of training data"
+    return [f"no difference in {uncompared} of {plural(len(conditions), 'row')}: {what}"] if uncompared else []
 
 
 def _against(
