@@ -1,6 +1,9 @@
 """Scores of one prediction against its target, their mean, and the Wilson interval of a proportion."""
 
+import re
 from collections.abc import Iterable, Sequence
+
+UNSPACED_SCRIPTS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # no blanks between words
 
 
 def exact_match(prediction: Sequence[str], target: Sequence[str]) -> float:

@@ -54,7 +54,8 @@ class TranslationConfig(TaskConfig):
     subword_pairs: int = Field(0, ge=0, description="number of pairs to learn subwords from; 0: the train pairs")
     lowercase: bool = Field(False, description="lowercase all text of a corpus, including references")
     bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
-        "auto", description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km and my, zh for zh, else 13a"
+        "auto",
+        description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km, my and bo, zh for zh, else 13a",
     )
 
 
@@ -71,6 +72,8 @@ def check(config: TranslationConfig) -> None:
         return
     if bool(config.root) == bool(config.hub):
         raise UserError("split scheme 'corpus' needs exactly one of data.root (a folder) and data.hub (an id)")
+    if config.source_language and config.source_language == config.target_language:
+        raise UserError(f"data.source_language and data.target_language are both '{config.source_language}'")
     if config.seed:
         raise UserError("data.seed is for the embedded languages; data.subset_seed selects the pairs of a corpus")
     for key in ("hub_config", "revision") if config.root else ("reverse",):

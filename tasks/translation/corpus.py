@@ -90,7 +90,7 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
     """Return the pair in a row `{translation: {xx, yy}}`, `{xx, yy}` or `{source, target}`."""
     nested = row.get("translation")
     row = nested if isinstance(nested, Mapping) else row
-    keys = languages if all(languages) and set(languages) <= set(row) else Languages("source", "target")
+    keys = languages if all(languages) and set(languages) & set(row) else Languages("source", "target")
     if not set(keys) <= set(row):
         if not all(languages):
             raise UserError(f"{where}: set data.source_language and data.target_language to two of {', '.join(row)}")

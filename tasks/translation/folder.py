@@ -15,6 +15,8 @@ from tfstudy.tasks.errors import UserError, nearest, one_of, quoted
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
 from tfstudy.tasks.translation.lines import lines
 
+TRAIN = re.compile("train")
+LANGUAGE = re.compile("[a-zA-Z]{2,3}([-_].*)?")  # what a code looks like
 EXPECTED_FILES = (
     "{0}.tsv, {0}.jsonl, or parallel files {0}.<source_language> and {0}.<target_language> (optionally .gz)"
 )
@@ -27,16 +29,15 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
     """
     folder = Path(root).expanduser()
     try:
-        names = sorted(path.name for path in folder.iterdir())
+        paths = sorted(folder.iterdir())
     except OSError as error:
         near = nearest(folder.name, _folders(folder.parent))
         where = "" if folder.is_absolute() else f" in {Path.cwd()}"
         raise UserError(f"data.root: can't read {folder}{where}: {error.strerror}{near}") from None
     files: dict[str, list[Path]] = {}
-    for name in names:
-        split = split_name(name.partition(".")[0])
-        if split and name.removesuffix(".gz").partition(".")[2] in {"tsv", "jsonl", *filter(None, languages)}:
-            files.setdefault(split, []).append(folder / name)
+    for path in paths:
+        if (split := _split(path)) and _form(path) in {"tsv", "jsonl", *filter(None, languages)}:
+            files.setdefault(split, []).append(path)
     _check_languages(folder, languages)
     if "train" not in files or not any(TEST.fullmatch(split) for split in files):
         missing = "test" if "train" in files else "train"
@@ -44,18 +45,19 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
         raise UserError(
             f"data.root: {folder} has no {missing} split; "
             + (f"did you mean '{folder / inside[0]}'? Expected " if inside else "expected ")
-            + f"{EXPECTED_FILES.format(missing)}, but the folder contains {', '.join(names[:20]) or 'nothing'}"
+            + f"{EXPECTED_FILES.format(missing)}, but the folder contains "
+            + (", ".join(path.name for path in paths[:20]) or "nothing")
         )
     return Corpus(
-        {split: list(_read(paths, languages, reverse)) for split, paths in files.items()},
-        places={split: _places(paths, languages) for split, paths in files.items()},
+        {split: list(_read(own, languages, reverse)) for split, own in files.items()},
+        places={split: _places(own, languages) for split, own in files.items()},
     )
 
 
 def _check_languages(folder: Path, languages: Languages) -> None:
     """`UserError` if the train split of a folder is in files of languages that are not those of the config."""
-    forms = _forms(folder, "train")
-    codes = _codes(forms)
+    forms = _forms(folder, TRAIN)
+    codes = _codes(folder)
     if len(codes) < 2 or "tsv" in forms or {*languages} <= forms:
         return
     if not all(languages):
@@ -69,26 +71,27 @@ def _check_languages(folder: Path, languages: Languages) -> None:
 
 def is_corpus(folder: Path) -> bool:
     """Return whether a folder has a train split in one of the known formats."""
-    forms = _forms(folder, "train")
-    return bool(forms & {"tsv", "jsonl"}) or len(_codes(forms)) > 1
+    forms = _forms(folder, TRAIN)
+    return bool(forms & {"tsv", "jsonl"}) or len(_codes(folder)) > 1
 
 
-def _codes(forms: set[str]) -> list[str]:
-    """Return the forms that look like languages, such as `en` and `pt_BR`."""
-    return sorted(form for form in forms if re.fullmatch("[a-zA-Z]{2,3}([-_].*)?", form))
+def _codes(folder: Path) -> list[str]:
+    """Return the languages of parallel files: endings of train, such as `en` and `pt_BR`, that a test split has too."""
+    tested = _forms(folder, TEST)
+    return sorted(form for form in _forms(folder, TRAIN) if LANGUAGE.fullmatch(form) and (not tested or form in tested))
 
 
-def _forms(folder: Path, split: str) -> set[str]:
-    """Return the formats and languages of the files of a split; empty for a folder that can't be read."""
+def _forms(folder: Path, splits: re.Pattern[str]) -> set[str]:
+    """Return the formats and languages of the files of these splits; empty for a folder that can't be read."""
     try:
-        return {_form(path) for path in folder.iterdir() if split_name(path.name.partition(".")[0]) == split}
+        return {_form(path) for path in folder.iterdir() if splits.fullmatch(_split(path))}
     except OSError:
         return set()
 
 
 def has_columns(folder: Path) -> bool:
     """Return whether the train split is a two-column file, whose order no setting but `data.reverse` decides."""
-    return "tsv" in _forms(folder, "train")
+    return "tsv" in _forms(folder, TRAIN)
 
 
 def _folders(folder: Path) -> list[str]:
@@ -105,12 +108,18 @@ def languages_of(root: Path) -> Languages:
     They are the endings of parallel files or the columns of JSON lines, in the order in which the name of the folder
     has them (`tanaka-en-ja`), otherwise in alphabetical order. For two-column files they are those of the name.
     """
-    named = named_languages(root)
-    paths = sorted(path for path in root.iterdir() if split_name(path.name.partition(".")[0]))
-    codes = {_form(path) for path in paths if not path.is_dir()} - {"tsv", "jsonl"}
-    if len(codes) != 2:
-        codes = next((_columns(path) for path in paths if _form(path) == "jsonl"), set())
-    return named if codes in (set(), set(named)) else Languages(*sorted(codes))
+    named, forms = named_languages(root), _forms(root, TRAIN)
+    codes = set() if forms & {"tsv", "jsonl"} else set(_codes(root))
+    if "jsonl" in forms:
+        codes = next(
+            _columns(path) for path in sorted(root.iterdir()) if (_split(path), _form(path)) == ("train", "jsonl")
+        )
+    if len(codes) > 2 and not set(named) <= codes:
+        raise UserError(
+            f"{root} has files of {len(codes)} languages, {', '.join(sorted(codes))}: end its name with two of them, "
+            f"such as {root.name}-{'-'.join(sorted(codes)[:2])}"
+        )
+    return named if codes == set() or set(named) <= codes else Languages(*sorted(codes))
 
 
 def named_languages(root: Path) -> Languages:
@@ -124,7 +133,9 @@ def _columns(path: Path) -> set[str]:
     row = next((row for row in _rows(path)), {})
     row = row["translation"] if isinstance(row.get("translation"), dict) else row
     texts = {name for name, value in row.items() if isinstance(value, str) and name != "id"}
-    return set() if {"source", "target"} <= texts or len(texts) != 2 else texts
+    named = {name for name in texts if LANGUAGE.fullmatch(name)}
+    texts = named if len(named) == 2 else texts
+    return set() if {"source", "target"} <= {*row} or len(texts) != 2 else texts
 
 
 def _places(paths: Sequence[Path], languages: Languages) -> tuple[str, str]:
@@ -137,7 +148,7 @@ def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterato
     """Yield the pairs of one split, from one file or two parallel files. Sides may be empty."""
     names = ", ".join(path.name for path in paths)
     if len(paths) == 1 and _form(paths[0]) == "tsv":
-        return _tsv(paths[0], reverse)
+        return _tsv(paths[0], languages, reverse)
     if reverse:
         raise UserError(
             f"data.reverse is for .tsv files, not {names}: swap data.source_language and data.target_language"
@@ -155,12 +166,17 @@ def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterato
     raise UserError(f"{paths[0].parent}: expected one file or two parallel files per split, but found {names}")
 
 
+def _split(path: Path) -> str:
+    """Return the split that a file is called after; empty if it is none."""
+    return split_name(path.name.partition(".")[0])
+
+
 def _form(path: Path) -> str:
     """Return the format of a file: tsv, jsonl or a language code."""
     return path.name.removesuffix(".gz").partition(".")[2]
 
 
-def _tsv(path: Path, reverse: bool) -> Iterator[Sentences]:
+def _tsv(path: Path, languages: Languages, reverse: bool) -> Iterator[Sentences]:
     for number, line in enumerate(lines(path), 1):
         fields = line.split("\t")
         if len(fields) != 2:
@@ -168,7 +184,10 @@ def _tsv(path: Path, reverse: bool) -> Iterator[Sentences]:
                 f"{path}:{number}: expected source<TAB>target, but the line has {len(fields)} "
                 f"field{'s' * (len(fields) > 1)}: {quoted(line)}"
             )
-        yield Sentences(*(reversed(fields) if reverse else fields))
+        pair = Sentences(*(reversed(fields) if reverse else fields))
+        if number == 1 and pair in (languages, ("source", "target")):
+            raise UserError(f"{path}:1: the first line names the columns, {quoted(line)}: remove it")
+        yield pair
 
 
 def _jsonl(path: Path, languages: Languages) -> Iterator[Sentences]:

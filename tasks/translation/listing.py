@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten, wrap
 
@@ -16,7 +17,7 @@ WIDTH = 80
 MAX_LICENCE = 150  # characters that are shown
 MAX_READ = 100_000  # characters of a file that are searched for a licence
 SEVERAL = "sources_with_several_targets"
-COLUMNS = "  {:12}{:>9}{:>14}{:>14}{:>10}{:>9}{:>8}"
+COLUMNS = "  {:{width}}{:>9}{:>14}{:>14}{:>10}{:>9}{:>8}"
 LICENCE = re.compile(r"^\W*licen[cs]es?\W*:\W*(\w.*)$", re.IGNORECASE)
 
 
@@ -50,18 +51,20 @@ def describe(root: Path) -> Iterator[str]:
     corpus = from_folder(str(root), languages)
     names = sorted(corpus.splits, key=lambda name: (name != "train", name != "validation", name))
     yield from _wrapped(f"{root.resolve().name}  licence: {shorten(licence_of(root), MAX_LICENCE, placeholder=' ...')}")
-    yield COLUMNS.format("", "", "words of", "words of", "in train:", "", "").rstrip()
-    yield COLUMNS.format("split", "pairs", "source", "target", "sources", "targets", "pairs")
+    width = max(12, *map(len, names))
+    yield COLUMNS.format("", "", "words of", "words of", "in train:", "", "", width=width).rstrip()
+    yield COLUMNS.format("split", "pairs", "source", "target", "sources", "targets", "pairs", width=width)
     held_out = {name: list(map(row_of, corpus.splits[name])) for name in names[1:]}
     shared = overlaps(map(row_of, corpus.splits["train"]), held_out)
     for name in names:
         numbers = _sizes(corpus.splits[name]) + list(shared.get(name, {}).values())
-        yield COLUMNS.format(name, *[f"{number:,}" for number in numbers], *[""] * (6 - len(numbers))).rstrip()
+        cells = [f"{number:,}" for number in numbers] + [""] * (6 - len(numbers))
+        yield COLUMNS.format(name, *cells, width=width).rstrip()
     profile = OrderProfile(corpus.splits["train"])
     for name in names:
         yield from _wrapped(f"  {name}: {_faults(corpus.splits[name], profile)}")
     try:
-        check_order(corpus, profile, languages, "set data.reverse=true")
+        check_order(corpus, profile, languages)
     except UserError as error:
         yield from _wrapped(f"  {error}")
 
@@ -86,12 +89,13 @@ def _wrapped(text: str) -> list[str]:
 def licence_of(root: Path) -> str:
     """Return the licence of a corpus: what a line `Licence: ...` of `corpus.yaml`, a README or a LICENSE file says.
 
-    A LICENSE file without such a line is represented by its first line. "unknown" without any of these.
+    A LICENSE file without such a line is represented by its first line. "unknown" without any of these, or if they
+    can't be read.
     """
     for path in sorted(root.iterdir(), key=lambda path: (path.name != "corpus.yaml", path.name)):
         if not path.is_file() or not re.match(r"(corpus\.yaml$|readme|licen[cs]e)", path.name, re.IGNORECASE):
             continue
-        with path.open(encoding="utf-8", errors="replace") as file:
+        with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
             if found := _licence_in(path.name, file.read(MAX_READ)):
                 return found
     return "unknown"

@@ -5,11 +5,12 @@ The faults are those that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, language_code
 from tfstudy.tasks.translation.profile import MIN_EVIDENCE, OrderProfile, script_shares
 
@@ -24,7 +25,6 @@ FAULTS = {  # and how a list describes such pairs; the first fault of a pair is 
     "duplicate": "that occurred before",
 }
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufeff\ufffd]")
-UNSPACED_SCRIPTS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 OWN_SCRIPTS = {
     script: codes.split()
     for script, codes in {
@@ -45,7 +45,7 @@ def faults(pairs: Sequence[Sentences], profile: OrderProfile) -> dict[str, Mask]
     """Return for each of FAULTS which pairs have it; `profile` is that of the train pairs."""
     seen: set[Sentences] = set()
     tests = {
-        "empty_side": lambda p: not p.source.strip() or not p.target.strip(),
+        "empty_side": _has_empty_side,
         "length_ratio": _extreme_ratio,
         "identical_sides": lambda p: p.source == p.target and bool(p.source.strip()),
         "control_characters": lambda p: bool(CONTROL.search(p.source) or CONTROL.search(p.target)),
@@ -78,7 +78,7 @@ def without_faults(pairs: Sequence[Sentences], found: Mapping[str, Mask]) -> tup
 def check_empty(corpus: Corpus, clean: bool) -> None:
     """Raise `UserError` for a pair with an empty side; with `clean`, only outside train."""
     for split, pairs in corpus.splits.items():
-        empty = [i for i, p in enumerate(pairs) if not p.source.strip() or not p.target.strip()]
+        empty = [i for i, pair in enumerate(pairs) if _has_empty_side(pair)]
         if not empty or (clean and split == "train"):
             continue
         side = int(bool(pairs[empty[0]].source.strip()))
@@ -90,13 +90,20 @@ def check_empty(corpus: Corpus, clean: bool) -> None:
         )
 
 
-def check_order(corpus: Corpus, profile: OrderProfile, languages: Languages, way_out: str) -> None:
+def check_order(corpus: Corpus, profile: OrderProfile, languages: Languages, reverse: bool = False) -> None:
     """Raise `UserError` if source and target are swapped in all splits (by script) or in one (compared with train).
 
-    `way_out` says how to swap them in all splits.
+    `reverse` is the setting with which the corpus was read.
     """
     wanted, found = [own_script(code) for code in languages], profile.scripts
-    if found[0] != found[1] and (wanted[0] == found[1] != "" or wanted[1] == found[0] != ""):
+    swapped = any(wanted[side] == found[1 - side] != "" and wanted[1 - side] != found[1 - side] for side in (0, 1))
+    if found[0] != found[1] and swapped:
+        columns = corpus.places.get("train", ("",))[0].endswith((".tsv:", ".tsv.gz:"))
+        way_out = (
+            f"set data.reverse={str(not reverse).lower()}"
+            if columns
+            else "swap the names of the files or columns of both languages"
+        )
         raise UserError(
             f"the sources look like {languages.target or 'the target language'} and the targets like "
             f"{languages.source or 'the source language'} (scripts {found[0]} and {found[1]}): {way_out}"
@@ -118,10 +125,20 @@ def swapped_share(pairs: Sequence[Sentences], profile: OrderProfile) -> float:
     return swapped / len(pairs) if sure else 0.0
 
 
+def is_unspaced(texts: Iterable[str]) -> bool:
+    """Return whether more than a third of the characters are of scripts written without blanks between words."""
+    text = "".join(texts)
+    return 3 * len(UNSPACED_SCRIPTS.findall(text)) > len(text)
+
+
 def own_script(language: str) -> str:
     """Return the script of a language that is not written in Latin letters, by its code; empty if unknown."""
     code = language_code(language)
     return next((script for script, codes in OWN_SCRIPTS.items() if code in codes), "")
+
+
+def _has_empty_side(pair: Sentences) -> bool:
+    return not pair.source.strip() or not pair.target.strip()
 
 
 def _extreme_ratio(pair: Sentences) -> bool:

@@ -12,15 +12,15 @@ from tfstudy.tasks.translation.quality import FAULTS
 
 
 def corpus_remarks(
-    config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int, train: Sequence[Example]
+    config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int, examples: Mapping[str, Sequence[Example]]
 ) -> list[str]:
-    """Return a line for each remark; `notes` and `train` are those of the task."""
+    """Return a line for each remark; `notes` and `examples`, by split, are those of the task."""
     lines = []
     if left_out := left_out_of_train(config, notes["left_out"], max_subwords):
         lines.append(f"left out of train: {left_out}")
     if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
         lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
-    return [*lines, *_equal_sides(train), *_contradictions(config)]
+    return [*lines, *_long_examples(examples, max_subwords), *_equal_sides(examples["train"]), *_contradictions(config)]
 
 
 def left_out_of_train(config: TranslationConfig, counts: Mapping[str, int], max_subwords: int = 0) -> str:
@@ -37,6 +37,16 @@ def _listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
     return ", ".join(f"{number:,} {texts[name]}" for name, number in counts.items() if number and name in texts)
 
 
+def _long_examples(examples: Mapping[str, Sequence[Example]], max_subwords: int) -> list[str]:
+    """Return a line on held-out pairs that would be left out of train for their length."""
+    held_out = (example for name in examples if name != "train" for example in examples[name])
+    sizes = [max(len(example.source), len(example.target)) for example in held_out]
+    if not (long := [size for size in sizes if size > max_subwords]):
+        return []
+    what = f"{len(long):,} with more than {max_subwords} subwords on a side, at most {max(long):,}"
+    return [f"kept in the other splits, though they take long to translate: {what}"]
+
+
 def _equal_sides(train: Sequence[Example]) -> list[str]:
     """Return a warning for a side on which there is nothing to learn."""
     sides = {"sources": {e.source for e in train}, "targets": {e.target for e in train}}
@@ -45,13 +55,18 @@ def _equal_sides(train: Sequence[Example]) -> list[str]:
 
 
 def _contradictions(config: TranslationConfig) -> list[str]:
-    """Return a warning if the name of a folder with two-column files says other languages than the config."""
+    """Return a warning if the name of a folder with two-column files says other languages than the config.
+
+    A name such as `big-set`, with a longer word than codes usually are and neither of the languages, says nothing.
+    """
     folder = Path(config.root).expanduser()
     if not config.root or not has_columns(folder):
         return []
     named = named_languages(folder)
     named = Languages(*reversed(named)) if config.reverse else named
     given = {"data.source_language": config.source_language, "data.target_language": config.target_language}
+    if max(map(len, named)) > 2 and not {*given.values()} & {*named}:
+        return []
     pairs = zip(given.items(), named, strict=True)
     wrong = " and ".join(f"{key}={code}" for (key, code), name in pairs if code and name not in ("", code))
     name = folder.resolve().name

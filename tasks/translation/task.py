@@ -10,19 +10,19 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 P19-1021) show how much the settings matter with few pairs.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 from tfstudy.tasks.translation.config import TranslationConfig, check
 from tfstudy.tasks.translation.corpus import Sentences, language_code
 from tfstudy.tasks.translation.filtering import Row, overlaps
 from tfstudy.tasks.translation.phenomena import phenomena
+from tfstudy.tasks.translation.quality import is_unspaced
 from tfstudy.tasks.translation.remarks import corpus_remarks
 from tfstudy.tasks.translation.subwords import Subwords, coders
 from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
@@ -30,9 +30,12 @@ from tfstudy.tasks.translation.trivial import lexicon, translated
 from tfstudy.tasks.translation.words import Seen, Translated, word_scores, words
 
 UNSPACED_LANGUAGES = {  # languages written without spaces: the tokenizer of sacreBLEU
-    **dict.fromkeys(["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya"], "char"),
+    **dict.fromkeys(
+        ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
+    ),
     **dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh"),
 }
+SAMPLE = 100  # train pairs whose script decides whether blanks separate words
 KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
 LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
@@ -129,7 +132,7 @@ class Translation(Task):
         """Return what was left out of train, its faults, and what looks wrong."""
         if self._config.split != "corpus":
             return ()
-        return corpus_remarks(self._config, self._notes, self._max_subwords(), self._examples["train"])
+        return corpus_remarks(self._config, self._notes, self._max_subwords(), self._examples)
 
     def signatures(self) -> dict[str, str]:
         """Return sacreBLEU's signatures of `bleu` and `chrf`, which are divided by 100 here."""
@@ -182,7 +185,8 @@ class Translation(Task):
     def _seen(self) -> Seen:
         """Return what the first train pairs have, by which outputs are scored; nothing if blanks separate no words."""
         pairs = [row.pair for row in self._corpus_train]
-        if self._is_unspaced() and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
+        unspaced = self._is_unspaced() or is_unspaced(pair.target for pair in pairs[:SAMPLE])
+        if unspaced and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
             return Seen(set(), set())
         known = {word for pair in pairs for text in pair for word in words(text.lower())}
         return Seen(known, {self.text(e.target).lower() for e in self._examples["train"][:KNOWN_PAIRS]})
@@ -230,9 +234,12 @@ def _bleu_tokenizer(config: TranslationConfig, train: Sequence[Row]) -> str:
     """Return the name of the tokenizer of sacreBLEU."""
     if config.bleu_tokenizer != "auto":
         return config.bleu_tokenizer
-    sample = "".join(r.pair.target for r in train[:100])
-    if not config.target_language and 3 * len(re.findall("[\u3040-\u30ff\u3400-\u9fff]", sample)) > len(sample):
+    tokenizer = UNSPACED_LANGUAGES.get(language_code(config.target_language), "")
+    if not tokenizer and is_unspaced(row.pair.target for row in train[:SAMPLE]):
+        codes = ", ".join(code for code in UNSPACED_LANGUAGES if len(code) == 2)
+        given = quoted(config.target_language) if config.target_language else "not set"
         raise UserError(
-            "the targets look Japanese or Chinese: set data.target_language=ja (or zh) or data.bleu_tokenizer"
+            "the targets are in a script without blanks between words, such as Japanese, but data.target_language is "
+            f"{given}: set it to one of {codes}, or set data.bleu_tokenizer"
         )
-    return UNSPACED_LANGUAGES.get(language_code(config.target_language), "13a")
+    return tokenizer or "13a"

@@ -72,20 +72,13 @@ def _checked(config: TranslationConfig) -> tuple[Corpus, dict[str, dict[str, int
     check_empty(corpus, config.clean)
     corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
     profile = OrderProfile(corpus.splits["train"])
-    check_order(corpus, profile, _languages(config), _way_out(config, corpus))
+    check_order(corpus, profile, _languages(config), config.reverse)
     found = {name: faults(pairs, profile) for name, pairs in corpus.splits.items()}
     quality = {name: counts(pairs, found[name]) for name, pairs in corpus.splits.items()}
     if not config.clean:
         return corpus, quality, {}
     corpus.splits["train"], left_out = without_faults(corpus.splits["train"], found["train"])
     return corpus, quality, left_out
-
-
-def _way_out(config: TranslationConfig, corpus: Corpus) -> str:
-    """Return how to swap the sides of all splits."""
-    if config.root and any(form in corpus.places["train"][0] for form in (".tsv:", ".tsv.gz:")):
-        return f"set data.reverse={str(not config.reverse).lower()}"
-    return "swap the names of the files or columns of both languages"
 
 
 def _languages(config: TranslationConfig) -> Languages:

@@ -62,7 +62,7 @@ def _links(
         if total > MAX_LINKS:
             break
         sources.append(np.tile(left, len(right)))
-        targets.append(np.repeat(right, len(left)))
+        targets.append(np.repeat(np.array(right, np.int64), len(left)))  # also if there is no word
         sizes += [len(left)] * len(right)
     return (np.concatenate(sources), np.concatenate(targets)), np.cumsum([0, *sizes[:-1]])
 

@@ -90,6 +90,32 @@ def test_an_empty_output_is_shown_as_such_except_in_lines(finished, capsys, monk
         assert capsys.readouterr().out == expected
 
 
+@pytest.mark.parametrize("words", [["a"], ["a", "b c"]])
+def test_an_output_with_line_breaks_is_one_line(words, finished, capsys, monkeypatch):
+    monkeypatch.setattr("tfstudy.experiment.finished.FinishedRun.predict", lambda self, got: ["x\r\ny\nz"] * len(got))
+    for format_ in ("text", "lines"):
+        assert tfstudy("predict", finished, *words, "--format", format_) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == len(words)
+        assert all(line.endswith("x y z") for line in lines)
+
+
+def test_the_byte_order_mark_of_a_file_is_no_part_of_its_first_source(finished, tmp_path, capsys):
+    outputs = []
+    for mark in ("", "\ufeff"):
+        (tmp_path / "sources.txt").write_text(f"{mark}a b\n", encoding="utf-8")
+        assert tfstudy("predict", finished, "--file", tmp_path / "sources.txt", "--format", "json") == 0
+        outputs.append(json.loads(capsys.readouterr().out)["predictions"])
+    assert outputs[0] == outputs[1]
+
+
+def test_errors_of_a_run_folder_need_no_folder_of_results(finished, tmp_path, capsys, monkeypatch):
+    run = finished.resolve()
+    monkeypatch.chdir(tmp_path)
+    assert tfstudy("errors", run) == 0
+    assert "correct" in capsys.readouterr().out
+
+
 def test_predictions_of_many_sources_are_those_recorded_and_printed_in_order(finished, capsys, monkeypatch):
     monkeypatch.setattr("tfstudy.cli.finished.CHUNK", 7)
     rows = read_predictions(finished, "test")

@@ -107,6 +107,8 @@ def test_the_estimates_grow_with_lengths_hypotheses_and_the_model(arch):
         assert 16 * 4 * 20 < bytes_of(ten, ten) < bytes_of(ten, hundred) < bytes_of(hundred, hundred)
         assert getattr(MemoryUse.of(large, 9, 1), estimate)(ten, ten) > bytes_of(ten, ten)
     assert MemoryUse.of(small, 9000, 1).teacher_forcing(ten, ten) > 4 * 9000 * 20
+    more_sources = cls(cls.Config(**cls.small), 5000, 9)
+    assert MemoryUse.of(more_sources, 9, 1) == greedy
 
 
 LIMITED = """

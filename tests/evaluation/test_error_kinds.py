@@ -106,6 +106,25 @@ def test_examples_are_grouped_by_the_runs_that_solve_them():
     assert solved_by(runs) == {("cnn", "lstm"): ["1"], ("cnn",): ["2"], (): ["3"]}
 
 
+def test_a_source_with_two_targets_is_two_examples():
+    rows = [row("hello", "hallo", "hallo"), row("hello", "guten Tag", "hallo")]
+    for runs in ({"a": rows, "b": rows}, {"a": rows[::-1], "b": rows}):
+        assert solved_by(runs) == {("a", "b"): ["hello"], (): ["hello"]}
+
+
+@pytest.mark.parametrize(
+    ("prediction", "kind"),
+    [
+        ("我喜欢狗和猫。", "correct"),
+        ("我", "stops early"),
+        ("我喜欢狗和猫。。吗", "runs on"),
+        ("我 喜欢狗和猫。", "correct"),
+    ],
+)
+def test_targets_without_blanks_are_compared_by_character(prediction, kind):
+    assert count_errors([row("i like", "我喜欢狗和猫。", prediction)]).kinds == {kind: 1}
+
+
 def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys):
     from tests.commands import tfstudy
 

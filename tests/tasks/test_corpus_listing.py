@@ -80,6 +80,61 @@ def test_swapped_languages_are_shown_by_the_name_of_the_folder(tmp_path):
     assert "set data.reverse=true" in " ".join(list_corpora(tmp_path))
 
 
+def parallel(folder, *names):
+    return write(folder, dict.fromkeys(names, "a\nb\n"))
+
+
+@pytest.mark.parametrize("stray", ["train.md", "train.log", "test_2018.cs", "train.py"])
+def test_files_that_only_one_split_has_are_no_languages(tmp_path, stray):
+    parallel(tmp_path, "train.en", "train.de", "test.en", "test.de", stray)
+    assert row(list_corpora(tmp_path), "train")[0] == "2"
+
+
+@pytest.mark.parametrize("stray", ["train.log", "train.tsv~", "train.tsv.bak", "test.log"])
+def test_other_files_beside_two_column_ones_are_no_languages(tmp_path, stray):
+    write(tmp_path, {"train.tsv": "a\tb\n", "train.txt": "x", stray: "x", "test.tsv": "a\tb\n"})
+    assert row(list_corpora(tmp_path), "train")[0] == "1"
+
+
+def test_a_further_column_of_text_is_no_language(tmp_path):
+    line = '{"en": "a", "de": "b", "domain": "news"}\n'
+    write(tmp_path, {"train.jsonl": line, "test.jsonl": line})
+    assert row(list_corpora(tmp_path), "train")[0] == "1"
+
+
+def test_files_of_three_languages_need_a_name_that_chooses_two(tmp_path):
+    names = [f"{split}.{code}" for split in ("train", "test") for code in ("en", "de", "fr")]
+    parallel(tmp_path / "talks", *names)
+    message = "has files of 3 languages, de, en, fr: end its name with two of them, such as talks-de-en"
+    assert message in " ".join(map(str.strip, list_corpora(tmp_path)))
+    parallel(tmp_path / "talks-en-fr", *names)
+    assert row(list_corpora(tmp_path / "talks-en-fr"), "train")[0] == "2"
+
+
+def test_swapped_parallel_files_are_to_be_renamed(tmp_path):
+    files = {"en": [f"собака номер {i}" for i in range(30)], "ru": [source for source, _ in invented("train", 30)]}
+    text = {code: "".join(f"{line}\n" for line in lines) for code, lines in files.items()}
+    write(tmp_path / "some-en-ru", {f"{split}.{code}": text[code] for split in ("train", "test") for code in files})
+    assert "swap the names of the files" in " ".join(map(str.strip, list_corpora(tmp_path)))
+
+
+def test_columns_stand_below_each_other_with_long_names_of_splits(tmp_path):
+    write(tmp_path, dict.fromkeys(("train.tsv", "test_a_long_name.tsv"), "a\tb\n"))
+    _, _, head, *rows = list_corpora(tmp_path)
+    assert {len(line[: line.index(" 1 ")]) for line in rows[:2]} == {head.index("pairs") + len("pairs") - 2}
+
+
+def test_a_readme_that_can_not_be_read_is_no_licence(tmp_path, monkeypatch):
+    corpus(tmp_path)
+    write(tmp_path, {"README.md": "Licence: MIT"})
+    monkeypatch.setattr(type(tmp_path), "open", refused)
+    assert licence_of(tmp_path) == "unknown"
+
+
+def refused(*_, **__):
+    raise PermissionError(13, "Permission denied")
+
+
 def test_real_corpora_fit_80_columns_with_the_sizes_of_their_notes():
     if not REAL.is_dir():
         pytest.skip("no copy of the corpora beside the repository")

@@ -116,9 +116,9 @@ def test_only_train_pairs_are_left_out(tmp_path):
 def test_swapped_sides_of_one_split_are_refused():
     corpus = Corpus({"train": GOOD, "validation": made(SWAHILI, 20, "d"), "test": swapped(made(SWAHILI, 20, "t"))})
     with pytest.raises(UserError, match=r"^test: source and target look swapped, compared with train \(in 100%"):
-        check_order(corpus, OrderProfile(GOOD), Languages(), "")
+        check_order(corpus, OrderProfile(GOOD), Languages())
     corpus.splits["test"] = [*swapped(made(SWAHILI, 5, "t")), *made(SWAHILI, 15, "u")]
-    check_order(corpus, OrderProfile(GOOD), Languages(), "")  # some swapped pairs are counted and no error
+    check_order(corpus, OrderProfile(GOOD), Languages())  # some swapped pairs are counted and no error
 
 
 @pytest.mark.parametrize("train", [[("a b", "c d")], [(a, "c d") for a, _ in GOOD]])
@@ -126,7 +126,7 @@ def test_a_corpus_with_hardly_any_text_says_nothing_about_the_order(train):
     pairs = [Sentences(*pair) for pair in train * (40 // len(train))]
     profile = OrderProfile(pairs)
     for test in (GOOD, swapped(GOOD), [Sentences(*pair) for pair in invented("test", 50)]):
-        check_order(Corpus({"train": pairs, "test": test}), profile, Languages(), "")
+        check_order(Corpus({"train": pairs, "test": test}), profile, Languages())
 
 
 @pytest.mark.parametrize("codes", [("en", "ko"), ("", "ko"), ("en", "kor")])
@@ -144,3 +144,17 @@ def test_a_corpus_whose_script_is_that_of_the_other_language_is_refused_with_the
 @pytest.mark.parametrize(("code", "script"), [("ja_JP", "CJK"), ("RU", "CYRILLIC"), ("en", ""), ("", "")])
 def test_languages_with_a_script_of_their_own_are_known_by_code(code, script):
     assert own_script(code) == script
+
+
+@pytest.mark.parametrize(
+    ("codes", "sides"),
+    [(("ja_Latn", "ja"), ("kore wa hon desu", "これは本です")), (("kk", "ru"), ("bul kitap jana", "это новая книга"))],
+)
+def test_a_language_in_another_script_than_its_usual_one_is_not_swapped(codes, sides):
+    corpus = Corpus({"train": [Sentences(*sides)] * 30, "test": [Sentences(*sides)] * 5})
+    check_order(corpus, OrderProfile(corpus.splits["train"]), Languages(*codes))
+
+
+def test_words_of_tibetan_are_not_separated_by_blanks():
+    pair = Sentences("this is a sentence of twelve words about a dog that barks", "ཁྱི་ཞིག་གི་སྐོར་ལ་ཚིག་གྲུབ་ཅིག་ཡིན།")
+    assert not faults([pair], OrderProfile([pair]))["length_ratio"].any()

@@ -1,5 +1,7 @@
 """What a run says of its corpus before it trains."""
 
+import re
+
 import pytest
 
 from tests.tasks.translation_tasks import invented, translation, write
@@ -30,6 +32,14 @@ def test_cleaned_pairs_are_counted_once_as_left_out(tmp_path):
     assert "1 with identical sides, 1 that occurred before" in left_out
 
 
+def test_held_out_pairs_that_are_longer_than_any_in_train_are_counted(tmp_path):
+    root = write(tmp_path / "set", train=TRAIN, dev=invented("dev", 20), test=[*invented("test", 30), LONG])
+    [line] = translation(split="corpus", root=root, subword_vocab_size=320).remarks()
+    assert re.fullmatch(
+        r"1 held-out pairs? with more than 256 subwords on a side, at most [\d,]+, (is|are) kept: .*", line
+    )
+
+
 @pytest.mark.parametrize(("side", "name"), [(0, "sources"), (1, "targets")])
 def test_a_side_that_is_all_the_same_is_a_warning(tmp_path, side, name):
     train = [("the same", pair[1 - side]) for pair in TRAIN]
@@ -51,6 +61,11 @@ def test_a_side_that_is_all_the_same_is_a_warning(tmp_path, side, name):
 def test_languages_that_the_name_of_the_folder_contradicts_are_a_warning(tmp_path, config, wrong):
     lines = remarks(tmp_path / "toy-en-de", **config)
     assert lines == ([f"WARNING: by its name toy-en-de is en to de, but {wrong}"] if wrong else [])
+
+
+@pytest.mark.parametrize("config", [{"target_language": "de"}, {"source_language": "en", "target_language": "de"}])
+def test_a_name_of_other_words_says_nothing(tmp_path, config):
+    assert remarks(tmp_path / "big-set", **config) == []
 
 
 def test_the_name_of_a_folder_says_nothing_of_files_that_the_languages_select(tmp_path):

@@ -116,6 +116,7 @@ def test_phenomena_are_scored_with_the_embedded_pair(embedded):
         ({"split": "corpsu"}, "split scheme 'corpsu'; did you mean 'corpus'? Expected one of: embedded, corpus"),
         ({"split": "corpus"}, "exactly one of data.root (a folder) and data.hub (an id)"),
         ({"split": "corpus", "root": "x", "hub": "y"}, "exactly one of data.root"),
+        ({"split": "corpus", "root": "x", "source_language": "en", "target_language": "en"}, "are both 'en'"),
         ({"split": "corpus", "root": "x", "seed": 1}, "data.subset_seed selects the pairs of a corpus"),
         ({"split": "corpus", "root": "x", "revision": "y"}, "data.revision cannot be set with data.root"),
         ({"split": "corpus", "hub": "x", "reverse": True}, "data.reverse cannot be set with data.hub"),

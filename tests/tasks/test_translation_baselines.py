@@ -33,6 +33,10 @@ def test_pairs_that_are_too_long_and_empty_text_are_not_learnt_from():
     assert lexicon([]) == lexicon([Sentences("...", "!")]) == {}
 
 
+def test_a_target_without_words_is_not_learnt_from_either():
+    assert lexicon([PAIRS[0], Sentences("das Haus", "@@"), *PAIRS[1:]]) == lexicon(PAIRS)
+
+
 @pytest.mark.parametrize(
     ("source", "target"),
     [("Das Buch", "the book"), ('"Buch", (das)!', '"book", (the)!'), ("das  Tier 7", "the  Tier 7"), ("", "")],

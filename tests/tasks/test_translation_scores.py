@@ -98,12 +98,19 @@ def test_japanese_is_scored_by_character_without_blanks(tmp_path, code):
     assert "tok:char" in translation(split="corpus", root=root, target_language=code).signatures()["bleu"]
 
 
-def test_targets_that_look_japanese_need_a_target_language(tmp_path):
+@pytest.mark.parametrize(("code", "given"), [("", "not set"), ("jp", "'jp'"), ("japanese", "'japanese'")])
+@pytest.mark.parametrize("train", [JAPANESE, [("a dog", "สุนัขตัวหนึ่ง")], [("a dog", "ཁྱི་ཞིག")]])
+def test_targets_without_blanks_between_words_need_a_target_language(tmp_path, train, code, given):
+    root = write(tmp_path, train=train, test=[("the dog", "犬")])
+    message = (
+        rf"such as Japanese, but data\.target_language is {given}: set it to one of ja, th, .* zh, or set data\.bleu"
+    )
+    with pytest.raises(UserError, match=message):
+        translation(split="corpus", root=root, target_language=code)
+
+
+def test_targets_without_blanks_are_accepted_with_what_decides_their_score(tmp_path):
     root = write(tmp_path, train=JAPANESE, test=[("a dog", "犬")])
-    with pytest.raises(
-        UserError, match=r"look Japanese or Chinese: set data\.target_language=ja \(or zh\) or data\.bleu_tokenizer"
-    ):
-        translation(split="corpus", root=root)
     for config in ({"target_language": "ja"}, {"target_language": "zh"}, {"bleu_tokenizer": "char"}, {"reverse": True}):
         assert translation(split="corpus", root=root, **config)
 
@@ -111,3 +118,13 @@ def test_targets_that_look_japanese_need_a_target_language(tmp_path):
 def test_chinese_is_scored_by_sacrebleus_own_tokeniser(tmp_path):
     root = write(tmp_path, train=[("a dog", "狗")], test=[("i like dogs", "我喜欢狗。")])
     assert "tok:zh" in translation(split="corpus", root=root, target_language="zh").signatures()["bleu"]
+
+
+@pytest.mark.parametrize("config", [{"target_language": "ja"}, {"bleu_tokenizer": "char"}])
+def test_targets_without_blanks_have_no_scores_by_words_whatever_says_so(tmp_path, config):
+    root = write(
+        tmp_path, train=[("a dog", "犬がいます"), ("a cat", "猫がいます")], test=[("i like dogs", "犬が好きです")]
+    )
+    scores = scored(root, ["犬が好きです"], **config)
+    assert scores["bleu"] == 1.0
+    assert not {"known_words", "long_word_recall"} & {*scores}

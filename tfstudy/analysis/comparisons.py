@@ -86,8 +86,8 @@ def resolution(condition: Condition) -> float:
 def mean_interval(condition: Condition, metric: str) -> Interval:
     """Return the condition's mean in percent with its interval over seeds, between 0 and 100.
 
-    With a single seed, or where all seeds have the same result, it is the interval within a run (Wilson, over its
-    examples): no result is without uncertainty.
+    With a single seed, or where all seeds have the same exact match, it is the interval within a run (Wilson, over its
+    examples). Other metrics of a single seed have none: its ends are nan.
     """
     values = condition.values(metric)
     result = interval(values)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tfstudy.cli.options import INSPECT, ONE_RUN, RESULTS, SHARE, ExistingResults, Online, Results, Run, app, some_path
+from tfstudy.cli.options import INSPECT, ONE_RUN, RESULTS, SHARE, Online, Results, Run, app, some_path
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
 
 CHUNK = 1024  # sources that are predicted before their outputs are printed
@@ -58,7 +58,15 @@ def predict(
     For one source this is the output, for several a line `source -> output` for each. Without a source, lines are read
     from standard input; on a terminal, a prompt asks for them.
     """
-    from tfstudy.cli.sources import STDIN, check_sources, converse, is_interactive, prediction_lines, read_sources
+    from tfstudy.cli.sources import (
+        STDIN,
+        check_sources,
+        converse,
+        is_interactive,
+        one_line,
+        prediction_lines,
+        read_sources,
+    )
     from tfstudy.tasks.errors import UserError, one_of
 
     given, as_json = list(sources or []), one_of("format", format_, ("text", "lines", "json")) == "json"
@@ -83,7 +91,7 @@ def predict(
     for start in range(0, len(texts), CHUNK):
         outputs += finished.predict(texts[start : start + CHUNK])
         if not as_json:
-            new = outputs[start:] if format_ == "lines" else prediction_lines(texts, outputs, start)
+            new = map(one_line, outputs[start:]) if format_ == "lines" else prediction_lines(texts, outputs, start)
             print("\n".join(new), flush=True)
     if as_json:
         pairs = [{"source": text, "prediction": output} for text, output in zip(texts, outputs, strict=True)]
@@ -144,7 +152,7 @@ def errors(
     test_set: Annotated[str, typer.Option(help="Test set whose predictions are read.")] = "test",
     examples: Annotated[int, typer.Option(min=0, help="Number of examples of each kind.")] = 2,
     format_: Format = "text",
-    results: ExistingResults = RESULTS,
+    results: Results = RESULTS,
 ) -> None:
     """Count the wrong predictions of runs by kind.
 

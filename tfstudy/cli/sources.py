@@ -1,5 +1,6 @@
 """The sources for `tfstudy predict`: from its arguments, a file, standard input, or a prompt."""
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -47,8 +48,8 @@ def read_sources(sources: Sequence[str], file: str) -> list[Source]:
 def _content(file: str, name: str) -> str:
     try:
         if file not in ("", STDIN):
-            return Path(file).read_bytes().decode()
-        return sys.stdin.buffer.read().decode() if sys.stdin is not None else ""
+            return Path(file).read_bytes().decode("utf-8-sig")  # without a byte order mark
+        return sys.stdin.buffer.read().decode("utf-8-sig") if sys.stdin is not None else ""
     except OSError as error:
         raise UserError(f"can't read {quoted(name)}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -64,9 +65,14 @@ def check_sources(run: "FinishedRun", sources: Sequence[Source]) -> None:
             raise UserError(f"{source.place}{error}") from None
 
 
+def one_line(output: str) -> str:
+    """Return an output with blanks instead of its line breaks."""
+    return re.sub("[\r\n]+", " ", output)
+
+
 def prediction_lines(sources: Sequence[str], outputs: Sequence[str], start: int = 0) -> list[str]:
     """Return the outputs from number `start` for people: behind its source if there are several, `(empty)` if empty."""
-    shown = [output or EMPTY for output in outputs[start:]]
+    shown = [one_line(output) or EMPTY for output in outputs[start:]]
     return [f"{source} -> {one}" for source, one in zip(sources[start:], shown, strict=False)] if sources[1:] else shown
 
 

@@ -147,6 +147,11 @@ class DecodeConfig(Section):
     )
     max_length: int = Field(0, ge=0, description="maximum number of generated tokens of any output (0: see limit)")
 
+    @property
+    def hypotheses(self) -> int:
+        """Number of partial outputs that are kept of each source; greedy decoding keeps one."""
+        return self.beam_size if self.method == "beam" else 1
+
 
 class EvalConfig(Section):
     """What is evaluated after training (section `eval`)."""

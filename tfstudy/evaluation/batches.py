@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfstudy.models.base import Model
 from tfstudy.training.out_of_memory import BUDGET, OutOfMemoryError, attempt
@@ -25,7 +25,9 @@ class MemoryUse(NamedTuple):
     @classmethod
     def of(cls, model: Model, vocab: int, hypotheses: int) -> "MemoryUse":
         """Return the estimates for a model: each matrix gives as many activations as it has rows, embeddings none."""
-        widths = [p.shape[0] for p in model.parameters() if p.ndim > 1 and p.shape[0] != vocab]
+        embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+        matrices = [p for p in model.parameters() if p.ndim > 1 and id(p) not in embeddings]
+        widths = [p.shape[0] for p in matrices if p.shape[0] != vocab]  # the output layer has that of `vocab`
         return cls(sum(widths), vocab, hypotheses)
 
     def decoding(self, source: Tensor, target: Tensor) -> Tensor:

@@ -75,7 +75,7 @@ def greedy_both(
         if count <= COMPACT * len(rows):
             keep = unfinished.nonzero()[:, 0]
             rows, tokens, state = rows[keep], tokens[keep], select_rows(state, keep)
-    return _first_tokens(out, ends), _first_tokens(out, lengths)
+    return first_tokens(out, ends), first_tokens(out, lengths)
 
 
 def _largest(*limits: Tensor) -> int:
@@ -89,7 +89,8 @@ def _best_words(logits: Float[Tensor, "rows vocab"]) -> tuple[Int[Tensor, " rows
     return words, ~(logits[:, EOS] < best)  # a logit that is not a number ends the row
 
 
-def _first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> Ids:
+def first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> Ids:
+    """Return the first tokens of each row, as many as its length."""
     return [ids[:length] for ids, length in zip(out.tolist(), lengths.tolist(), strict=True)]
 
 
@@ -168,7 +169,7 @@ def beam(
             keep = torch.arange(len(rows), device=rows.device)
         state = _continue(state, origin, keep)
         rows, tokens, scores, prefixes = rows[keep], token[keep].flatten(), scores[keep], prefixes[keep]
-    return _first_tokens(results.tokens, results.lengths)
+    return first_tokens(results.tokens, results.lengths)
 
 
 def _candidates(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.runs.schema import ErrorKind, Prediction
+from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 
 CORRECT = "correct"
 KINDS = (
@@ -41,6 +42,13 @@ class ErrorCounts(NamedTuple):
     def summary(self) -> dict[str, ErrorKind]:
         """Return the counts and positions of each kind, as a record has them."""
         return {kind: ErrorKind(n, self.first_error.get(kind)) for kind, n in self.kinds.items()}
+
+
+def compared(example: Prediction) -> tuple[list[str], list[str]]:
+    """Return the tokens of the target and of the prediction; characters if the target's script has no blanks."""
+    if " " not in example.target.strip() and UNSPACED_SCRIPTS.search(example.target):
+        return [*"".join(example.target.split())], [*"".join(example.prediction.split())]
+    return example.target.split(), example.prediction.split()
 
 
 def kind_of(target: Tokens, prediction: Tokens) -> str:
@@ -75,7 +83,7 @@ def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorC
     positions: dict[str, list[float]] = {}
     wrong: dict[str, list[Prediction]] = {}
     for example in predictions:
-        target, prediction = example.target.split(), example.prediction.split()
+        target, prediction = compared(example)
         kind, position = kind_of(target, prediction), first_error(target, prediction)
         counts[kind] += 1
         if position is not None:
@@ -104,16 +112,20 @@ def add_errors(summaries: Sequence[Mapping[str, ErrorKind]]) -> dict[str, ErrorK
 
 
 def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...], list[str]]:
-    """Group the sources that all runs have by the runs that predict them correctly; largest group first.
+    """Group the sources that all runs have, with the same target, by the runs that predict them correctly.
+
+    The largest group is first.
 
     `{("cnn",): [...]}` are the examples that only the CNN solves, and `{(): [...]}` those that no run solves.
     """
-    correct = {name: {p.source: p.prediction == p.target for p in predictions} for name, predictions in runs.items()}
+    correct = {
+        name: {(p.source, p.target): p.prediction == p.target for p in predictions}
+        for name, predictions in runs.items()
+    }
     first = next(iter(correct.values()), {})
-    shared = [source for source in first if all(source in solved for solved in correct.values())]
     groups: dict[tuple[str, ...], list[str]] = {}
-    for source in shared:
-        groups.setdefault(tuple(name for name in correct if correct[name][source]), []).append(source)
+    for example in (one for one in first if all(one in solved for solved in correct.values())):
+        groups.setdefault(tuple(name for name in correct if correct[name][example]), []).append(example[0])
     return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
 
 

@@ -128,7 +128,7 @@ def _outputs(
     encoded = data.encode(examples).to(device)
     source, target = encoded.source_lengths, encoded.target_lengths
     limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
-    memory = MemoryUse.of(model, len(data.target_vocab), decode.beam_size if decode.method == "beam" else 1)
+    memory = MemoryUse.of(model, len(data.target_vocab), decode.hypotheses)
     tokens, generate = data.target_vocab.decode, generate or partial(generate_both, model)
 
     def forced(index: Tensor) -> list[float]:

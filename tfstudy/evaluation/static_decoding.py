@@ -9,7 +9,7 @@ from torch.nn.functional import pad
 
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.vocabulary import EOS, PAD
-from tfstudy.evaluation.decoding import Generate, Ids, generate_both
+from tfstudy.evaluation.decoding import Generate, Ids, first_tokens, generate_both
 from tfstudy.evaluation.static_search import BeamSearch, GreedySearch, Method, Search
 from tfstudy.evaluation.static_state import NotStaticError
 from tfstudy.models.base import Model, State, select_hypotheses
@@ -67,7 +67,7 @@ class StaticDecoder:
         number, given = _padded_rows(torch.stack([limits, lengths]))
         variables = GreedySearch.start(number, given[0], given[1], room)
         out, ends = self._search(GreedySearch, Method(), source, mask, variables, steps, room)
-        return _first_tokens(out, ends), _first_tokens(out, lengths)
+        return first_tokens(out, ends), first_tokens(out, lengths)
 
     @torch.no_grad()
     def beam(self, source: Tensor, mask: Tensor, limits: Tensor, beam_size: int, length_penalty: float) -> Ids:
@@ -76,7 +76,7 @@ class StaticDecoder:
         number, given = _padded_rows(limits)
         method = Method(beam_size, length_penalty)
         variables = BeamSearch.start(number, given, room, method)
-        return _first_tokens(*self._search(BeamSearch, method, source, mask, variables, steps, room))
+        return first_tokens(*self._search(BeamSearch, method, source, mask, variables, steps, room))
 
     def _search(
         self,
@@ -187,7 +187,3 @@ def _keep(search: Search, results: list[Tensor]) -> None:
     """Write the outputs of a search into those of the whole batch."""
     for name, result in zip(search.results, results, strict=True):
         result.index_copy_(0, search.variables["number"], search.variables[name])
-
-
-def _first_tokens(out: Tensor, lengths: Tensor) -> Ids:
-    return [ids[:length] for ids, length in zip(out.tolist(), lengths.tolist(), strict=True)]

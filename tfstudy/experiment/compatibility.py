@@ -50,7 +50,9 @@ class DataShape(NamedTuple):
 def check(config: RunConfig, data: DataShape) -> None:
     """Raise `UserError` if a value is allowed in its section but does not fit the data or another section."""
     if config.model.needs_one_vocabulary and not data.one_vocabulary:
-        raise UserError(f"model.share_embeddings needs one vocabulary, but {config.task} has two")
+        raise UserError(
+            f"model.share_embeddings needs one vocabulary, but {config.task} has two: set model.share_embeddings=false"
+        )
     if 0 < config.decode.max_length < data.longest_target:
         raise UserError(
             f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "

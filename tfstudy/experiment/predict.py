@@ -38,7 +38,7 @@ def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[st
     limits = limits_of(generation_limit(task, config.decode), lengths - 1)  # without EOS
     if model.max_positions is not None:
         limits = limits.clamp(max=model.max_positions - 1)
-    memory = MemoryUse.of(model, len(data.target_vocab), config.decode.beam_size)
+    memory = MemoryUse.of(model, len(data.target_vocab), config.decode.hypotheses)
 
     def compute(index: torch.Tensor) -> list[list[int]]:
         source = encoded.rows(index).source.to(device)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, solved_by, summarize_errors
+from tfstudy.evaluation.error_kinds import CORRECT, compared, count_errors, first_error, solved_by, summarize_errors
 from tfstudy.report.alignment import alignment
 from tfstudy.report.markup import plural
 from tfstudy.report.text_columns import shortened
@@ -66,7 +66,7 @@ def _most_frequent_first(kinds: Mapping[str, int]) -> list[tuple[str, int]]:
 def _example_lines(example: Prediction, width: int) -> list[Text]:
     """Return the source, the target with the prediction below it, and where they first differ."""
     room = width - INDENT - LABEL
-    marked = alignment(example.target.split(), example.prediction.split(), room)
+    marked = alignment(*compared(example), room)
     labels = ("target", "prediction", "")
     return [
         Text(" " * INDENT + f"{'source':{LABEL}}{shortened(example.source, room)}"),
@@ -138,7 +138,7 @@ def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
 
 
 def _example_values(one: Prediction) -> dict[str, Any]:
-    first = first_error(one.target.split(), one.prediction.split())
+    first = first_error(*compared(one))
     texts = {"source": one.source, "target": one.target, "prediction": one.prediction}
     return texts | {"first_error": None if first is None else first + 1}
 

@@ -28,8 +28,7 @@ def table_notes(
     names = several(metric_name(metric) for metric in metrics.values())
     return [
         f"{names} on test sets, in percent: mean over seeds with the 95 % confidence interval of this mean alone "
-        "(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; for a single seed, or seeds with equal "
-        "results, the Wilson interval over test examples)",
+        f"(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; {_single(metrics.values())})",
         *_test_notes(comparisons, "difference" in columns),
         *condition_notes(conditions, metrics),
         *(
@@ -43,6 +42,13 @@ def table_notes(
         *_outdated_notes(runs),
         *study.left_out_notes(),
     ]
+
+
+def _single(metrics: Collection[str]) -> str:
+    """Return what a condition has whose seeds do not vary."""
+    if "exact_match" in metrics:
+        return "for a single seed, or seeds with equal results, the Wilson interval over test examples"
+    return "none for a single seed"
 
 
 def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> list[str]:

@@ -1,5 +1,6 @@
 """`--kind slices --tag TAG`: the main metric by the values of a tag."""
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import mean
 
@@ -14,6 +15,7 @@ from tfstudy.report.plots.series_style import Styles, condition_styles
 from tfstudy.tasks.errors import UserError
 
 MAX_WIDTH = 11.0  # inches of all panels in a row
+MAX_TICKS = 25  # of a horizontal axis
 MAX_LENGTH = 7.0  # inches of a panel along its values, unless they need more
 BAR, MIN_VALUE = 0.13, 0.17  # inches of a bar, and the minimum for all bars of a value
 
@@ -32,10 +34,15 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     width = 2.3 + sheet.letter * longest if horizontal else max(2.6, *lengths)
     heights = [length + 0.5 for length in lengths] if horizontal else [2.1] * len(groups)
     columns, legend = max(1, min(3, int((sheet.width or MAX_WIDTH) // width))), layout.legend_handles(styles, "bars")
-    title, notes = f"Results by {tag}, with 95 % intervals", [captions.run_caption(shown), *_within_run(shown)]
+    intervals = [mean_interval(condition, metrics[condition.task]) for condition in shown]
+    drawn = any(interval.low < interval.high for interval in intervals)
+    title = f"Results by {tag}{', with 95 % intervals' * drawn}"
+    notes = [captions.run_caption(shown), *(_within_run(shown) if drawn else [])]
+    ends = [end for interval in intervals for end in (interval.mean, interval.high) if not math.isnan(end)]
+    highest = layout.percent_limits(metrics.values(), max(ends))[1]
     figure, panels = layout.uneven_panels(sheet, title, heights, width, columns, legend, notes)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
-        _draw_panel(axes, members, metrics, styles, horizontal)
+        _draw_panel(axes, members, metrics, styles, horizontal, highest)
         set_title(axes, name)
     label_axes(panels, *((metric, tag) if horizontal else (tag, metric)))
     parts = [part for name, members in groups.items() for part in _describe(name, members, metrics)]
@@ -73,7 +80,12 @@ def _labels(conditions: Sequence[Condition]) -> list[str]:
 
 
 def _draw_panel(
-    axes: Axes, conditions: Sequence[Condition], metrics: Mapping[str, str], styles: Styles, horizontal: bool
+    axes: Axes,
+    conditions: Sequence[Condition],
+    metrics: Mapping[str, str],
+    styles: Styles,
+    horizontal: bool,
+    highest: float,
 ) -> None:
     values, labels = _values(conditions), _labels(conditions)
     thickness, draw = 0.84 / len(labels), axes.barh if horizontal else axes.bar
@@ -84,7 +96,8 @@ def _draw_panel(
         ends, centres = (interval.low, interval.high), (centre, centre)
         axes.plot(*((ends, centres) if horizontal else (centres, ends)), color="0.15", lw=0.9)
     axis = axes.yaxis if horizontal else axes.xaxis
-    axis.set_ticks(range(len(values)), values)
+    every = 1 if horizontal else math.ceil(len(values) / MAX_TICKS)
+    axis.set_ticks(range(0, len(values), every), values[::every])
     axis.grid(visible=False)
-    limits = (-0.6, len(values) - 0.4)
-    axes.set(xlim=(0, 103), ylim=limits[::-1]) if horizontal else axes.set(ylim=(0, 103), xlim=limits)
+    percent, limits = (0, highest), (-0.6, len(values) - 0.4)
+    axes.set(xlim=percent, ylim=limits[::-1]) if horizontal else axes.set(ylim=percent, xlim=limits)
