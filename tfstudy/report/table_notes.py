@@ -13,6 +13,11 @@ from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.schema import Result
 
+EXPLAINED = (  # columns, by key, and what they are
+    (["oracle_length"], "oracle length: exact match of outputs that are stopped at the length of the target"),
+    (["L90", "L50"], "L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"),
+)
+
 
 def table_notes(
     study: Study,
@@ -31,10 +36,7 @@ def table_notes(
         f"(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; {_single(metrics.values())})",
         *_test_notes(comparisons, "difference" in columns),
         *condition_notes(conditions, metrics),
-        *(
-            ["L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"]
-            * bool({"L90", "L50"} & {*columns})
-        ),
+        *(text for keys, text in EXPLAINED if {*keys} & {*columns}),
         *_seconds_note(runs, columns),
         *_published_notes(quoted),
         *_run_notes(runs, conditions),
