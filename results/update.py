@@ -73,6 +73,7 @@ FIGURES = (  # file, then the command that draws it
     ("claims-translation/settings.png", "plot", "claims-translation", "--kind", "settings"),
     ("claims-pairs/pairs.png", "plot", "claims-pairs", "--kind", "data"),
     ("translation-corpora/bleu.png", "plot", "translation-corpora"),
+    ("translation-sizes-synthetic/pairs.png", "plot", "translation-sizes-synthetic", "--kind", "data"),
     ("translation-sizes/pairs.png", "plot", "translation-sizes", "translation-corpora", "--kind", "data"),
     ("dessi-2019/exact-match.png", "plot", "dessi-2019"),
     ("distances/gradient.png", "measure", "distances", "gradient_by_distance", "--quiet"),

@@ -96,6 +96,6 @@ def test_the_grid_of_batchings_crosses_both_with_three_numbers_of_steps():
 
 
 def test_the_description_of_a_preset_is_apart_from_its_settings():
-    assert about_preset("translation", "lstm", "small").startswith("up to 50,000 target tokens")
+    assert about_preset("translation", "lstm", "small").startswith("up to 40,000 target tokens")
     assert "about" not in preset("translation", "lstm", "small")
     assert about_preset("translation", "lstm", "none") == ""

@@ -8,6 +8,7 @@ from tfstudy.analysis.conditions import Condition
 from tfstudy.config.trees import short_key
 
 MAX_LISTED = 4  # settings that differ from the preset
+LANGUAGES = ("data.source_language", "data.target_language")
 
 
 def settings_text(condition: Condition) -> str:
@@ -33,14 +34,21 @@ def trained_steps(condition: Condition) -> int:
 
 def preset_text(condition: Condition) -> str:
     """Return the preset with the settings that differ from it: `preset default with dropout=0.1`."""
-    keys = sorted(differing_settings(condition))
+    keys = _differing(condition)
     more = f" and {len(keys) - MAX_LISTED} more" if len(keys) > MAX_LISTED else ""
     return _with_settings(condition, keys[:MAX_LISTED]) + more
 
 
 def preset_beside_label(condition: Condition) -> str:
     """Return the preset with all settings that differ from it, except those in the condition's label."""
-    return _with_settings(condition, sorted(differing_settings(condition) - set(SETTING.findall(condition.settings))))
+    named = SETTING.findall(condition.settings)
+    return _with_settings(condition, [key for key in _differing(condition) if key not in named])
+
+
+def _differing(condition: Condition) -> list[str]:
+    """Return the settings that differ from the preset, but not the languages of a corpus, which is named beside them."""
+    keys = differing_settings(condition)
+    return sorted(keys - {*LANGUAGES} if condition.corpus else keys)
 
 
 def _with_settings(condition: Condition, keys: Sequence[str]) -> str:
