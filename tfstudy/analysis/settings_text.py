@@ -46,7 +46,7 @@ def preset_beside_label(condition: Condition) -> str:
 
 
 def _differing(condition: Condition) -> list[str]:
-    """Return the settings that differ from the preset, but not the languages of a corpus, which is named beside them."""
+    """Return the settings that differ from the preset; the languages of a corpus are known by its name."""
     keys = differing_settings(condition)
     return sorted(keys - {*LANGUAGES} if condition.corpus else keys)
 
