@@ -185,7 +185,7 @@ def _tsv(path: Path, languages: Languages, reverse: bool) -> Iterator[Sentences]
                 f"field{'s' * (len(fields) > 1)}: {quoted(line)}"
             )
         pair = Sentences(*(reversed(fields) if reverse else fields))
-        if number == 1 and pair in (languages, ("source", "target")):
+        if number == 1 and pair in (Sentences("source", "target"), Sentences(*languages)) and all(pair):
             raise UserError(f"{path}:1: the first line names the columns, {quoted(line)}: remove it")
         yield pair
 

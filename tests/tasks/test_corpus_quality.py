@@ -158,3 +158,8 @@ def test_a_language_in_another_script_than_its_usual_one_is_not_swapped(codes, s
 def test_words_of_tibetan_are_not_separated_by_blanks():
     pair = Sentences("this is a sentence of twelve words about a dog that barks", "ཁྱི་ཞིག་གི་སྐོར་ལ་ཚིག་གྲུབ་ཅིག་ཡིན།")
     assert not faults([pair], OrderProfile([pair]))["length_ratio"].any()
+
+
+def test_a_first_line_with_two_empty_sides_is_no_header(tmp_path):
+    root = write(tmp_path, train=[("", ""), *GOOD], test=made(SWAHILI, 5, "t"))
+    assert translation(split="corpus", root=root, clean=True).notes()["left_out"]["empty_side"] == 1
