@@ -8,7 +8,6 @@ import argparse
 import contextlib
 import io
 import re
-import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -87,10 +86,10 @@ TOTAL = re.compile(r"^\| all \|.*$", re.MULTILINE)
 
 @contextlib.contextmanager
 def only_committed_studies() -> Iterator[None]:
-    """Change into a copy of the committed studies, so that other runs in this folder change no document."""
+    """Change into a folder with links to the committed studies, so that other studies change no document."""
     with tempfile.TemporaryDirectory() as folder:
         for study in (*TABLES, PERFORMANCE):
-            shutil.copytree(RESULTS / study, Path(folder) / study)
+            (Path(folder) / study).symlink_to(RESULTS / study, target_is_directory=True)
         with contextlib.chdir(folder):
             yield
 

@@ -2,9 +2,11 @@
 
 import ast
 import importlib
+import os
 import pkgutil
 import sys
 from collections.abc import Set
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -28,8 +30,9 @@ class Registry:
 
     def built_in(self) -> list[str]:
         """Return the names of the modules of the package, sorted."""
-        modules = pkgutil.iter_modules(sys.modules[self.package].__path__)
-        return sorted(module.name for module in modules if module.name not in self.shared)
+        folders = sys.modules[self.package].__path__
+        modules = (name for folder in folders for name in _modules(folder, os.stat(folder).st_mtime_ns))
+        return sorted({*modules} - self.shared)
 
     def names(self) -> list[str]:
         """Return the names of all classes, sorted, plug-ins included. No entry point is imported."""
@@ -93,6 +96,12 @@ class Registry:
             raise UserError(f"{self.folder}/{name}.py is already part of this checkout: leave out --plugin")
         if len(origins) > 1:
             raise UserError(f"two plug-ins or files define the {self.kind} '{name}': {' and '.join(origins)}")
+
+
+@lru_cache(maxsize=32)
+def _modules(folder: str, modified: int) -> tuple[str, ...]:
+    """Return the names of the modules in a folder, which is listed once per version: tables ask for each condition."""
+    return tuple(module.name for module in pkgutil.iter_modules([folder]))
 
 
 def _complete(cls: type, origin: str) -> type:

@@ -15,7 +15,7 @@ from typer.main import get_command
 from tests.example_claims import SPLIT, claim
 from tfstudy import instruments
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.condition_selection import matches, select_conditions
+from tfstudy.analysis.condition_selection import matching, select_conditions
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.medians import fewest_values
 from tfstudy.analysis.ratios import timed_ratios
@@ -182,7 +182,7 @@ def test_the_test_sets_that_a_claim_names_exist(one):
     sides = [side for statement in one.statements for side in (statement.of, statement.minus) if side]
     for side in (side for side in sides if side["test"] != "test"):
         whole = side | {"test": "test", "tag": "", "value": ""}
-        selected = [config for config, preset in runs if matches(condition_of(config, preset), whole)]
+        selected = [config for config, preset in runs if matching([condition_of(config, preset)], whole)]
         found = {(config.task, json.dumps(config.data.model_dump())) for config in selected}
         assert found
         for task, data in found:

@@ -47,11 +47,11 @@ def select_conditions(
 
 def _select(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
     """Return what a statement selects of these conditions (two share `_shared_settings`), and the number of others."""
-    firsts = [condition for condition in known if matches(condition, statement.of)]
+    firsts = matching(known, statement.of)
     if not statement.minus:
         best = (closest(firsts, lambda one: preset_distance(one, statement.of)),) if firsts else ()
         return best, max(0, len(firsts) - 1)
-    seconds = [condition for condition in known if matches(condition, statement.minus)]
+    seconds = matching(known, statement.minus)
     buckets: dict[Hashable, tuple[list[Condition], list[Condition]]] = {}
     for side, members in enumerate((firsts, seconds)):
         for condition in members:
@@ -82,12 +82,14 @@ def has_seeds(condition: Condition, minimum: int) -> bool:
     return len(condition.runs) + len(condition.diverged) >= minimum
 
 
-def matches(condition: Condition, selector: Selector) -> bool:
-    """Whether a condition has these names and settings."""
-    return all(
-        (getattr(condition, CONDITION_KEYS[key]) if key in CONDITION_KEYS else condition.config.get(key)) == value
-        for key, value in without_rows(selector).items()
-    )
+def matching(known: Sequence[Condition], selector: Selector) -> list[Condition]:
+    """Return the conditions that have these names and settings."""
+    wanted = without_rows(selector)
+    return [condition for condition in known if all(_value(condition, key) == wanted[key] for key in wanted)]
+
+
+def _value(condition: Condition, key: str) -> object:
+    return getattr(condition, CONDITION_KEYS[key]) if key in CONDITION_KEYS else condition.config.get(key)
 
 
 def closest(items: Sequence[Item], key: Callable[[Item], tuple[Any, ...]]) -> Item:
