@@ -44,6 +44,7 @@ TABLES = {  # by study: the options of its table
     "translation-corpora": [],
     "translation-dropout": [],
     "translation-length": [],
+    "translation-length-news": [],
     "translation-sizes": [],
     "translation-sizes-synthetic": [],
 }

@@ -25,7 +25,13 @@ COMMAND = ["--arch", "lstm", "--accelerator", "cpu", *(w for k, v in SETTINGS.it
 REASON = "training version 1, now 2"
 DATA = Path(__file__).parents[3] / "shared" / "data"
 NEED_OFFICIAL = ("scan-mcd", "scan-simple")  # studies of the official files of SCAN
-NEED_CORPORA = ("translation-checkpoints", "translation-corpora", "translation-dropout", "translation-sizes")
+NEED_CORPORA = (
+    "translation-checkpoints",
+    "translation-corpora",
+    "translation-dropout",
+    "translation-length-news",
+    "translation-sizes",
+)
 DOCUMENTS = runpy.run_path(str(ROOT / "results" / "update.py"))
 
 
