@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tfstudy.analysis.claims import NOT_RUN
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.collection import read_studies
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.published import papers
 from tfstudy.analysis.reproduction import NO_COUNTERPART, VERDICTS, compare_paper
@@ -114,7 +114,7 @@ def decided_claims() -> str:
 
 def figure_counts() -> dict[str, Counter[str]]:
     """Return the number of figures with each verdict, for all papers, by the records in the current folder."""
-    ours = conditions(read_study(Path()).runs)
+    ours = [condition for study in read_studies(Path()) for condition in conditions(study.runs)]
     return {name: Counter(found.verdict for found in compare_paper(name, ours)) for name in papers()}
 
 

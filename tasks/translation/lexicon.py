@@ -23,7 +23,6 @@ PLACES = {  # preposition: postposition and its case
     "mi": ("wan", "dative"), "ba": ("wus", "locative"), "fe": ("wyl", "locative"),
 }  # fmt: skip
 TARGET_PRONOUNS = ("hom", "hit", "hal", "hyn")  # by noun class
-SOURCE_FUNCTION_WORDS = {*TENSES.values(), *NUMBERS.values(), *SOURCE.values(), *PLACES} - {""}
 TARGET_FUNCTION_WORDS = {*TARGET.values(), *TARGET_PRONOUNS, *(word for word, _ in PLACES.values())}
 
 CONSONANTS = "bdgklmnprstv"

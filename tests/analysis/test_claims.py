@@ -132,6 +132,19 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
     assert (statement.verdict == "supported") == same.significant == (opposite.verdict == "supported")
 
 
+def test_a_comparison_by_another_metric_than_the_table_has_the_family_of_the_table_by_that_metric(tmp_path):
+    own = {"task": "translation", "split": "embedded"}
+    for arch, shares in (("lstm", (0.6, 0.62, 0.66)), ("cnn", (0.5, 0.55, 0.52)), ("transformer", (0.4, 0.5, 0.45))):
+        values(tmp_path / "one", arch, *shares, **own)
+    for path in tmp_path.glob("one/*/*/*/result.json"):
+        tree = json.loads(path.read_text())
+        tree["splits"]["test"]["metrics"]["bleu"] = 0.3
+        path.write_text(json.dumps({key: value for key, value in tree.items() if key != "digest"}))
+    higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}, where=own)
+    [statement] = judge_claim(higher, gather_evidence([higher], read_studies(tmp_path), 100)).statements
+    assert (statement.estimate.family, statement.estimate.test) == (3, "Welch")
+
+
 def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF[:4])
     lost = result(4, arch="lstm", experiment="lstm", run="l4", status="diverged")

@@ -167,6 +167,27 @@ def test_a_row_that_is_gone_fails_unless_it_may(tmp_path, capsys):
     assert check(tmp_path, "--partial") == 0
 
 
+def test_each_corpus_is_compared_with_itself(tmp_path, capsys):
+    """`hard` alone would be a drop against `easy`."""
+    for corpus, share in (("easy", 0.4), ("hard", 0.1)):
+        own = {"corpus": corpus, "task": "translation", "split": "corpus"}
+        for place, name in (("then", "before"), ("now", "after")):
+            records = [
+                result(seed, share + seed / 1000, experiment=f"{name}{corpus}", run=f"{name}{corpus}{seed}", **own)
+                for seed in range(3)
+            ]
+            if (place, corpus) != ("now", "easy"):
+                write(tmp_path / "results" / place, *records)
+    assert tfstudy("table", "then", "--results", str(tmp_path / "results"), "--format", "json") == 0
+    path = tmp_path / "baseline.json"
+    path.write_text(capsys.readouterr().out)
+    outcomes = compare_with_baseline(
+        read_baseline(path), conditions(read_study(tmp_path / "results" / "now").runs), tolerance=1
+    )
+    assert [(one.baseline.corpus, one.state) for one in outcomes] == [("easy", MISSING), ("hard", UNCHANGED)]
+    assert "translation corpus hard" in outcomes[1].baseline.name
+
+
 def test_a_collapse_without_any_spread_fails_among_many_rows(tmp_path, capsys):
     path = kept(tmp_path, capsys, (1.0,) * 5)
     tree = json.loads(path.read_text())

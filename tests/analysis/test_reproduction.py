@@ -222,6 +222,15 @@ def test_the_best_of_k_seeds_is_compared_with_our_first_k(tmp_path, seeds, verdi
     assert np.isnan(found.difference.low)
 
 
+def test_a_run_that_diverged_is_one_of_the_best_of_k(tmp_path):
+    study = runs(tmp_path, "lake-2018", *(0.1 * (seed + 1) for seed in range(6)))
+    path = next(study.glob("*/*/s4-*/result.json"))
+    lost = {k: v for k, v in json.loads(path.read_text()).items() if k not in ("splits", "digest")}
+    path.write_text(json.dumps(lost | {"status": "diverged", "reason": "nan"}))
+    found = judge_figure(figure_like(value_kind="best", best_of=5, value=42.0), conditions(read_study(study).runs))
+    assert (found.verdict, round(found.ours.mean), found.ours.n) == (AGREES, 40, 5)
+
+
 def test_seeds_with_the_same_result_still_have_an_interval_that_counts_rounding(tmp_path):
     found = judged(runs(tmp_path, "lake-2018", 0.14, 0.14, 0.14), LENGTH)  # 1,000 examples: 0.1 points each
     half = 0.1 / np.sqrt(12) / np.sqrt(3) * stats.t.ppf(1 - 0.025 / 8, 2)

@@ -182,6 +182,16 @@ def test_more_than_three_runs_are_counted_instead_of_named(tmp_path):
     ]
 
 
+def test_a_copy_of_a_run_is_not_another_run(tmp_path, capsys):
+    from tests.commands import tfstudy
+    from tests.example_records import predict, result, write
+
+    paths = [predict(write(tmp_path / name, result(0)), ("a", "a")) / "scan-length/lstm" for name in ("one", "two")]
+    words = [str(path / f"s0-{result()['run']}") for path in paths]
+    assert tfstudy("errors", *words, "--results", str(tmp_path)) == 0
+    assert "in all of these runs" not in capsys.readouterr().out
+
+
 @given(st.lists(st.lists(st.tuples(TOKENS, TOKENS), max_size=6), min_size=1, max_size=4))
 def test_summaries_of_runs_add_up_to_the_summary_of_all_their_predictions(runs):
     read = [[Prediction("s", " ".join(target), " ".join(made)) for target, made in run] for run in runs]

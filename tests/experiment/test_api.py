@@ -49,6 +49,7 @@ def test_a_run_is_trained_loaded_and_used():
     for one in predictions[:5]:
         assert run.predict(one.source) == one.prediction
     again = run.evaluate(["test"])
+    assert (again.decode, again.digest) == (run.result.decode, "")
     assert again.splits.keys() == {"test"}
     assert (again.test_reads, again.lengths) == ({"test": 2}, run.result.lengths)
     assert not run.evaluate(["validation"]).lengths

@@ -81,6 +81,13 @@ def test_excluded_combinations_are_left_out():
     assert len(runs({"axes": axes, "exclude": [{"arch": ["cnn", "lstm"], "data.split": "numbers"}]})) == 2
 
 
+def test_numbers_are_excluded_however_they_are_written():
+    """YAML reads 1e-3 as text."""
+    axes = {"train.learning_rate": ["1e-3", "2e-3"]}
+    rest = expand({"base": {"task": "scan"}, "axes": axes, "exclude": [{"train.learning_rate": 0.001}]})
+    assert [run.config.train.learning_rate for run in rest] == [0.002]
+
+
 def test_equal_runs_are_one_run():
     assert runs({"axes": {"arch": ["lstm", "lstm"], "train.learning_rate": [1e-3, 0.001]}, "seeds": [0, 0]}) == [
         ("lstm", "symbols", 0)

@@ -71,6 +71,7 @@ def pipe(name):
     return change
 
 
+DIGITS = {"length": {"1" * 5000: {"n": 3, "metrics": {"exact_match": 1}}}}
 RESULTS = {  # these runs are left out of tables
     "deep notes": replaced("result.json", b'{"format": 2, "data_notes": {"a": ' + DEEP),
     "deep slices": replaced("result.json", b'{"splits": {"test": {"slices": ' + b'{"a":' * 100_000),
@@ -83,6 +84,9 @@ RESULTS = {  # these runs are left out of tables
     "a negative seed": result_with(seed=-1),
     "text for a number": result_with(parameters="many"),
     "a pipe": pipe("result.json"),
+    "lengths that are none": result_with(lengths={"longest_tested": 5, "exact_match": {"x": {"n": 1}, "-5": {}}}),
+    "a length without scores": result_with(lengths={"longest_tested": 5, "exact_match": {"5": {}}}),
+    "a tag of 5,000 digits": result_with(splits={"test": result()["splits"]["test"] | {"slices": DIGITS}}),
     "64 MB of spaces": replaced("result.json", lambda: b" " * ((1 << 26) + 1)),
 }
 OTHERS = {  # these runs are shown, with what can be read of them; the config also stands in the other run's folder
@@ -98,7 +102,9 @@ OTHERS = {  # these runs are shown, with what can be read of them; the config al
     "an unknown task": result_with(task="nothing"),
     "a path as architecture": result_with(arch="../../x"),
     "a path as split": result_with(splits={"../../../x": result()["splits"]["test"]}),
-    "lengths that are none": result_with(lengths={"longest_tested": 5, "exact_match": {"x": {"n": 1}, "-5": {}}}),
+    "slices without metrics": result_with(
+        splits={"test": result()["splits"]["test"] | {"slices": {"length": {"5": {"n": 3}}, "x": {"y": {"n": 3}}}}}
+    ),
     "versions: 5": environment_with(versions=5),
     "code_versions: [1]": environment_with(code_versions=[1]),
     "code_versions of 10^30": environment_with(code_versions={"model": 10**30}),
@@ -112,6 +118,8 @@ OTHERS = {  # these runs are shown, with what can be read of them; the config al
     "deep predictions": predictions(b'{"source":"a","target":"a","prediction":"b","tags":{"a":' + DEEP),
     "empty predictions": predictions(b'{"source":"","target":"","prediction":""}'),
     "odd tags": predictions(b'{"source":"a","target":"a","prediction":"b","tags":{"length":{"a":[1]},"x":null}}'),
+    "a pipe as predictions": pipe("predictions/test.jsonl.gz"),
+    "a pipe as log": pipe("train.log"),
     "plain text as predictions": replaced("predictions/test.jsonl.gz", b"hello"),
     "binary metrics": replaced("metrics.csv", bytes(range(256))),
     "binary test reads": replaced("test_reads.csv", bytes(range(256)) * 600),
@@ -172,7 +180,7 @@ def test_a_hostile_record_breaks_no_command(name, study, capsys):
     assert not Path("ran").exists()
 
 
-@pytest.mark.parametrize("name", ["a zip bomb", "deep notes"])
+@pytest.mark.parametrize("name", ["a zip bomb", "deep notes", "slices without metrics", "a tag of 5,000 digits"])
 def test_a_report_and_plots_are_made_in_spite_of_a_hostile_record(name, study, capsys):
     victim = min(study.glob("scan-length/cnn/s*"))
     (RESULTS | OTHERS)[name](victim)
@@ -181,6 +189,13 @@ def test_a_report_and_plots_are_made_in_spite_of_a_hostile_record(name, study, c
     code, _, err = answers(capsys, "plot", "study", "--kind", "errors", "--out", "errors.svg")
     assert code == 0
     assert (f"left out: {victim} has no readable predictions" in err) == (name == "a zip bomb")
+
+
+def test_a_pipe_as_the_lock_of_an_unfinished_run_is_not_waited_for(study, capsys):
+    victim = min(study.glob("scan-length/cnn/s*"))
+    (victim / "result.json").unlink()
+    pipe(".lock")(victim)
+    assert answers(capsys, "status", "study")[0] == 0
 
 
 def test_a_pipe_is_no_run(study):

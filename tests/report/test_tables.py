@@ -84,7 +84,33 @@ def test_diverged_runs_are_counted(tmp_path):
     diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
     found = table(write(tmp_path, result(0), diverged))
     assert columns(found)[0]["n"] == "1, 1 diverged"
-    assert "1 run diverged, without results" in found.notes
+    assert (
+        "1 run diverged, without results; a test needs 2 seeds of both conditions, and none that diverged"
+        in found.notes
+    )
+
+
+def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
+    own = {"arch": "cnn", "experiment": "c"}
+    high = [result(seed, 0.8 + seed / 100, run=f"c{seed}", **own) for seed in range(3)]
+    lost = {k: v for k, v in result(3, run="c3", status="diverged", reason="nan", **own).items() if k != "splits"}
+    found = table(write(tmp_path, *high, lost, *(result(seed, 0.2 + seed / 100) for seed in range(3))), baseline="lstm")
+    cnn, lstm = columns(found)
+    assert (cnn["n"], lstm["n"]) == ("3, 1 diverged", "3")
+    assert not {"group", "p"} & cnn.keys()
+    assert "**" not in markdown(found)
+    assert found.comparisons[0].difference.note == "1 diverged"
+
+
+def test_conditions_with_other_seeds_are_not_paired(tmp_path):
+    """Paired over the five seeds that both have, .1 would be higher by 2, and by the means it is lower by 11.5."""
+    fewer = [result(seed, 0.5 + seed / 100, experiment="d1", run=f"d{seed}") for seed in range(5)]
+    more = [
+        result(seed, (0.48 if seed < 5 else 0.7) + seed / 100, experiment="d3", run=f"e{seed}") for seed in range(10)
+    ]
+    [comparison] = table(write(tmp_path, *fewer, *more)).comparisons
+    assert not comparison.difference.paired
+    assert comparison.difference.mean == pytest.approx(-11.5)
 
 
 def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
@@ -99,7 +125,7 @@ def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
     assert "| **82.0 [80.0, 84.0]** |" in text
     assert "**19" not in text
     assert "(Welch, two-sided, p < .05 after Bonferroni correction for 1 comparison)" in text
-    assert "assume normally distributed" not in text  # 5 and 5: labels could go to .008
+    assert "the test assumes normally distributed results\n" in text  # 5 and 5: labels could go to .008
 
 
 def test_a_comparison_says_the_same_in_either_order(tmp_path):

@@ -103,7 +103,7 @@ def test_nothing_is_claimed_without_a_significant_difference(tmp_path):
     ("means", "start"),
     [
         ({"lstm": 0.1}, "No two conditions have the same test examples and amount of training data"),
-        ({"lstm": 0.1, "cnn": 0.9}, "Nothing is tested, since a test needs at least two seeds"),
+        ({"lstm": 0.1, "cnn": 0.9}, "Nothing is tested: a test needs 2 seeds of both conditions"),
     ],
 )
 def test_one_condition_or_one_seed_is_no_comparison(tmp_path, means, start):

@@ -13,6 +13,8 @@ from tfstudy.runs.identity import Identity
     [
         (["run", "scan", "--set", "train.batch_tokens=50"], ["run", "scan", "--set", "train.batch_tokens=50"]),
         (["--set", "data.hub.token=hf_abc"], ["--set", "data.hub.token=***"]),
+        (["--set=hub.token=abc", "--set=a.b=1"], ["--set=hub.token=***", "--set=a.b=1"]),
+        (["--set", "a.b=1,hub.token=a,b"], ["--set", "a.b=1,hub.token=***"]),
         (["--password", "abc", "--seed", "1"], ["--password", "***", "--seed", "1"]),
         (["--api-key=abc"], ["--api-key=***"]),
         (["--api_key=abc"], ["--api_key=***"]),

@@ -217,6 +217,11 @@ def test_an_empty_name_is_no_run(text, tmp_path):
         find_run(tmp_path, text)
 
 
+def test_a_folder_with_the_name_of_a_run_may_hold_runs(tmp_path):
+    run = started(tmp_path / "s3-results" / "s1-baseline" / "scan-length" / "lstm" / "s0-aa")
+    assert list(find_runs(tmp_path / "s3-results")) == [run]
+
+
 def test_archived_runs_are_not_listed(tmp_path):
     run = started(tmp_path / "study/scan-simple/lstm/s0-abc12345")
     archived = archive(run)

@@ -4,8 +4,8 @@ A statement says between which bounds a mean over seeds lies, or a difference of
 figure. It is supported if its whole interval lies within the bounds, and refuted if the whole interval lies outside.
 With fewer than the minimum number of seeds, or if a run diverged, nothing is decided.
 
-- A statement that one of two conditions is higher takes the comparison of their study as it is: the same difference,
-  interval and p value as in its table and figures.
+- A statement that one of two conditions is higher takes the comparison of their study by its metric as it is: the same
+  difference, interval and p value as in the table and figures.
 - All other statements with bounds are one family: those of all claims, run or not. Each interval has the level
   1 - .05/m, so that all of them together hold with 95 %, whichever claims are printed.
 - A statement that quotes a published figure is judged as by `tfstudy reproduce`.
@@ -74,12 +74,15 @@ def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], tests: in
     """Return the evidence on these claims in the records of studies; a condition is of one study only."""
     known: list[Condition] = []
     comparisons: dict[tuple[frozenset[int], str], Comparison] = {}
+    compared = {(one.of["task"], one.metric) for claim in claims for one in claim.statements if one.compares}
     for study in studies:
         whole = conditions(study.runs)
         known += candidate_conditions(claims, study.runs, whole)
-        metrics = main_metrics(whole)
-        for comparison in compare_conditions(whole, metrics):
-            comparisons[_key(comparison.first, comparison.second, metrics[comparison.first.task])] = comparison
+        main = main_metrics(whole)
+        others = [main | {task: metric} for task, metric in compared if main.get(task, metric) != metric]
+        for metrics in (main, *others):
+            for comparison in compare_conditions(whole, metrics):
+                comparisons[_key(comparison.first, comparison.second, metrics[comparison.first.task])] = comparison
     return Evidence(known, comparisons, tests)
 
 

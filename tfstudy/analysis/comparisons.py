@@ -6,6 +6,7 @@ study of learning curves most tests would otherwise ask whether more training da
 """
 
 import math
+import string
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import mean
@@ -14,7 +15,9 @@ from typing import NamedTuple
 from tfstudy.analysis.conditions import Condition, pairing_key
 from tfstudy.analysis.intervals import Interval, clipped, interval
 from tfstudy.analysis.power import seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
+from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, not_compared
+
+A_TEST_NEEDS = "a test needs 2 seeds of both conditions, and none that diverged"
 
 
 class Comparison(NamedTuple):
@@ -53,18 +56,23 @@ class Comparison(NamedTuple):
 def compare_conditions(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[Comparison]:
     """Compare every two conditions with the same comparison key, in their order; `metrics` has the metric of each task.
 
-    Seeds are paired where they decide the same initial weights and order of training, else the test is Welch's.
+    Seeds are paired where both conditions have the same seeds and these decide the same initial weights and order of
+    training, else the test is Welch's. A condition with a run that diverged is not tested: its mean would only be over
+    the other runs.
     """
     values = [condition.by_seed(metrics[condition.task]) for condition in conditions]
-    pairing_keys = [pairing_key(condition) for condition in conditions]
+    paired_by = [(pairing_key(condition), own.keys()) for condition, own in zip(conditions, values, strict=True)]
     resolutions = [resolution(condition) for condition in conditions]
     same_key: dict[tuple[str, ...], list[int]] = {}
     for number, condition in enumerate(conditions):
         same_key.setdefault(condition.comparison_key, []).append(number)
     pairs = [pair for members in same_key.values() for pair in combinations(members, 2)]
-    tests = max(1, sum(min(len(values[a]), len(values[b])) > 1 for a, b in pairs))
+    lost = {pair: sum(len(conditions[one].diverged) for one in pair) for pair in pairs}
+    tests = max(1, sum(min(len(values[a]), len(values[b])) > 1 and not lost[a, b] for a, b in pairs))
     differences = [
-        compare(values[a], values[b], pairing_keys[a] == pairing_keys[b], tests, max(resolutions[a], resolutions[b]))
+        not_compared(values[a], values[b], f"{lost[a, b]} diverged")
+        if lost[a, b]
+        else compare(values[a], values[b], paired_by[a] == paired_by[b], tests, max(resolutions[a], resolutions[b]))
         for a, b in pairs
     ]
     return [
@@ -132,4 +140,8 @@ def letter_groups(names: Sequence[str], differ: Sequence[tuple[str, str]]) -> di
             split += [column - {first}, column - {second}] if both else [column]
         columns = [c for i, c in enumerate(split) if not any(c < d or (c == d and j < i) for j, d in enumerate(split))]
     columns.sort(key=lambda column: [names.index(name) for name in sorted(column, key=names.index)])
-    return {name: "".join(chr(97 + i) for i, column in enumerate(columns) if name in column) for name in names}
+    symbols = [
+        *string.ascii_letters,
+        *(f"({number})" for number in range(len(string.ascii_letters) + 1, len(columns) + 1)),
+    ]
+    return {name: "".join(symbols[i] for i, column in enumerate(columns) if name in column) for name in names}

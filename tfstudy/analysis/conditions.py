@@ -41,8 +41,9 @@ class Condition(NamedTuple):
     @property
     def study(self) -> str:
         """The folder of its study; empty without runs."""
-        runs = [*self.runs, *self.diverged]
-        return str(runs[0].path.parents[2]) if runs else ""
+        paths = [run.path for run in (*self.runs, *self.diverged)]
+        # the folder of results may be one within the study
+        return str((paths[0] if len(paths[0].parents) > 2 else paths[0].absolute()).parents[2]) if paths else ""
 
     @property
     def preset_label(self) -> str:

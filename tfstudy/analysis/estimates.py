@@ -42,7 +42,7 @@ def estimate_statement(statement: Statement, pair: Sequence[Condition], tests: i
     percent = not statement.instrument
     step = max(map(resolution, pair)) if percent and statement.metric != DIVERGED else 0.0
     if others:
-        paired = pairing_key(pair[0]) == pairing_key(pair[1])
+        paired = pairing_key(pair[0]) == pairing_key(pair[1]) and first.keys() == others[0].keys()
         return estimate_difference(statement.bounds, first, others[0], paired, step, tests, percent)
     known = _equal_values(pair[0], statement.metric, tests) if percent else None
     return estimate_mean(statement.bounds, first, known, step, tests, percent)

@@ -22,7 +22,7 @@ class Interval(NamedTuple):
     low: float
     high: float
     n: int
-    method: str  # "t" or "bootstrap"; callers that know more put "Wilson"
+    method: str  # how the ends were found, such as "t", "bootstrap", "Wilson" or the name of a test
 
 
 class Fit(NamedTuple):

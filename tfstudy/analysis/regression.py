@@ -46,6 +46,7 @@ class BaselineRow(msgspec.Struct, frozen=True):
     examples: Annotated[int, msgspec.Meta(ge=0)]
     experiment: str = ""
     settings: Text = ""
+    corpus: Text = ""
     tag: Text = ""
     value: Text = ""
 
@@ -53,7 +54,7 @@ class BaselineRow(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The row in words."""
         test = self.test if self.test != "test" else ""
-        words = (self.task, self.split, test, self.value, self.arch, self.preset, self.settings)
+        words = (self.task, self.split, self.corpus, test, self.value, self.arch, self.preset, self.settings)
         return " ".join(word for word in words if word)
 
 
@@ -106,8 +107,9 @@ def compare_with_baseline(
     """
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for condition in conditions:
-        examples = (condition.task, condition.split, condition.test_set, condition.tag, condition.tag_value)
-        by_name.setdefault((*examples, condition.arch, condition.preset), []).append(condition)
+        c = condition
+        examples = (c.task, c.split, c.corpus, c.test_set, c.tag, c.tag_value)
+        by_name.setdefault((*examples, c.arch, c.preset), []).append(condition)
     tests = len(baseline)
     compared = [_compare(row, _find(row, by_name), tests) for row in baseline]
     outcomes = [_count_seeds(_decide(outcome, tests, tolerance), partial) for outcome in compared]
@@ -130,8 +132,8 @@ def _reasons(outcomes: Sequence[Outcome]) -> str:
 
 def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
     """Return the current condition, or why there is none. Settings may differ: they may be what changed the results."""
-    name = (row.task, row.split, row.test, row.tag, row.value, row.arch, row.preset)
-    whole = (row.task, row.split, "test", "", "", row.arch, row.preset)
+    name = (row.task, row.split, row.corpus, row.test, row.tag, row.value, row.arch, row.preset)
+    whole = (row.task, row.split, row.corpus, "test", "", "", row.arch, row.preset)
     all_diverged = [condition for condition in by_name.get(whole, []) if not condition.runs]
     known = by_name.get(name) or all_diverged
     same = [condition for condition in known if row.experiment and condition.experiment == row.experiment]

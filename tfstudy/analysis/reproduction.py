@@ -211,9 +211,10 @@ def _cannot_agree(figure: Figure, tolerance: float) -> str:
 
 
 def _judge_best(figure: Figure, condition: Condition, tolerance: float) -> Reproduction:
-    """Judge the best of k seeds by the best of our first k: there is no interval."""
+    """Judge the best of k seeds by the best of our first k, of which one that diverged has 0: there is no interval."""
     k = figure.best_of or 1
-    values = list(metric_by_seed(condition, figure.metric).values())[:k]
+    by_seed = metric_by_seed(condition, figure.metric) | {run.result.seed: 0.0 for run in condition.diverged}
+    values = [by_seed[seed] for seed in sorted(by_seed)[:k]]
     best = max(values, default=UNKNOWN)
     ours = Interval(best, UNKNOWN, UNKNOWN, len(values), "best")
     gap = ours._replace(mean=best - figure.value)

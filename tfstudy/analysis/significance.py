@@ -4,7 +4,8 @@ All comparisons of a document are one family of tests. Each is tested at .05 div
 corrected p is m times p, and its interval has the level 1 - .05/m. So the corrected p is below .05 exactly where the
 interval excludes 0, all intervals together hold with 95 %, and no comparison depends on the results of another.
 
-Seeds are paired where the seed decides something that both share, else the test is Welch's. Below 8 pairs a t test
+Seeds are paired where the seed decides something that both share, and both have the same seeds, else the test is
+Welch's. Below 8 pairs a t test
 assumes normally distributed differences. From 8 on, a permutation test assumes only that signs (or labels) could have
 been swapped; it is used as long as it could find anything after the correction, and its interval holds the
 differences that it does not reject.
@@ -41,11 +42,15 @@ class Difference(NamedTuple):
     n: int  # number of pairs, or of all values
     effect: float  # Hedges' g, in standard deviations (of the differences, if paired); nan if they are 0
     method: str  # "paired t", "sign permutation", "Welch", "label permutation", "t"
-    note: str = ""  # a limit of the test
+    note: str = ""  # a limit of the test, or why there is none
 
     @property
     def paired(self) -> bool:
         return self.method not in UNPAIRED
+
+    @property
+    def assumes_normality(self) -> bool:
+        return not self.method.endswith("permutation")
 
 
 def corrected(p: float, tests: int) -> float:
@@ -69,6 +74,13 @@ def compare(
     if paired and len(shared) > 1 and not constant:
         return _paired(finite([first[seed] - second[seed] for seed in shared]), resolution / math.sqrt(6), tests)
     return _unpaired(x, y, resolution / math.sqrt(12), tests)
+
+
+def not_compared(first: Mapping[int, float], second: Mapping[int, float], reason: str) -> Difference:
+    """Return the difference of two sets of results by seed that is not tested, with the reason."""
+    x, y = finite(list(first.values())), finite(list(second.values()))
+    mean = float(x.mean() - y.mean()) if min(len(x), len(y)) else math.nan
+    return Difference(mean, *UNKNOWN, len(x) + len(y), math.nan, "Welch", reason)
 
 
 def compare_with_bound(values: Values, bound: float, tests: int = 1, resolution: float = 0.0) -> Difference:

@@ -27,7 +27,7 @@ CONDITION_KEYS = {  # keys that select conditions, besides settings: the field o
 }
 SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}
 SECTIONS = ("data", "model", "train", "decode", "eval")
-# split schemes where seeds differ by tens of points
+# split schemes on which published results vary most with the seed
 HIGH_VARIANCE = ("addprim_jump", "addprim_turn_left", "template_around_right", "mcd1")
 ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
 TAKE = "rows.take"
@@ -110,7 +110,8 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     @property
     def minimum_seeds(self) -> int:
         """The number of seeds below which nothing is decided."""
-        return self.seeds or max((minimum_seeds(str(one.of.get("split"))) for one in self.statements), default=0)
+        splits = {str(selector.get("split")) for one in self.statements for selector in (one.of, one.minus)}
+        return self.seeds or max(map(minimum_seeds, splits), default=0)
 
 
 def minimum_seeds(split: str) -> int:

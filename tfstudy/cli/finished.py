@@ -164,7 +164,8 @@ def errors(
     from tfstudy.runs.find import find_run
 
     as_json = is_json(format_)
-    paths = [find_run(results, run) for run in runs]
+    # the name of a run's folder has its hash: copies of a run count once
+    paths = list({path.name: path for path in (find_run(results, run) for run in runs)}.values())
     if as_json:
         solved = solved_by_values(paths, test_set, examples) if len(paths) > 1 else []
         print_json({"runs": [error_values(path, test_set, examples) for path in paths], "solved_by": solved})

@@ -1,5 +1,6 @@
 """Trees of settings: nested dictionaries, merged, flattened to dotted keys and back."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,15 @@ def flatten(tree: Mapping[str, Any], prefix: str = "") -> Tree:
 def unflatten(flat: Mapping[str, Any]) -> Tree:
     """Return `{"model.dim": 64}` as `{"model": {"dim": 64}}`; the inverse of `flatten`."""
     return merge(*(nested(key, value) for key, value in flat.items()))
+
+
+def as_number(value: Any) -> Any:
+    """Return the number that a text is: YAML reads 1e-3 as text. Return any other value as it is."""
+    try:
+        number = float(value) if isinstance(value, str) else math.nan
+    except ValueError:
+        return value
+    return number if math.isfinite(number) else value
 
 
 def short_key(key: str) -> str:

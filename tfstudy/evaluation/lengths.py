@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
-from tfstudy.runs.schema import Lengths, SplitScores
+from tfstudy.runs.schema import AtLength, Lengths, SplitScores
 from tfstudy.tasks.scoring import mean
 
 MIN_EXAMPLES = 10  # of a length, for it to count for L90 and L50
@@ -32,8 +32,9 @@ def accuracy_by_length(splits: Iterable[SplitScores]) -> Lengths:
     seen: Counter[int] = Counter()
     for scores in splits:
         for value, part in scores.slices.get("length", {}).items():
-            seen[int(value)] += part.n
-            right[int(value)] += round(part.metrics["exact_match"] * part.n)
+            if "exact_match" in part.metrics:
+                seen[int(value)] += part.n
+                right[int(value)] += round(part.metrics["exact_match"] * part.n)
     counted = [length for length in sorted(seen) if seen[length] >= min(MIN_EXAMPLES, max(seen.values()))]
     if not counted:
         return Lengths()
@@ -42,5 +43,5 @@ def accuracy_by_length(splits: Iterable[SplitScores]) -> Lengths:
         passed = list(takewhile(lambda length: right[length] >= share * seen[length], counted))
         return passed[-1] if passed else None
 
-    curve = {str(length): {"n": seen[length], "exact_match": right[length] / seen[length]} for length in sorted(seen)}
+    curve = {str(length): AtLength(n=seen[length], exact_match=right[length] / seen[length]) for length in sorted(seen)}
     return Lengths(counted[-1], threshold(0.9), threshold(0.5), curve)

@@ -22,7 +22,7 @@ from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
 from tfstudy.runs.measurement_record import Measurement, save_measurement
 from tfstudy.runs.reader import read_config, read_predictions, read_result
-from tfstudy.runs.schema import Lengths, Prediction, Result
+from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
 from tfstudy.tasks.errors import UserError, one_of, quoted
@@ -163,8 +163,9 @@ class FinishedRun:
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
         with open_run(self.path, self.prepared.config, self.prepared.identity) as folder:
             scored = score(prepared, folder, device_of(DEFAULTS), names, reason="evaluate")
-            measured = {**scored.fields(), "decode": prepared.config.decode.model_dump()}
-            return msgspec.structs.replace(self.result, **measured, test_reads=folder.test_reads())
+            decode = msgspec.convert(prepared.config.decode.model_dump(), DecodingSettings)
+            measured = {**scored.fields(), "decode": decode, "test_reads": folder.test_reads(), "digest": ""}
+            return msgspec.structs.replace(self.result, **measured)
 
     def evaluate_longer(self, longest: int = 500, report: Callable[[str], None] = print) -> Lengths:
         """Evaluate on new examples of increasing length; return exact match by length and save it in `extended.json`.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, flatten, merge, unflatten
+from tfstudy.config.trees import Tree, as_number, flatten, merge, unflatten
 from tfstudy.grids.spec import axis_values, check_size, parse_seeds, validated
 from tfstudy.tasks.errors import UserError, one_of, quoted
 
@@ -54,17 +54,20 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
 
 
 def matches(point: Point, selector: Point) -> bool:
-    """Whether a `when` or `exclude` selects a run, such as `{data.split: length}` or `{arch: [lstm, cnn]}`."""
+    """Whether a `when` or `exclude` selects a run, such as `{data.split: length}` or `{arch: [lstm, cnn]}`.
+
+    Numbers are compared as numbers, however they are written.
+    """
     tree = unflatten(point)
 
     def value_at(key: str) -> Any:
         node: Any = tree
         for part in key.split("."):
             node = node.get(part) if isinstance(node, dict) else None
-        return node
+        return as_number(node)
 
     return all(
-        value_at(key) in wanted if isinstance(wanted, list) else bool(value_at(key) == wanted)
+        value_at(key) in map(as_number, wanted if isinstance(wanted, list) else [wanted])
         for key, wanted in flatten(selector).items()
     )
 

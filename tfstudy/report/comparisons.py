@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tfstudy.analysis.comparisons import Comparison
+from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import test_set_label
 from tfstudy.analysis.power import MAX_SEEDS, POWER
 from tfstudy.report.markup import ends, p_value, plural, signed
@@ -67,7 +67,7 @@ def _summary(comparisons: Sequence[Comparison], tested: Sequence[Comparison]) ->
         return "No two conditions have the same test examples and amount of training data, so nothing is compared."
     decided = sum(comparison.significant for comparison in tested)
     untested = len(comparisons) - len(tested)
-    more = f", {untested:,} not tested (both conditions need 2 seeds)" if untested else ""
+    more = f", {untested:,} not tested ({A_TEST_NEEDS})" if untested else ""
     count = plural(len(comparisons), "comparison")
     return f"{count} on the same examples: {decided:,} decided, {len(tested) - decided:,} undecided{more}."
 

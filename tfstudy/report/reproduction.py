@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tfstudy.analysis import published, reproduction
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import command, counts, has_preset
 from tfstudy.analysis.estimates import metric_by_seed
@@ -160,8 +160,10 @@ def paper_values() -> list[dict[str, Any]]:
 
 def reproduction_text(results: Path, paper: str, tolerance: float, format_: str) -> str:
     """Return a paper's figures beside those of the finished runs in a folder; `UserError` for an unknown paper."""
-    study = read_study(results)
-    found = reproduction.compare_paper(paper, conditions(study.runs), tolerance)
+    studies = read_studies(results)
+    known = [condition for study in studies for condition in conditions(study.runs)]  # each of one study, as in claims
+    found = reproduction.compare_paper(paper, known, tolerance)
     prefixes = tuple({f"{one.figure.task}-" for one in found})
-    left_out = [one for one in study.left_out if one[0].absolute().parents[1].name.startswith(prefixes)]  # TASK-SPLIT
-    return FORMATS[format_](Page(paper, found, tolerance, study._replace(left_out=left_out).left_out_notes()))
+    every = [one for study in studies for one in study.left_out]
+    left_out = [one for one in every if one[0].absolute().parents[1].name.startswith(prefixes)]  # TASK-SPLIT
+    return FORMATS[format_](Page(paper, found, tolerance, Study(results, [], left_out).left_out_notes()))

@@ -9,6 +9,7 @@ from rich.text import Text
 from tfstudy.evaluation.lengths import MIN_EXAMPLES
 from tfstudy.report.run_figures import published_parts
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting, total_width
+from tfstudy.runs.display import percent_of
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 from tfstudy.tasks.errors import one_of
 
@@ -77,9 +78,7 @@ def length_lines(lengths: Lengths) -> list[str]:
     if not lengths:
         return []
     l90, l50 = (threshold(value, lengths.longest_tested) for value in (lengths.L90, lengths.L50))
-    counts = {
-        int(length): part["n"] for length, part in lengths.exact_match.items() if length.isdecimal() and "n" in part
-    }
+    counts = {int(length): part["n"] for length, part in lengths.exact_match.items()}
     longest, tested = max(counts, default=0), f"longest tested: {lengths.longest_tested}"
     if longest > lengths.longest_tested:
         enough = min(MIN_EXAMPLES, round(max(counts.values())))
@@ -155,7 +154,8 @@ def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str], wi
     block = [name]
     title = "metrics of this task (percent)"
     for metric in metrics:
-        column = Column(metric.replace("_", " "), [_percent(scores.metrics.get(metric)) for scores in splits.values()])
+        shares = (scores.metrics.get(metric) for scores in splits.values())
+        column = Column(metric.replace("_", " "), list(map(percent_of, shares)))
         if len(block) > 1 and total_width([*block, column]) > width:
             yield column_table(title, block, width)
             title, block = "", [name]
@@ -172,10 +172,6 @@ def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Tabl
     columns = [Column("split", list(own), left=True)]
     for system, metrics in systems.items():
         for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
-            cells = [_percent(baselines.get(system, {}).get(metric)) for baselines in own.values()]
+            cells = [percent_of(baselines.get(system, {}).get(metric)) for baselines in own.values()]
             columns.append(Column(f"{system}:\n{COLUMNS[metric]}", cells))
     return ["", column_table("trivial systems (percent)", columns, width)]
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f}"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tfstudy.analysis.collection import RunRecord, Study
-from tfstudy.analysis.comparisons import Comparison
+from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import Condition
 from tfstudy.report.condition_notes import condition_notes
 from tfstudy.report.markup import count_range, plural, several
@@ -40,7 +40,7 @@ def table_notes(
         *_seconds_note(runs, columns),
         *_published_notes(quoted),
         *_run_notes(runs, conditions),
-        *([f"{plural(diverged, 'run')} diverged, without results"] * bool(diverged)),
+        *([f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}"] * bool(diverged)),
         *_outdated_notes(runs),
         *study.left_out_notes(),
     ]
@@ -56,7 +56,7 @@ def _single(metrics: Collection[str]) -> str:
 def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> list[str]:
     tested = [comparison for comparison in comparisons if comparison.tested]
     if not tested:
-        return ["no test: no two conditions on the same examples have 2 finished seeds each"] if comparisons else []
+        return [f"nothing is tested: {A_TEST_NEEDS}"] if comparisons else []
     methods = several(comparison.difference.method for comparison in tested)
     several_amounts = len({c.first.comparison_key for c in tested}) > len({c.first.examples_key for c in tested})
     amount = " and with the same amount of training data" * several_amounts
@@ -70,13 +70,19 @@ def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> li
             "differences: with simultaneous 95 % intervals, corrected like p, so that an interval excludes 0 if and "
             "only if p < .05"
         )
-    limited = [comparison for comparison in tested if comparison.difference.note]
-    if limited:
-        lines.append(
-            f"{len(limited)} of {plural(len(tested), 'test')} assume normally distributed results: with so few seeds "
-            "and so many comparisons, no test without this assumption could find a difference"
-        )
-    return lines
+    return [*lines, *_normality_note(tested)]
+
+
+def _normality_note(tested: Sequence[Comparison]) -> list[str]:
+    """Return how many tests assume normally distributed results, and for how many there was no other."""
+    normal = [comparison.difference for comparison in tested if comparison.difference.assumes_normality]
+    limited = sum(bool(difference.note) for difference in normal)
+    few = "with so few seeds" + " and so many comparisons" * (len(tested) > 1)
+    which = "no test" if limited == len(normal) else f"in {limited} of them no test"
+    reason = f": {few}, {which} without this assumption could find a difference" * bool(limited)
+    count = f"{len(normal)} of {plural(len(tested), 'test')}" if len(tested) > 1 else "the test"
+    assume = "assume" + "s" * (len(tested) == 1)
+    return [f"{count} {assume} normally distributed results{reason}"] if normal else []
 
 
 def _seconds_note(runs: Sequence[RunRecord], columns: Collection[str]) -> list[str]:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfstudy.analysis.comparisons import Comparison
+from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.reproduction import AGREES, DIFFERS, TOLERANCE, UNDECIDED, judge_figure
 from tfstudy.report.comparisons import examples_labels
@@ -75,7 +75,7 @@ def _nothing_decided(comparisons: Sequence[Comparison]) -> str:
     if not comparisons:
         return "No two conditions have the same test examples and amount of training data, so nothing is compared."
     if not any(comparison.tested for comparison in comparisons):
-        return "Nothing is tested, since a test needs at least two seeds of both conditions."
+        return f"Nothing is tested: {A_TEST_NEEDS}."
     return "No condition is significantly better than another one on any test set."
 
 
@@ -100,7 +100,7 @@ def _undecided(table: Table) -> str:
     tested = [comparison for comparison in table.comparisons if comparison.tested]
     open_ = [comparison for comparison in tested if not comparison.significant]
     untested = len(table.comparisons) - len(tested)
-    more = f"; {plural(untested, 'comparison')} with fewer than 2 seeds could not be tested" if untested else ""
+    more = f"; {plural(untested, 'comparison')} could not be tested ({A_TEST_NEEDS})" if untested else ""
     if not tested:
         return "A difference between two results in this report may be due to the seed."
     if not open_:

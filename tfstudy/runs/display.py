@@ -55,7 +55,7 @@ def one_line(result: "Result") -> str:
     """Return `scan length, lstm, seed 0: exact match 13.1 % on test`; the status if the run diverged."""
     tests = {name: scores for name, scores in result.splits.items() if scores.role == "test" and scores.metrics}
     metric = next((name for scores in tests.values() for name in scores.metrics), "")
-    parts = [f"{_percent(scores.metrics.get(metric))} % on {name}" for name, scores in tests.items()]
+    parts = [f"{percent_of(scores.metrics.get(metric))} % on {name}" for name, scores in tests.items()]
     measured = f"{metric_name(metric)} {', '.join(parts)}" if parts else "nothing measured"
     return f"{title(result)}: {measured if result.status == 'finished' else result.status}"
 
@@ -63,7 +63,7 @@ def one_line(result: "Result") -> str:
 def first_metric(scores: "Slice") -> str:
     """Return `exact match 13.1 %`; empty if nothing was measured."""
     name = next(iter(scores.metrics), "")
-    return f"{metric_name(name)} {_percent(scores.metrics[name])} %" if name else ""
+    return f"{metric_name(name)} {percent_of(scores.metrics[name])} %" if name else ""
 
 
 def first_test_metric(result: "Result") -> str:
@@ -93,7 +93,7 @@ def scores_html(result: "Result") -> str:
     metrics = list(dict.fromkeys(name for scores in result.splits.values() for name in scores.metrics))
     head = ["percent", "examples", *map(metric_name, metrics)]
     rows = [
-        [name, f"{scores.n:,}", *(_percent(scores.metrics.get(metric)) for metric in metrics)]
+        [name, f"{scores.n:,}", *(percent_of(scores.metrics.get(metric)) for metric in metrics)]
         for name, scores in result.splits.items()
     ]
     cells = "".join(f"<tr>{_cells('td', row)}</tr>" for row in rows)
@@ -104,7 +104,7 @@ def scores_html(result: "Result") -> str:
 
 def _rows(splits: "Mapping[str, Slice]") -> list[tuple[str, str, str, str]]:
     return [
-        (name if first else "", f"{scores.n:,}" if first else "", metric_name(metric), _percent(value))
+        (name if first else "", f"{scores.n:,}" if first else "", metric_name(metric), percent_of(value))
         for name, scores in splits.items()
         for first, (metric, value) in zip([True, *[False] * len(scores.metrics)], scores.metrics.items(), strict=False)
     ]
@@ -114,5 +114,6 @@ def _cells(tag: str, texts: list[str]) -> str:
     return "".join(f"<{tag}>{html.escape(text)}</{tag}>" for text in texts)
 
 
-def _percent(share: float | None) -> str:
+def percent_of(share: float | None) -> str:
+    """The share in percent as `12.3`; empty without one."""
     return "" if share is None else f"{100 * share:.1f}"

@@ -25,6 +25,7 @@ MAX_DEPTH = 8  # of packages within each other
 SECRET = re.compile(
     r"(^|[._-])(token|secret|password|passwd|api[_-]?key|credentials?)$", re.IGNORECASE
 )  # names of keys
+KEY = re.compile(r"(?:^|(?<=[=,]))([^=,]+)=")
 PASSWORD = re.compile(r"://[^/@\s]+@")
 HOME = re.compile(rf"(?<![\w.-])({re.escape(str(Path.home()))}|/home/[\w.-]+|/Users/[\w.-]+|/root)(?![\w.-])")
 # Modules whose code can change a result, if only by rounding or the order of random draws.
@@ -64,10 +65,10 @@ def recorded_words(words: Sequence[str]) -> list[str]:
     recorded: list[str] = []
     hidden = False  # whether the word is the value of a secret option
     for word in words:
-        key, equals, _ = word.partition("=")
-        secret = bool(SECRET.search(key))
-        shown = "***" if hidden else f"{key}=***" if equals and secret else word
-        hidden = secret and not equals and word.startswith("-")
+        # of `KEY=VALUE`, `--set=KEY=VALUE` and `KEY=VALUE,KEY=VALUE`
+        value = next((key.end() for key in KEY.finditer(word) if SECRET.search(key[1])), None)
+        shown = "***" if hidden else word if value is None else f"{word[:value]}***"
+        hidden = word.startswith("-") and "=" not in word and bool(SECRET.search(word))
         recorded.append(HOME.sub("~", PASSWORD.sub("://***@", shown)))
     return recorded
 

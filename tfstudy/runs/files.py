@@ -44,7 +44,7 @@ def is_locked(path: Path) -> bool:
     This asks for a shared lock, so that two processes that check at the same time do not find each other.
     """
     try:
-        with (path / ".lock").open("rb") as lock:
+        with open(path / ".lock", "rb", opener=at_once) as lock:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -67,7 +67,7 @@ def is_archived(path: Path) -> bool:
 def tail(path: Path, size: int) -> str:
     """The last bytes of a file as text; empty if it can't be read."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=at_once) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - size))
             return file.read().decode(errors="replace")
     except OSError:
@@ -103,10 +103,15 @@ def write_atomically(path: Path, content: bytes | memoryview, durable: bool = Tr
         part.unlink(missing_ok=True)
 
 
+def at_once(path: str, flags: int) -> int:
+    """An `opener` of `open` that does not wait for the other end of a named pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
 def read_bytes(path: str, size: int = 1 << 30) -> bytes:
     """The first `size` bytes of a file; empty if it can't be read. For small files this is twice as fast as `open`."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a named pipe would be waited for
+        file = at_once(path, os.O_RDONLY)
     except OSError:
         return b""
     try:

@@ -114,10 +114,10 @@ def find_runs(root: Path) -> Iterator[Path]:
 
 
 def _find_runs(root: Path, links: int) -> Iterator[Path]:
-    if RUN.fullmatch(root.name):  # a run contains no other run
-        if not is_archived(root) and any(os.path.isfile(f"{root}/{name}") for name in STARTED):
+    if RUN.fullmatch(root.name) and any(os.path.isfile(f"{root}/{name}") for name in STARTED):
+        if not is_archived(root):
             yield root
-        return
+        return  # a run contains no other run
     try:
         with os.scandir(root) as folder:
             entries = sorted(folder, key=lambda entry: entry.name)

@@ -18,7 +18,7 @@ import msgspec
 
 from tfstudy.config.files import read_yaml
 from tfstudy.runs.commands import resuming_command
-from tfstudy.runs.files import is_locked, read_bytes
+from tfstudy.runs.files import at_once, is_locked, read_bytes
 from tfstudy.runs.result_checks import impossible_values, mixed_up
 from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result, Scores
 from tfstudy.runs.sealing import seal_matches
@@ -182,7 +182,8 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
     `UserError` if there are none that can be read, if they are not those of the run's result, or if they are too large.
     """
     try:
-        content = (path / "predictions" / f"{Path(split).name}.jsonl.gz").read_bytes()
+        with open(path / "predictions" / f"{Path(split).name}.jsonl.gz", "rb", opener=at_once) as file:
+            content = file.read(MAX_PREDICTIONS)
         lines = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)
         recorded = _predictions_digest(path, split)
         if len(lines) > MAX_PREDICTIONS:

@@ -18,7 +18,7 @@ failed.json               `Failure`: why a run was given up
 
 import zlib
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
@@ -86,13 +86,20 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
         )
 
 
+class AtLength(TypedDict):
+    """What a run measured on the examples of one length."""
+
+    n: Count
+    exact_match: Share
+
+
 class Lengths(msgspec.Struct, frozen=True):
     """Exact match by length, and the length thresholds L90 and L50; false if no lengths were tested."""
 
     longest_tested: int = 0
     L90: int | None = None  # None if exact match is below 90 % even at the shortest length
     L50: int | None = None
-    exact_match: dict[str, dict[str, float]] = {}  # by length: n and exact_match
+    exact_match: dict[Annotated[str, msgspec.Meta(pattern=r"^[0-9]{1,15}$")], AtLength] = {}
 
     def __bool__(self) -> bool:
         return bool(self.longest_tested)
@@ -237,7 +244,7 @@ class Prediction(ShownPrediction, msgspec.Struct, frozen=True):
     tags: dict[str, Any] = {}
 
 
-SLICES = msgspec.json.Decoder(dict[str, dict[str, Slice]])
+SLICES = msgspec.json.Decoder(dict[str, dict[Annotated[str, msgspec.Meta(max_length=200)], Slice]])  # by tag and value
 
 
 @lru_cache(maxsize=512)  # plots ask for the same slices many times

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfstudy.runs.files import is_locked, tail
+from tfstudy.runs.files import at_once, is_locked, tail
 from tfstudy.runs.reader import is_finished, read_failure
 from tfstudy.tasks.errors import UserError
 
@@ -39,7 +39,7 @@ def follow(path: Path, size: int, interval: float = 0.5) -> Iterator[str]:
     while True:
         working = is_locked(path)  # checked before reading: a process that ends now has already written its last lines
         try:
-            with (path / "train.log").open("rb") as file:
+            with open(path / "train.log", "rb", opener=at_once) as file:
                 file.seek(size)
                 added = file.read()
         except OSError:

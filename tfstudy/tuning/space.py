@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
-from tfstudy.config.trees import Tree, merge, nested
+from tfstudy.config.trees import Tree, as_number, merge, nested
 from tfstudy.experiment.parameter_matching import width_divisors
 from tfstudy.grids.spec import LARGEST, SMALLEST
 from tfstudy.tasks.errors import UserError, one_of, quoted
@@ -82,7 +82,7 @@ def parse(text: str) -> tuple[str, Range | Choice]:
     key, _, value = (part.strip() for part in text.partition("="))
     items = overrides([f"x={value}"])["x"] if value.startswith("[") else None
     if key and isinstance(items, list) and items and not any(isinstance(item, list | dict) for item in items):
-        return key, Choice(tuple(dict.fromkeys(map(_as_number, items))))
+        return key, Choice(tuple(dict.fromkeys(map(as_number, items))))
     ends, _, scale = value.partition(":")
     low_text, dots, high_text = ends.partition("..")
     if not key or not dots or scale not in ("", "log"):
@@ -134,14 +134,6 @@ def parse_space(texts: Sequence[str], base: Tree, match: bool) -> Space:
     if problems:
         raise UserError("\n".join(dict.fromkeys(problems)))
     return space
-
-
-def _as_number(value: Any) -> Any:
-    """A number that YAML reads as text, such as 1e-3."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def _number(text: str, where: str) -> int | float:

@@ -93,16 +93,17 @@ def _names(text: str) -> list[str]:
 def all_plots(study: Study, selection: Selection = EVERYTHING) -> Iterator["Plot"]:
     """Yield every plot for which these records have the data, without regard to the tag of the selection."""
     drawn = set()
-    for kind in KINDS[:-1]:
+    wanted = [(kind, selection) for kind in KINDS[:-1]]
+    wanted += [(SLICES, selection._replace(tag=tag)) for tag in tags(study)]
+    for kind, selected in wanted:
+        if kind == SLICES and selected.tag in drawn:  # a length plot shows more than slices by length
+            continue
         try:
-            plot = make_plot(study, kind, selection)
+            plot = make_plot(study, kind, selected)
         except UserError:  # the data are missing
             continue
         drawn.add(plot.name)
         yield plot
-    for tag in tags(study):
-        if tag not in drawn:  # a length plot shows more than slices by length
-            yield make_plot(study, SLICES, selection._replace(tag=tag))
 
 
 def tags(study: Study) -> list[str]:
