@@ -6,6 +6,7 @@ from typing import Any
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.statements import ROWS, TAKE, TAKES, Selector
 from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
+from tfstudy.runs.metrics import METRIC_NAMES
 from tfstudy.tasks.errors import UserError
 
 DIFFERENT = "runs were measured by {} with different settings"
@@ -19,6 +20,7 @@ class NotMeasuredError(UserError):
 def instrument_values(condition: Condition, instrument: str, selector: Selector) -> dict[int, float]:
     """Return the number of each run with a saved measurement, by seed: of the rows that a selector chooses.
 
+    Rows of a metric of test sets, such as BLEU, are shares of 1 in the record and in percent here, as everywhere else.
     `NotMeasuredError` if no run has a measurement; `UserError` if none has such a row, if a file is broken, or if runs
     were measured with different settings.
     """
@@ -31,8 +33,8 @@ def instrument_values(condition: Condition, instrument: str, selector: Selector)
     numbers = {seed: [float(row[measured.chart.value]) for row in _rows(measured, wanted)] for seed, measured in found}
     if not any(numbers.values()):
         raise UserError(_no_row([measured for _, measured in found], wanted))
-    take = TAKES[selector.get(TAKE, "mean")]
-    return {seed: take(chosen) for seed, chosen in numbers.items() if chosen}
+    take, factor = TAKES[selector.get(TAKE, "mean")], 100 if wanted.get("metric") in METRIC_NAMES else 1
+    return {seed: factor * take(chosen) for seed, chosen in numbers.items() if chosen}
 
 
 def check_settings(conditions: Sequence[Condition], instrument: str) -> None:
