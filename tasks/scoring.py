@@ -11,6 +11,27 @@ def exact_match(prediction: Sequence[str], target: Sequence[str]) -> float:
     return float(tuple(prediction) == tuple(target))
 
 
+def is_unspaced(text: str) -> bool:
+    """Return whether more than a third of the characters are of scripts written without blanks between words."""
+    return 3 * len(UNSPACED_SCRIPTS.findall(text)) > len(text)
+
+
+def compared(target: str, prediction: str) -> tuple[list[str], list[str]]:
+    """Return the tokens of target and prediction as text: what blanks separate, so that their number does not matter.
+
+    If the target is written without blanks between words, the tokens are characters, without any blanks.
+    """
+    if UNSPACED_SCRIPTS.search(target) and (" " not in target.strip() or is_unspaced(target)):
+        return [*"".join(target.split())], [*"".join(prediction.split())]
+    return target.split(), prediction.split()
+
+
+def same_text(target: str, prediction: str) -> bool:
+    """Return whether a prediction is right: exact match of text, at the oracle length too, and in counts of errors."""
+    tokens, predicted = compared(target, prediction)
+    return tokens == predicted
+
+
 def token_accuracy(prediction: Sequence[str], target: Sequence[str]) -> float:
     """Return the fraction of equal positions, out of the longer sequence's positions; 1.0 only for an exact match."""
     longer = max(len(prediction), len(target))

@@ -8,6 +8,8 @@ from tfstudy.tasks.base import TaskConfig
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.subwords import BYTES
 
+LARGEST = 10**8  # number of pairs, as of the examples of other tasks
+
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (
     *("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse"),
@@ -32,7 +34,7 @@ class TranslationConfig(TaskConfig):
     )
     reverse: bool = Field(False, description="translate from the second column of two-column files to the first")
     train_pairs: int = Field(
-        0, ge=0, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
+        0, ge=0, le=LARGEST, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
     )
     subset_seed: int = Field(0, ge=0, lt=2**63, description="seed of the subset of a corpus; subsets are nested")
     clean: bool = Field(
@@ -51,7 +53,9 @@ class TranslationConfig(TaskConfig):
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
     )
     shared_subwords: bool = Field(True, description="share one subword vocabulary between both languages")
-    subword_pairs: int = Field(0, ge=0, description="number of pairs to learn subwords from; 0: the train pairs")
+    subword_pairs: int = Field(
+        0, ge=0, le=LARGEST, description="number of pairs to learn subwords from; 0: the train pairs"
+    )
     lowercase: bool = Field(False, description="lowercase all text of a corpus, including references")
     bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
         "auto",

@@ -8,14 +8,14 @@ Text is kept exactly as it is: there is no tokenisation and no quoting, and noth
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tfstudy.tasks.errors import UserError, nearest, quoted
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
-TEST = re.compile(r"test\w*")  # names of test splits
+TEST = re.compile(r"test\w{0,60}")  # names of test splits
 
 
 class Sentences(NamedTuple):
@@ -36,11 +36,13 @@ class Corpus(NamedTuple):
     """The splits `train`, `validation` (optional) and `test...`, and the commit of the data set, if known.
 
     `places` says where the sources and the targets of a split are: text such as `train.tsv:`, completed by a number.
+    `unread` are the files that have the name of a split, but were not read.
     """
 
     splits: dict[str, list[Sentences]]
     commit: str = ""
     places: Mapping[str, tuple[str, str]] = MappingProxyType({})
+    unread: Sequence[str] = ()
 
 
 def language_code(language: str) -> str:
@@ -92,6 +94,8 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
     row = nested if isinstance(nested, Mapping) else row
     keys = languages if all(languages) and set(languages) & set(row) else Languages("source", "target")
     if not set(keys) <= set(row):
+        if len(row) < 2:
+            raise UserError(f"{where}: expected a source and a target, but the row has {', '.join(row) or 'no keys'}")
         if not all(languages):
             raise UserError(f"{where}: set data.source_language and data.target_language to two of {', '.join(row)}")
         for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):

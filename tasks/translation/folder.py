@@ -6,7 +6,7 @@ ordinary character, and "NA" is a word (readers of CSV differ in all three).
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,12 @@ from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, Sentences,
 from tfstudy.tasks.translation.lines import lines
 
 TRAIN = re.compile("train")
+NAMED = re.compile("(train|dev|val|test)", re.IGNORECASE)  # how the name of a file of a split begins
 LANGUAGE = re.compile("[a-zA-Z]{2,3}([-_].*)?")  # what a code looks like
+NAMES = {  # languages that a first line may name
+    *("english", "german", "deutsch", "french", "spanish", "japanese", "chinese", "swahili", "zulu", "wolof", "czech"),
+    *("russian", "arabic", "turkish", "vietnamese", "korean", "portuguese", "italian", "dutch", "polish", "hindi"),
+}
 EXPECTED_FILES = (
     "{0}.tsv, {0}.jsonl, or parallel files {0}.<source_language> and {0}.<target_language> (optionally .gz)"
 )
@@ -31,7 +36,7 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
-        near = nearest(folder.name, _folders(folder.parent))
+        near = nearest(folder.name, _folders(folder.parent)) if isinstance(error, FileNotFoundError) else ""
         where = "" if folder.is_absolute() else f" in {Path.cwd()}"
         raise UserError(f"data.root: can't read {folder}{where}: {error.strerror}{near}") from None
     files: dict[str, list[Path]] = {}
@@ -51,7 +56,14 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
     return Corpus(
         {split: list(_read(own, languages, reverse)) for split, own in files.items()},
         places={split: _places(own, languages) for split, own in files.items()},
+        unread=_unread(paths, {path for own in files.values() for path in own}, languages),
     )
+
+
+def _unread(paths: Iterable[Path], read: set[Path], languages: Languages) -> list[str]:
+    """Return the files that look like those of a split, but were not read, except those of other languages."""
+    named = (path for path in paths if NAMED.match(path.name) and path not in read and path.is_file())
+    return [path.name for path in named if not (_split(path) and all(languages) and LANGUAGE.fullmatch(_form(path)))]
 
 
 def _check_languages(folder: Path, languages: Languages) -> None:
@@ -72,7 +84,7 @@ def _check_languages(folder: Path, languages: Languages) -> None:
 def is_corpus(folder: Path) -> bool:
     """Return whether a folder has a train split in one of the known formats."""
     forms = _forms(folder, TRAIN)
-    return bool(forms & {"tsv", "jsonl"}) or len(_codes(folder)) > 1
+    return bool(forms & {"tsv", "jsonl"}) or sum(bool(LANGUAGE.fullmatch(form)) for form in forms) > 1
 
 
 def _codes(folder: Path) -> list[str]:
@@ -151,7 +163,8 @@ def _read(paths: Sequence[Path], languages: Languages, reverse: bool) -> Iterato
         return _tsv(paths[0], languages, reverse)
     if reverse:
         raise UserError(
-            f"data.reverse is for .tsv files, not {names}: swap data.source_language and data.target_language"
+            f"data.reverse is for .tsv files, not {names}: swap data.source_language and data.target_language, or the "
+            "keys 'source' and 'target'"
         )
     if len(paths) == 1 and _form(paths[0]) == "jsonl":
         return _jsonl(paths[0], languages)
@@ -184,10 +197,20 @@ def _tsv(path: Path, languages: Languages, reverse: bool) -> Iterator[Sentences]
                 f"{path}:{number}: expected source<TAB>target, but the line has {len(fields)} "
                 f"field{'s' * (len(fields) > 1)}: {quoted(line)}"
             )
-        pair = Sentences(*(reversed(fields) if reverse else fields))
-        if number == 1 and pair in (Sentences("source", "target"), Sentences(*languages)) and all(pair):
+        if number == 1 and _names_columns(fields, path, languages):
             raise UserError(f"{path}:1: the first line names the columns, {quoted(line)}: remove it")
-        yield pair
+        yield Sentences(*(reversed(fields) if reverse else fields))
+
+
+def _names_columns(fields: Sequence[str], path: Path, languages: Languages) -> bool:
+    """Return whether the first line names its columns: `source` and `target`, two codes of languages, or their names.
+
+    The codes are those of the config or of the name of the folder.
+    """
+    words = {field.strip().casefold() for field in fields}
+    codes = ({code.casefold() for code in pair} for pair in (languages, named_languages(path.parent)))
+    headers = ({"source", "target"}, {"src", "tgt"}, *codes)
+    return len(words) == 2 and "" not in words and (words in headers or words <= NAMES)
 
 
 def _jsonl(path: Path, languages: Languages) -> Iterator[Sentences]:

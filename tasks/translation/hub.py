@@ -1,6 +1,7 @@
 """Read a corpus from a data set on the Hugging Face hub."""
 
 import re
+from pathlib import Path
 
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, pair_of, split_name
@@ -16,7 +17,7 @@ def from_hub(hub: str, config: str, revision: str, languages: Languages) -> Corp
         loaded = builder.as_dataset()
         named = [(name, split_name(str(name))) for name in loaded]
     except Exception as error:  # the errors of the hub have no common base class
-        raise UserError(f"data.hub: can't load '{hub}': {_reason(error)}") from None
+        raise UserError(f"data.hub: can't load '{hub}': {_reason(error, hub)}") from None
     splits = [split for _, split in named if split]
     if len(set(splits)) < len(splits):
         raise UserError(f"data.hub: '{hub}' has two splits with the same role: {', '.join(map(str, loaded))}")
@@ -39,11 +40,13 @@ def from_hub(hub: str, config: str, revision: str, languages: Languages) -> Corp
     )
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, hub: str) -> str:
     """Return the error in one line, with a way to fix it."""
     text = str(error).strip().split("\n")[0][:160] or type(error).__name__
     if "scripts are no longer supported" in text:
         return f"{text}. If the hub has a parquet copy, use data.revision=refs/convert/parquet"
+    if Path(hub).is_dir():
+        return f"{text}. A folder of text files is set with data.root"
     if isinstance(error, ConnectionError) or "offline" in text.lower():
         return f"{text}. Offline, use data.root, or load the data set once while online"
     return text

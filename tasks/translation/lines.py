@@ -55,8 +55,10 @@ def _check_expansion(path: Path, expanded: int, compressed: int) -> None:
 def _first(path: Path, line: bytes) -> bytes:
     """Return the first line without its byte order mark.
 
-    Raise `UserError` if it looks like UTF-16 or UTF-32, or holds the whole file.
+    Raise `UserError` if it looks like gzip, UTF-16 or UTF-32, or holds the whole file.
     """
+    if line.startswith(b"\x1f\x8b"):
+        raise UserError(f"{path} is gzipped: name it {path.name}.gz")
     if line.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")) or 3 * line.count(0) > len(line):
         raise UserError(f"{path} is not UTF-8 but looks like UTF-16; convert it: iconv -f UTF-16 -t UTF-8")
     if line.count(b"\r") > 1 and not line.endswith(b"\n"):

@@ -12,6 +12,7 @@ from tfstudy.tasks.translation.filtering import overlaps, row_of
 from tfstudy.tasks.translation.folder import from_folder, is_corpus, languages_of
 from tfstudy.tasks.translation.profile import OrderProfile
 from tfstudy.tasks.translation.quality import FAULTS, check_order, counts, faults
+from tfstudy.tasks.translation.remarks import not_read
 
 WIDTH = 80
 MAX_LICENCE = 150  # characters that are shown
@@ -51,6 +52,8 @@ def describe(root: Path) -> Iterator[str]:
     corpus = from_folder(str(root), languages)
     names = sorted(corpus.splits, key=lambda name: (name != "train", name != "validation", name))
     yield from _wrapped(f"{root.resolve().name}  licence: {shorten(licence_of(root), MAX_LICENCE, placeholder=' ...')}")
+    for line in not_read(corpus.unread):
+        yield from _wrapped(f"  {line}")
     width = max(12, *map(len, names))
     yield COLUMNS.format("", "", "words of", "words of", "in train:", "", "", width=width).rstrip()
     yield COLUMNS.format("split", "pairs", "source", "target", "sources", "targets", "pairs", width=width)

@@ -5,7 +5,7 @@ The faults are those that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -123,12 +123,6 @@ def swapped_share(pairs: Sequence[Sentences], profile: OrderProfile) -> float:
     swapped, decided = int((evidence < -MIN_EVIDENCE).sum()), int((abs(evidence) > MIN_EVIDENCE).sum())
     sure = swapped >= max(MIN_SWAPPED, SWAPPED_SHARE * decided, len(pairs) / 2)
     return swapped / len(pairs) if sure else 0.0
-
-
-def is_unspaced(texts: Iterable[str]) -> bool:
-    """Return whether more than a third of the characters are of scripts written without blanks between words."""
-    text = "".join(texts)
-    return 3 * len(UNSPACED_SCRIPTS.findall(text)) > len(text)
 
 
 def own_script(language: str) -> str:

@@ -10,17 +10,28 @@ from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import has_columns, named_languages
 from tfstudy.tasks.translation.quality import FAULTS
 
+SHOWN = 6  # files in a line
+
 
 def corpus_remarks(
     config: TranslationConfig, notes: Mapping[str, Any], max_subwords: int, examples: Mapping[str, Sequence[Example]]
 ) -> list[str]:
     """Return a line for each remark; `notes` and `examples`, by split, are those of the task."""
-    lines = []
+    lines = not_read(notes["unread"], config)
     if left_out := left_out_of_train(config, notes["left_out"], max_subwords):
         lines.append(f"left out of train: {left_out}")
     if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
         lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
     return [*lines, *_long_examples(examples, max_subwords), *_equal_sides(examples["train"]), *_contradictions(config)]
+
+
+def not_read(files: Sequence[str], config: TranslationConfig | None = None) -> list[str]:
+    """Return a line on files that look like those of a split, but were not read; no line without any."""
+    if not files:
+        return []
+    named = config is None or (config.source_language and config.target_language)
+    way_out = "" if named else "; parallel files need data.source_language and data.target_language"
+    return [f"WARNING: not read: {', '.join(files[:SHOWN])}{', ...' * (len(files) > SHOWN)}{way_out}"]
 
 
 def left_out_of_train(config: TranslationConfig, counts: Mapping[str, int], max_subwords: int = 0) -> str:

@@ -10,19 +10,18 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 P19-1021) show how much the settings matter with few pairs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tfstudy.tasks.errors import UserError, one_of, quoted
-from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
+from tfstudy.tasks.scoring import is_unspaced, mean, same_text, token_accuracy
 from tfstudy.tasks.translation.config import TranslationConfig, check
 from tfstudy.tasks.translation.corpus import Sentences, language_code
 from tfstudy.tasks.translation.filtering import Row, overlaps
 from tfstudy.tasks.translation.phenomena import phenomena
-from tfstudy.tasks.translation.quality import is_unspaced
 from tfstudy.tasks.translation.remarks import corpus_remarks
 from tfstudy.tasks.translation.subwords import Subwords, coders
 from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
@@ -38,6 +37,7 @@ UNSPACED_LANGUAGES = {  # languages written without spaces: the tokenizer of sac
 SAMPLE = 100  # train pairs whose script decides whether blanks separate words
 KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
 LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
+EVALUATED = 32  # times as many subwords may a held-out sentence have
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
 
 
@@ -64,6 +64,7 @@ class Translation(Task):
             )
         self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
+        self._check_held_out(text.held_out)
         self._notes = {
             **text.notes,
             "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
@@ -152,7 +153,9 @@ class Translation(Task):
             name: min(1.0, metric.corpus_score(predicted, [targets]).score / 100) if targets else float("nan")
             for name, metric in self._metrics().items()
         } | {
-            "exact_match": mean(exact_match(p, t) for p, t in zip(predicted, targets, strict=True)),
+            "exact_match": mean(
+                same_text(self.text(e.target), self.text(p)) for p, e in zip(predictions, examples, strict=True)
+            ),
             "token_accuracy": mean(token_accuracy(p, e.target) for p, e in zip(predictions, examples, strict=True)),
         }
         if self._config.split == "embedded":
@@ -185,7 +188,7 @@ class Translation(Task):
     def _seen(self) -> Seen:
         """Return what the first train pairs have, by which outputs are scored; nothing if blanks separate no words."""
         pairs = [row.pair for row in self._corpus_train]
-        unspaced = self._is_unspaced() or is_unspaced(pair.target for pair in pairs[:SAMPLE])
+        unspaced = self._is_unspaced() or is_unspaced("".join(pair.target for pair in pairs[:SAMPLE]))
         if unspaced and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
             return Seen(set(), set())
         known = {word for pair in pairs for text in pair for word in words(text.lower())}
@@ -218,6 +221,20 @@ class Translation(Task):
     def _fits(self, example: Example) -> bool:
         return max(len(example.source), len(example.target)) <= self._max_subwords()
 
+    def _check_held_out(self, held_out: Mapping[str, Sequence[Row]]) -> None:
+        """Raise `UserError` for a sentence that is too long to translate. None is left out of a test silently."""
+        limit = EVALUATED * self._max_subwords()
+        for split, rows in held_out.items():
+            for row, example in zip(rows, self._examples[split], strict=True):
+                for side, tokens, text in zip(
+                    Sentences._fields, (example.source, example.target), row.pair, strict=True
+                ):
+                    if len(tokens) > limit:
+                        raise UserError(
+                            f"{split}: a {side} has {len(tokens):,} subwords, of which at most {limit:,} can be "
+                            f"translated ({EVALUATED} times data.max_subwords): {quoted(text)}; split or remove it"
+                        )
+
     def _max_subwords(self) -> int:
         return self._config.max_subwords or MAX_SUBWORDS
 
@@ -235,11 +252,17 @@ def _bleu_tokenizer(config: TranslationConfig, train: Sequence[Row]) -> str:
     if config.bleu_tokenizer != "auto":
         return config.bleu_tokenizer
     tokenizer = UNSPACED_LANGUAGES.get(language_code(config.target_language), "")
-    if not tokenizer and is_unspaced(row.pair.target for row in train[:SAMPLE]):
+    unspaced = is_unspaced("".join(row.pair.target for row in train[:SAMPLE]))
+    given = f"data.target_language is {quoted(config.target_language) if config.target_language else 'not set'}"
+    if unspaced and not tokenizer:
         codes = ", ".join(code for code in UNSPACED_LANGUAGES if len(code) == 2)
-        given = quoted(config.target_language) if config.target_language else "not set"
         raise UserError(
-            "the targets are in a script without blanks between words, such as Japanese, but data.target_language is "
+            "the targets are in a script without blanks between words, such as Japanese, but "
             f"{given}: set it to one of {codes}, or set data.bleu_tokenizer"
+        )
+    if tokenizer and not unspaced:
+        raise UserError(
+            f"{given}, a language written without blanks between words, but the targets are in another script: "
+            "correct it, or set data.bleu_tokenizer"
         )
     return tokenizer or "13a"

@@ -59,6 +59,7 @@ def from_corpus(config: TranslationConfig) -> Text:
     _check_size(config, len(train), len(candidates) + sum(faulty.values()), left_out)
     notes = {
         "commit": corpus.commit,
+        "unread": list(corpus.unread),
         "quality": quality,
         "left_out": left_out,
         "overlap_of_corpus": overlaps(candidates, held_out),

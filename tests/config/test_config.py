@@ -311,6 +311,14 @@ def test_whole_numbers_may_be_written_with_a_point_or_as_text():
     ("assignment", "message"),
     [
         ("train.steps=abc", "'train.steps' must be a whole number, but is 'abc'"),
+        (
+            'data.root="a\\0b"',
+            "'data.root' must be text without NUL and without halves of characters, but is 'a\\x00b'",
+        ),
+        (
+            "data.root=a\udcff",
+            "'data.root' must be text without NUL and without halves of characters, but is 'a\\udcff'",
+        ),
         ("train.steps=0-5", "'train.steps' must be a whole number, but is '0-5'"),
         ("train.steps=1.5", "'train.steps' must be a whole number, but is '1.5'"),
         ("train.learning_rate=fast", "'train.learning_rate' must be a number, but is 'fast'"),

@@ -56,6 +56,8 @@ def test_a_run_is_trained_loaded_and_used():
     assert again.splits["test"].metrics == run.result.splits["test"].metrics
     with pytest.raises(UserError, match="did you mean 'test'"):
         run.predictions("tets")
+    with pytest.raises(UserError, match="whole characters in UTF-8, but is"):
+        run.predict("a\ud800")
     for sources, place in ((5, ""), ([run.predictions()[0].source, 5], "source 1: ")):
         with pytest.raises(UserError, match=f"^{place}a source must be text.*, but is '5'$"):
             run.predict(sources)

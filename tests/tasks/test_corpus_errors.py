@@ -40,6 +40,10 @@ def error_of(folder, files, languages=EN_DE):
         ({"train.tsv": "a\tb\n".encode("utf-16-be")}, "ROOT/train.tsv is not UTF-8 but looks like UTF-16"),
         ({"test.tsv": "en\tde\na\tb\n"}, "ROOT/test.tsv:1: the first line names the columns, 'en\\tde': remove it"),
         ({"test.tsv": "source\ttarget\na\tb\n"}, "the first line names the columns, 'source\\ttarget': remove it"),
+        ({"test.tsv": "Source\tTarget\na\tb\n"}, "the first line names the columns"),
+        ({"test.tsv": "English\tGerman\na\tb\n"}, "the first line names the columns"),
+        ({"train.tsv": gzip.compress(b"a\tb\n")}, "ROOT/train.tsv is gzipped: name it train.tsv.gz"),
+        ({"train.jsonl": "{}\n"}, "ROOT/train.jsonl:1: expected a source and a target, but the row has no keys"),
         ({"train.tsv": "a\tb\rc\td\r"}, "ROOT/train.tsv ends its lines with carriage returns alone; convert it: tr"),
         ({"train.tsv": ""}, "ROOT/train.tsv is empty"),
         ({"train.tsv": "\ufeff"}, "ROOT/train.tsv is empty"),
@@ -77,6 +81,21 @@ def test_parallel_files_of_unequal_length_are_both_named(tmp_path):
     assert error_of(tmp_path, {"test.en": "a\n", "test.de.gz": "b\nc\n"}) == (
         "ROOT/test.en and ROOT/test.de.gz must have the same number of lines, but have 1 and 2"
     )
+
+
+@pytest.mark.parametrize(("languages", "reverse"), [(EN_DE, True), (Languages(), False)])
+def test_a_first_line_of_codes_is_recognised_reversed_and_by_the_name_of_the_folder(tmp_path, languages, reverse):
+    root = corpus(tmp_path / "toy-en-de")
+    (tmp_path / "toy-en-de/test.tsv").write_text("en\tde\na\tb\n")
+    with pytest.raises(UserError, match="the first line names the columns"):
+        from_folder(root, languages, reverse)
+
+
+def test_a_name_of_a_test_set_that_no_file_of_predictions_could_have_is_none(tmp_path):
+    root = corpus(tmp_path)
+    (tmp_path / f"test{'a' * 200}.tsv").write_text("a\tb\n")
+    read = from_folder(root, EN_DE)
+    assert (set(read.splits), [name[:6] for name in read.unread]) == (set(SPLITS), ["testaa"])
 
 
 @pytest.mark.parametrize("missing", ["train", "test"])

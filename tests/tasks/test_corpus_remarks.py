@@ -5,6 +5,7 @@ import re
 import pytest
 
 from tests.tasks.translation_tasks import invented, translation, write
+from tfstudy.tasks.errors import UserError
 
 TRAIN = invented("train", 300)
 LONG = ("far " * 300, "weit " * 300)
@@ -36,6 +37,30 @@ def test_held_out_pairs_that_are_longer_than_any_in_train_are_counted(tmp_path):
     root = write(tmp_path / "set", train=TRAIN, dev=invented("dev", 20), test=[*invented("test", 30), LONG])
     [line] = translation(split="corpus", root=root, subword_vocab_size=320).remarks()
     assert re.fullmatch(r"kept in .*: 1 with more than 256 subwords on a side, at most [\d,]+", line)
+
+
+def test_a_held_out_sentence_that_nothing_could_translate_is_refused(tmp_path):
+    endless = ("far " * 9000, "weit")
+    root = write(tmp_path / "set", train=TRAIN, dev=invented("dev", 20), test=[*invented("test", 30), endless])
+    with pytest.raises(UserError, match=r"test: a source has [\d,]+ subwords, of which at most 8,192 .*'far far"):
+        translation(split="corpus", root=root, subword_vocab_size=320)
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "line"),
+    [
+        (["dev2.en", "test2.de", "devel.tsv"], False, "dev2.en, devel.tsv, test2.de; parallel files need"),
+        (["test3.fr", "test.2016.tsv", "TEST2.tsv"], True, "TEST2.tsv, test.2016.tsv"),
+        (["notes.txt"], True, ""),
+    ],
+)
+def test_files_that_look_like_those_of_a_split_but_are_not_read_are_named(tmp_path, files, named, line):
+    root = write(tmp_path / "set", train=TRAIN, dev=invented("dev", 20), test=invented("test", 30))
+    for name in files:
+        (tmp_path / "set" / name).write_text("a\tb\n")
+    codes = {"source_language": "en", "target_language": "de"} if named else {}
+    found = list(translation(split="corpus", root=root, subword_vocab_size=320, **codes).remarks())
+    assert (len(found), found[0].startswith(f"WARNING: not read: {line}") if found else True) == (bool(line), True)
 
 
 @pytest.mark.parametrize(("side", "name"), [(0, "sources"), (1, "targets")])

@@ -4,6 +4,9 @@ import pytest
 import sacrebleu
 
 from tests.tasks.translation_tasks import translation, write
+from tfstudy.evaluation.error_kinds import solved_by, summarize_errors
+from tfstudy.evaluation.evaluate import Output, summarise_outputs
+from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.subwords import learn
 
@@ -113,6 +116,27 @@ def test_targets_without_blanks_are_accepted_with_what_decides_their_score(tmp_p
     root = write(tmp_path, train=JAPANESE, test=[("a dog", "犬")])
     for config in ({"target_language": "ja"}, {"target_language": "zh"}, {"bleu_tokenizer": "char"}, {"reverse": True}):
         assert translation(split="corpus", root=root, **config)
+
+
+def test_a_language_without_blanks_is_refused_for_targets_in_another_script(tmp_path):
+    root = write(tmp_path, train=[("a dog", "seekor anjing")], test=[("a cat", "seekor kucing")])
+    with pytest.raises(UserError, match=r"data\.target_language is 'my', .* but the targets are in another script"):
+        translation(split="corpus", root=root, target_language="my")
+    translation(split="corpus", root=root, target_language="my", bleu_tokenizer="13a")
+
+
+@pytest.mark.parametrize(("gold", "made"), [("彼女 は 医者 です 。", "彼女は 医者 です 。"), ("ein  Hund", "ein Hund")])
+def test_all_scores_agree_on_what_is_right(tmp_path, gold, made):
+    """Exact match, exact match at the oracle length, and the counts of errors."""
+    language = "ja" if "彼" in gold else "de"
+    root = write(tmp_path, train=[("a", gold)], test=[("she", gold)])
+    task = translation(split="corpus", root=root, target_language=language, drop_overlap=False)
+    output = Output(task.target_tokens(made), task.target_tokens(made), 1.0, False)
+    found = summarise_outputs(task, task.examples("test"), [output])["metrics"]
+    assert (found["exact_match"], found["oracle_length_exact_match"]) == (1, 1)
+    prediction = Prediction("she", gold, made)
+    assert list(summarize_errors([prediction])) == ["correct"]
+    assert solved_by({"one": [prediction]}) == {("one",): ["she"]}
 
 
 def test_chinese_is_scored_by_sacrebleus_own_tokeniser(tmp_path):

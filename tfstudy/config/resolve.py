@@ -4,6 +4,7 @@ Imports no torch before the names of the task and the architecture are known to 
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -20,6 +21,7 @@ from tfstudy.tasks.errors import UserError, nearest, quoted
 Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
 LARGEST = 2**63 - 1  # of all integers
+NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},
@@ -118,7 +120,9 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
         value, kind = values[key], section.model_fields[key].annotation
         text = value if isinstance(value, str) else json.dumps(value, default=str)
         shown = f"'{prefix}{key}' must be {{}}, but is {quoted(text)}"
-        if kind is bool and not isinstance(value, bool):
+        if isinstance(value, str) and NO_TEXT.search(value):
+            wrong[key] = shown.format("text without NUL and without halves of characters")
+        elif kind is bool and not isinstance(value, bool):
             wrong[key] = shown.format("true or false")
         elif kind in (int, float) and isinstance(value, bool):
             wrong[key] = shown.format("a number")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.runs.schema import ErrorKind, Prediction
-from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
+from tfstudy.tasks.scoring import compared, same_text
 
 CORRECT = "correct"
 KINDS = (
@@ -42,13 +42,6 @@ class ErrorCounts(NamedTuple):
     def summary(self) -> dict[str, ErrorKind]:
         """Return the counts and positions of each kind, as a record has them."""
         return {kind: ErrorKind(n, self.first_error.get(kind)) for kind, n in self.kinds.items()}
-
-
-def compared(example: Prediction) -> tuple[list[str], list[str]]:
-    """Return the tokens of the target and of the prediction; characters if the target's script has no blanks."""
-    if " " not in example.target.strip() and UNSPACED_SCRIPTS.search(example.target):
-        return [*"".join(example.target.split())], [*"".join(example.prediction.split())]
-    return example.target.split(), example.prediction.split()
 
 
 def kind_of(target: Tokens, prediction: Tokens) -> str:
@@ -83,7 +76,7 @@ def count_errors(predictions: Iterable[Prediction], examples: int = 3) -> ErrorC
     positions: dict[str, list[float]] = {}
     wrong: dict[str, list[Prediction]] = {}
     for example in predictions:
-        target, prediction = compared(example)
+        target, prediction = compared(example.target, example.prediction)
         kind, position = kind_of(target, prediction), first_error(target, prediction)
         counts[kind] += 1
         if position is not None:
@@ -119,7 +112,7 @@ def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...],
     `{("cnn",): [...]}` are the examples that only the CNN solves, and `{(): [...]}` those that no run solves.
     """
     correct = {
-        name: {(p.source, p.target): p.prediction == p.target for p in predictions}
+        name: {(p.source, p.target): same_text(p.target, p.prediction) for p in predictions}
         for name, predictions in runs.items()
     }
     first = next(iter(correct.values()), {})

@@ -18,7 +18,7 @@ from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.models.base import Model
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import Example, Task, Tokens, stable_hash
-from tfstudy.tasks.scoring import mean, wilson
+from tfstudy.tasks.scoring import mean, same_text, wilson
 
 Shown = Callable[[int, float], None]  # gets the number of examples evaluated so far, and the share of the work done
 
@@ -164,7 +164,9 @@ def teacher_forced_accuracy(model: Model, rows: PaddedRows) -> list[float]:
 
 def summarise_outputs(task: Task, examples: Sequence[Example], outputs: Sequence[Output]) -> dict[str, Any]:
     """Return the metrics of all examples, and those of each slice (the examples with the same value of a tag)."""
-    oracle = [float(task.text(o.oracle) == task.text(e.target)) for o, e in zip(outputs, examples, strict=True)]
+    oracle = [
+        float(same_text(task.text(e.target), task.text(o.oracle))) for o, e in zip(outputs, examples, strict=True)
+    ]
 
     def summarise(index: Sequence[int]) -> dict[str, Any]:
         metrics = task.score([outputs[i].free for i in index], [examples[i] for i in index])

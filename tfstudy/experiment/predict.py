@@ -1,5 +1,6 @@
 """The outputs and the attention of a trained model for any sources, given as text."""
 
+import re
 from collections.abc import Sequence
 
 import torch
@@ -19,6 +20,8 @@ def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:
     task, data = prepared.task, prepared.data
     if not isinstance(source, str):
         raise UserError(f"a source must be text, but is {quoted(source)}")
+    if re.search("[\ud800-\udfff]", source):
+        raise UserError(f"a source must be text of whole characters in UTF-8, but is {quoted(source)}")
     tokens = task.tokens(source)
     if not tokens:
         raise UserError("the source must have at least one token")

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, compared, count_errors, first_error
+from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, count_errors, first_error
 from tfstudy.runs.reader import read_predictions
 from tfstudy.runs.schema import ErrorKind, Prediction
 from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.scoring import compared
 
 T = TypeVar("T")
 
@@ -140,7 +141,7 @@ def _evenly(items: Sequence[T], count: int) -> Sequence[T]:
 def _example(seed: int, prediction: Prediction) -> Example:
     source = prediction.source.split()
     shown = " ".join([*source[:MAX_TOKENS], *["..."] * (len(source) > MAX_TOKENS)])
-    return align(seed, shown, *compared(prediction))
+    return align(seed, shown, *compared(prediction.target, prediction.prediction))
 
 
 def align(seed: int, source: str, target: Sequence[str], prediction: Sequence[str]) -> Example:

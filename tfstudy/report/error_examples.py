@@ -7,13 +7,14 @@ from typing import Any
 
 from rich.text import Text
 
-from tfstudy.evaluation.error_kinds import CORRECT, compared, count_errors, first_error, solved_by, summarize_errors
+from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, solved_by, summarize_errors
 from tfstudy.report.alignment import alignment
 from tfstudy.report.markup import plural
 from tfstudy.report.text_columns import shortened
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
 from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.scoring import compared
 
 WIDTH = 80  # characters of a line
 NAMED_RUNS = 3  # runs at most whose sets are listed by name
@@ -66,7 +67,7 @@ def _most_frequent_first(kinds: Mapping[str, int]) -> list[tuple[str, int]]:
 def _example_lines(example: Prediction, width: int) -> list[Text]:
     """Return the source, the target with the prediction below it, and where they first differ."""
     room = width - INDENT - LABEL
-    marked = alignment(*compared(example), room)
+    marked = alignment(*compared(example.target, example.prediction), room)
     labels = ("target", "prediction", "")
     return [
         Text(" " * INDENT + f"{'source':{LABEL}}{shortened(example.source, room)}"),
@@ -138,7 +139,7 @@ def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
 
 
 def _example_values(one: Prediction) -> dict[str, Any]:
-    first = first_error(*compared(one))
+    first = first_error(*compared(one.target, one.prediction))
     texts = {"source": one.source, "target": one.target, "prediction": one.prediction}
     return texts | {"first_error": None if first is None else first + 1}
 
