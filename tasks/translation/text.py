@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.tasks.errors import UserError
@@ -17,6 +18,7 @@ from tfstudy.tasks.translation.remarks import left_out_of_train
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
 EVAL_PAIRS = {"validation": 500, "test": 1_000}
+KEPT_PAIRS = 100_000  # of the largest corpus that is kept
 CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
 
 
@@ -26,6 +28,17 @@ class Text(NamedTuple):
     train: list[Row]  # all candidates; prefixes are nested subsets
     held_out: dict[str, list[Row]]
     notes: dict[str, Any]
+
+
+class Checked(NamedTuple):
+    """A corpus with its train pairs in random order, its faults by split, and those that were left out of train."""
+
+    corpus: Corpus
+    quality: dict[str, dict[str, int]]
+    left_out: dict[str, int]
+
+
+_LAST: dict[str, Checked] = {}  # the last corpus, by `_state`
 
 
 def embedded(config: TranslationConfig) -> Text:
@@ -48,7 +61,7 @@ def embedded(config: TranslationConfig) -> Text:
 
 def from_corpus(config: TranslationConfig) -> Text:
     """Read a corpus from a folder or from the hub."""
-    corpus, quality, faulty = _checked(config)
+    corpus, quality, faulty = _checked(config)  # is kept: nothing here may change it
     if config.lowercase:  # after shuffling, so that the subset is the same
         corpus = lowercased(corpus)
     held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
@@ -67,8 +80,30 @@ def from_corpus(config: TranslationConfig) -> Text:
     return Text(train, split_by_length(held_out, config.max_train_length, train_filter.longer, train), notes)
 
 
-def _checked(config: TranslationConfig) -> tuple[Corpus, dict[str, dict[str, int]], dict[str, int]]:
-    """Return the corpus with its train pairs in random order, its faults by split, and those left out of train."""
+def _checked(config: TranslationConfig) -> Checked:
+    """Return a corpus, checked. The last one is kept, since a grid has runs on different amounts of the same corpus."""
+    state = _state(config)
+    if kept := _LAST.get(state):
+        return kept
+    checked = _read_and_checked(config)
+    _LAST.clear()
+    if state and len(checked.corpus.splits["train"]) <= KEPT_PAIRS:
+        _LAST[state] = checked
+    return checked
+
+
+def _state(config: TranslationConfig) -> str:
+    """Return what decides the result of `_checked`, files included; empty if that is not known, as of the hub."""
+    try:
+        root = Path(config.root).expanduser().resolve()
+        files = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in sorted(root.iterdir())]
+    except OSError:
+        return ""
+    settings = (*_languages(config), config.reverse, config.subset_seed, config.clean)
+    return repr((str(root), files, settings)) if config.root else ""
+
+
+def _read_and_checked(config: TranslationConfig) -> Checked:
     corpus = _read(config)
     check_empty(corpus, config.clean)
     corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
@@ -77,9 +112,9 @@ def _checked(config: TranslationConfig) -> tuple[Corpus, dict[str, dict[str, int
     found = {name: faults(pairs, profile) for name, pairs in corpus.splits.items()}
     quality = {name: counts(pairs, found[name]) for name, pairs in corpus.splits.items()}
     if not config.clean:
-        return corpus, quality, {}
+        return Checked(corpus, quality, {})
     corpus.splits["train"], left_out = without_faults(corpus.splits["train"], found["train"])
-    return corpus, quality, left_out
+    return Checked(corpus, quality, left_out)
 
 
 def _languages(config: TranslationConfig) -> Languages:

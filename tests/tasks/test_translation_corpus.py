@@ -10,6 +10,8 @@ from tokenizers import Tokenizer
 from tests.tasks.translation_tasks import invented, sources, targets, translation, write
 from tfstudy.tasks.base import fingerprint, overlap
 from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.translation import text
+from tfstudy.tasks.translation.folder import from_folder
 
 
 def test_a_corpus_is_its_text(root):
@@ -34,6 +36,23 @@ def test_subsets_are_nested_and_do_not_depend_on_the_order(tmp_path, root):
     )
     assert sources(lower) == [source.lower() for source in sources(upper)]
     assert fingerprint(small) == fingerprint(translation(split="corpus", root=root, train_pairs=40))
+
+
+def test_a_corpus_is_read_once_for_all_amounts_and_again_when_a_file_changes(tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr(text, "from_folder", lambda *given: read.append(given) or from_folder(*given))
+    root = write(tmp_path, train=invented("train", 50), test=invented("test", 5))
+    for config in ({}, {"train_pairs": 9}, {"train_pairs": 9, "lowercase": True}, {}):
+        alone = translation(split="corpus", root=root, **config)
+        text._LAST.clear()
+        again = translation(split="corpus", root=root, **config)
+        assert fingerprint(alone) == fingerprint(again)
+    before = len(read)
+    translation(split="corpus", root=root, train_pairs=20)
+    assert len(read) == before
+    write(tmp_path, train=invented("other", 60), test=invented("test", 5))
+    assert len(sources(translation(split="corpus", root=root))) == 60
+    assert len(read) == before + 1
 
 
 def test_subwords_are_learnt_only_from_the_subset(tmp_path, root):
