@@ -45,6 +45,7 @@ TABLES = {  # by study: the options of its table
     "translation-dropout": [],
     "translation-length": [],
     "translation-length-news": [],
+    "translation-presets": [],
     "translation-sizes": [],
     "translation-sizes-synthetic": [],
 }
@@ -127,19 +128,22 @@ def count_table(counts: dict[str, Counter[str]]) -> str:
 
 
 def with_costs(page: str) -> str:
-    """Return a page whose table of studies has the number of runs and the device hours of each, and of all."""
+    """Return a page whose table of studies has the number of runs and the device hours of each, and of all.
+
+    A run that several studies have counts once in the sum.
+    """
+    seconds: dict[str, float] = {}  # by run
 
     def row(found: re.Match[str]) -> str:
         folder = Path(found[2]) if found[2] in TABLES else RESULTS / found[2]
         results = [read_result(path.parent) for path in sorted(folder.rglob("result.json"))]
         if not results:
             return found[0]
+        seconds.update({one.run: one.seconds for one in results})
         return f"{found[1]} {len(results)} | {sum(one.seconds for one in results) / 3600:.1f} |"
 
     page = STUDY.sub(row, page)
-    costs = [(found[3], found[4]) for found in STUDY.finditer(page) if found[3].strip()]
-    runs, hours = sum(int(number) for number, _ in costs), sum(float(number) for _, number in costs)
-    return TOTAL.sub(f"| all | | {runs:,} | {hours:.1f} |", page)
+    return TOTAL.sub(f"| all | | {len(seconds):,} | {sum(seconds.values()) / 3600:.1f} |", page)
 
 
 def documents() -> Iterator[tuple[Path, str]]:

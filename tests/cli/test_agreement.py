@@ -30,6 +30,7 @@ NEED_CORPORA = (
     "translation-corpora",
     "translation-dropout",
     "translation-length-news",
+    "translation-presets",
     "translation-sizes",
 )
 DOCUMENTS = runpy.run_path(str(ROOT / "results" / "update.py"))
