@@ -5,13 +5,15 @@ The faults are those that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.base import Example
+from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, language_code
+from tfstudy.tasks.translation.filtering import Row
 from tfstudy.tasks.translation.profile import MIN_EVIDENCE, OrderProfile, script_shares
 
 MAX_RATIO = 9  # of the two sides' lengths in words, as in Moses
@@ -115,6 +117,17 @@ def check_order(corpus: Corpus, profile: OrderProfile, languages: Languages, rev
                 f"{file}: source and target look swapped, compared with train (in {share:.0%} of the pairs): "
                 "swap the two sides of this split"
             )
+
+
+def check_length(split: str, encoded: Iterable[tuple[Row, Example]], limit: int) -> None:
+    """Raise `UserError` for a held-out sentence that is too long to translate. None is left out of a test silently."""
+    for row, example in encoded:
+        for side, tokens, text in zip(Sentences._fields, (example.source, example.target), row.pair, strict=True):
+            if len(tokens) > limit:
+                raise UserError(
+                    f"{split}: a {side} has {len(tokens):,} subwords, of which at most {limit:,} can be translated "
+                    f"(a multiple of data.max_subwords): {quoted(text)}; split or remove it"
+                )
 
 
 def swapped_share(pairs: Sequence[Sentences], profile: OrderProfile) -> float:

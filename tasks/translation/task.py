@@ -10,31 +10,26 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 P19-1021) show how much the settings matter with few pairs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
-from tfstudy.tasks.errors import UserError, one_of, quoted
-from tfstudy.tasks.scoring import is_unspaced, mean, same_text, token_accuracy
+from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.scoring import mean, same_text, token_accuracy
 from tfstudy.tasks.translation.config import TranslationConfig, check
-from tfstudy.tasks.translation.corpus import Sentences, language_code
+from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.filtering import Row, overlaps
 from tfstudy.tasks.translation.phenomena import phenomena
+from tfstudy.tasks.translation.quality import check_length
 from tfstudy.tasks.translation.remarks import corpus_remarks
 from tfstudy.tasks.translation.subwords import Subwords, coders
 from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
 from tfstudy.tasks.translation.trivial import lexicon, translated
+from tfstudy.tasks.translation.unspaced import bleu_tokenizer, is_unspaced_language, unspaced_targets
 from tfstudy.tasks.translation.words import Seen, Translated, word_scores, words
 
-UNSPACED_LANGUAGES = {  # languages written without spaces: the tokenizer of sacreBLEU
-    **dict.fromkeys(
-        ["ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya", "bo", "bod", "dz", "dzo"], "char"
-    ),
-    **dict.fromkeys(["zh", "zho", "cmn", "yue"], "zh"),
-}
-SAMPLE = 100  # train pairs whose script decides whether blanks separate words
 KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
 LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
 EVALUATED = 32  # times as many subwords may a held-out sentence have
@@ -52,7 +47,7 @@ class Translation(Task):
         self.check_config(config)
         self._config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
-        self._bleu_tokenizer = _bleu_tokenizer(config, text.train)
+        self._bleu_tokenizer = bleu_tokenizer(config, [row.pair for row in text.train[:KNOWN_PAIRS]])
         self._corpus_train = text.train[:KNOWN_PAIRS] if config.split == "corpus" else []
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
         subword_pairs = [row.pair for row in text.train[: config.subword_pairs] or train]
@@ -64,7 +59,8 @@ class Translation(Task):
             )
         self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
-        self._check_held_out(text.held_out)
+        for split, rows in text.held_out.items():
+            check_length(split, zip(rows, self._examples[split], strict=True), EVALUATED * self._max_subwords())
         self._notes = {
             **text.notes,
             "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
@@ -188,14 +184,14 @@ class Translation(Task):
     def _seen(self) -> Seen:
         """Return what the first train pairs have, by which outputs are scored; nothing if blanks separate no words."""
         pairs = [row.pair for row in self._corpus_train]
-        unspaced = self._is_unspaced() or is_unspaced("".join(pair.target for pair in pairs[:SAMPLE]))
+        unspaced = self._is_unspaced() or unspaced_targets(pairs)
         if unspaced and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
             return Seen(set(), set())
         known = {word for pair in pairs for text in pair for word in words(text.lower())}
         return Seen(known, {self.text(e.target).lower() for e in self._examples["train"][:KNOWN_PAIRS]})
 
     def _is_unspaced(self) -> bool:
-        return language_code(self._config.target_language) in UNSPACED_LANGUAGES
+        return is_unspaced_language(self._config.target_language)
 
     def _scored_text(self, sequences: Iterable[Tokens]) -> list[str]:
         """Return text for scoring, without the blanks that a corpus adds in languages written without spaces."""
@@ -221,20 +217,6 @@ class Translation(Task):
     def _fits(self, example: Example) -> bool:
         return max(len(example.source), len(example.target)) <= self._max_subwords()
 
-    def _check_held_out(self, held_out: Mapping[str, Sequence[Row]]) -> None:
-        """Raise `UserError` for a sentence that is too long to translate. None is left out of a test silently."""
-        limit = EVALUATED * self._max_subwords()
-        for split, rows in held_out.items():
-            for row, example in zip(rows, self._examples[split], strict=True):
-                for side, tokens, text in zip(
-                    Sentences._fields, (example.source, example.target), row.pair, strict=True
-                ):
-                    if len(tokens) > limit:
-                        raise UserError(
-                            f"{split}: a {side} has {len(tokens):,} subwords, of which at most {limit:,} can be "
-                            f"translated ({EVALUATED} times data.max_subwords): {quoted(text)}; split or remove it"
-                        )
-
     def _max_subwords(self) -> int:
         return self._config.max_subwords or MAX_SUBWORDS
 
@@ -245,24 +227,3 @@ def _sizes(examples: Sequence[Example]) -> dict[str, int]:
         "source_tokens": sum(len(e.source) for e in examples),
         "target_tokens": sum(len(e.target) for e in examples),
     }
-
-
-def _bleu_tokenizer(config: TranslationConfig, train: Sequence[Row]) -> str:
-    """Return the name of the tokenizer of sacreBLEU."""
-    if config.bleu_tokenizer != "auto":
-        return config.bleu_tokenizer
-    tokenizer = UNSPACED_LANGUAGES.get(language_code(config.target_language), "")
-    unspaced = is_unspaced("".join(row.pair.target for row in train[:SAMPLE]))
-    given = f"data.target_language is {quoted(config.target_language) if config.target_language else 'not set'}"
-    if unspaced and not tokenizer:
-        codes = ", ".join(code for code in UNSPACED_LANGUAGES if len(code) == 2)
-        raise UserError(
-            "the targets are in a script without blanks between words, such as Japanese, but "
-            f"{given}: set it to one of {codes}, or set data.bleu_tokenizer"
-        )
-    if tokenizer and not unspaced:
-        raise UserError(
-            f"{given}, a language written without blanks between words, but the targets are in another script: "
-            "correct it, or set data.bleu_tokenizer"
-        )
-    return tokenizer or "13a"

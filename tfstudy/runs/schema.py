@@ -87,8 +87,6 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
 
 
 class AtLength(TypedDict):
-    """What a run measured on the examples of one length."""
-
     n: Count
     exact_match: Share
 
