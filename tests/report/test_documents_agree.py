@@ -77,9 +77,11 @@ def claim_comparisons(results: Path) -> Found:
         if one.statement.compares and one.estimate:
             first, second = one.conditions
             interval, _, test = measured(one).partition(" (n = ")
-            p = re.search(r"p ([<=] \.?\d+(\.\d+)?) against 0 ", test)[1]
+            p = re.search(r"p ([<=] \.?\d+(\.\d+)?) against 0 ", test)
+            if p is None:  # one seed, which has no test
+                continue
             key = (Path(first.study).name, first.split_label, frozenset((first.label, second.label)))
-            yield key, (plain(p), *numbers(interval))
+            yield key, (plain(p[1]), *numbers(interval))
 
 
 def statements(text: str) -> Found:
