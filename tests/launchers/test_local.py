@@ -176,3 +176,16 @@ def test_ctrl_c_while_the_server_imports_prints_no_traceback(seconds):
     words = [sys.executable, "-c", program]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300, start_new_session=True, check=True)
     assert done.stderr == ""
+
+
+def test_the_folder_in_which_the_server_started_may_be_removed(tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    program = (
+        f"import os\n{SERVER}"
+        f"os.chdir({str(folder)!r}); context = start_server(); os.chdir('..'); os.rmdir({str(folder)!r})\n"
+        "process = context.Process(target=exec, args=('import os; print(os.getcwd())',))\n"
+        "process.start(); process.join()"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
+    assert (done.stdout, done.stderr) == (f"{tmp_path}\n", "")

@@ -1,4 +1,4 @@
-"""The signals and the socket of the server from which processes are forked. The server imports this module first.
+"""The signals, the socket and the folder of the server from which processes are forked. The server imports this first.
 
 Ctrl-C reaches the server too; it ignores it, and ends when its launcher does. If the launcher was killed, the server
 removes the folder of its socket.
@@ -20,6 +20,7 @@ def remove_socket(folder: str, launcher: int, server: int) -> None:
 
 is_server = SOCKET_FOLDER in os.environ
 if is_server:
+    os.chdir("/")  # the folder of the launcher may be removed while the server imports; a process gets the launcher's
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     folder, _, launcher = os.environ.pop(SOCKET_FOLDER).rpartition(" ")
