@@ -19,6 +19,11 @@ STATEMENT = re.compile(
     r"(?:of|ed:) (?P<of>[\w. =(),-]+?) on (?:scan )?(?P<split>[\w ]+), "
     r"claimed: (?P<claimed>[^;]+); measured: (?P<measured>[^;]+);"
 )
+INTERVAL = re.compile(r"\[([-+]?\d[\d.]*), ([-+]?\d[\d.]*)\]")
+OF_NO_TABLE = {  # intervals in the prose of a study
+    "claims-pairs": {(-2.6, 8.2)},  # a difference of the first five seeds
+    "claims-translation": {(28.9, 33.9)},  # over the sentences that one run was tested on
+}
 Found = Iterator[tuple[tuple[object, ...], tuple[str, ...]]]  # what is stated, and its p and interval
 
 
@@ -77,11 +82,17 @@ def claim_comparisons(results: Path) -> Found:
         if one.statement.compares and one.estimate:
             first, second = one.conditions
             interval, _, test = measured(one).partition(" (n = ")
-            p = re.search(r"p ([<=] \.?\d+(\.\d+)?) against 0 ", test)
-            if p is None:  # one seed, which has no test
+            if not one.estimate.test:  # too few seeds
                 continue
+            p = re.search(r"p ([<=] \.?\d+(\.\d+)?) against 0 ", test)[1]
             key = (Path(first.study).name, first.split_label, frozenset((first.label, second.label)))
-            yield key, (plain(p[1]), *numbers(interval))
+            yield key, (plain(p), *numbers(interval))
+
+
+def intervals(text: str) -> set[tuple[float, float]]:
+    """The intervals of a text, each in both directions of a difference."""
+    found = [(float(low), float(high)) for low, high in INTERVAL.findall(text.translate(MINUS))]
+    return {*found, *((-high, -low) for low, high in found)}
 
 
 def statements(text: str) -> Found:
@@ -160,3 +171,17 @@ def test_a_document_with_another_p_value_is_noticed(results, name):
     p = re.search(r"\| (\.\d{3}) \|", text)
     page.write_text(text.replace(p[1], ".999"), encoding="utf-8")
     assert conflicts(*of_documents(results))
+
+
+def test_an_interval_in_the_prose_of_a_study_is_one_of_its_tables_or_of_claims():
+    """Most intervals depend on a number of comparisons: when it changes, the tables are written again, prose is not."""
+    claims, checked = (ROOT / "results" / "claims.md").read_text(encoding="utf-8"), 0
+    for page in ROOT.glob("results/*/README.md"):
+        lines = page.read_text(encoding="utf-8").splitlines()
+        table, prose = ("\n".join(line for line in lines if line.startswith("|") == kind) for kind in (True, False))
+        report = page.parent / "report" / "report.md"
+        known = intervals(claims + table + (report.read_text(encoding="utf-8") if report.exists() else ""))
+        known |= {pair for low, high in OF_NO_TABLE.get(page.parent.name, ()) for pair in ((low, high), (-high, -low))}
+        assert intervals(prose) <= known, page.parent.name
+        checked += len(intervals(prose))
+    assert checked

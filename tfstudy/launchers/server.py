@@ -20,7 +20,7 @@ def remove_socket(folder: str, launcher: int, server: int) -> None:
 
 is_server = SOCKET_FOLDER in os.environ
 if is_server:
-    os.chdir("/")  # the folder of the launcher may be removed while the server imports; a process gets the launcher's
+    os.chdir("/")  # the launcher's folder may be removed during the imports; each process changes to it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     folder, _, launcher = os.environ.pop(SOCKET_FOLDER).rpartition(" ")
