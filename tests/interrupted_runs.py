@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import warnings
 from collections.abc import Callable, Sequence
@@ -42,6 +43,17 @@ def undisturbed(tmp_path_factory) -> Callable[[Sequence[str]], Path]:
         return made[key]
 
     return undisturbed
+
+
+@pytest.fixture
+def finished_run(undisturbed) -> Callable[[], Path]:
+    """`finished_run()`: the folder of a finished run of `command()`, in a copy of its results in the working folder."""
+
+    def finished_run() -> Path:
+        shutil.copytree(undisturbed(command()).parents[3], "results")
+        return folder()
+
+    return finished_run
 
 
 def folder(results: Path = Path("results")) -> Path:

@@ -1,8 +1,10 @@
 """The text of a config's train and held-out splits, before it is split into tokens."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tfstudy.tasks.errors import UserError
@@ -43,20 +45,25 @@ _LAST: dict[str, Checked] = {}  # the last corpus, by `_state`
 
 def embedded(config: TranslationConfig) -> Text:
     """Draw pairs of the embedded languages."""
-
-    def rows(split: str, numbers: Iterable[int]) -> Iterator[Row]:
-        for pair in (synthetic.pair(split, number, config.seed) for number in numbers):
-            yield row_of(Sentences(" ".join(pair.source), " ".join(pair.target)), pair.tags)
-
     number, limit = max(config.train_pairs or TRAIN_PAIRS, config.subword_pairs), config.max_train_length
     sizes = EVAL_PAIRS | dict.fromkeys(synthetic.TESTS, CONSTRUCTION_PAIRS)
-    held_out = {name: list(rows(name, range(size))) for name, size in sizes.items()}
+    held_out = _embedded_held_out(config.seed, **sizes)
     train_filter = TrainFilter(held_out if config.drop_overlap else {}, limit)
-    train = list(islice(train_filter.keep(rows("train", range(20 * number))), number))
+    train = list(islice(train_filter.keep(_drawn("train", range(20 * number), config.seed)), number))
     if len(train) < number:
         raise UserError(f"data.max_train_length={limit} leaves {len(train):,} of {number:,} train pairs")
-    longer = rows("test", range(EVAL_PAIRS["test"], 6 * EVAL_PAIRS["test"])) if limit else ()
+    longer = _drawn("test", range(EVAL_PAIRS["test"], 6 * EVAL_PAIRS["test"]), config.seed) if limit else ()
     return Text(train, split_by_length(held_out, limit, longer, train), {"left_out": train_filter.left_out})
+
+
+@lru_cache(maxsize=1)  # a grid has runs on different amounts of the same pairs
+def _embedded_held_out(seed: int, **sizes: int) -> Mapping[str, tuple[Row, ...]]:
+    return MappingProxyType({name: tuple(_drawn(name, range(size), seed)) for name, size in sizes.items()})
+
+
+def _drawn(split: str, numbers: Iterable[int], seed: int) -> Iterator[Row]:
+    for pair in (synthetic.pair(split, number, seed) for number in numbers):
+        yield row_of(Sentences(" ".join(pair.source), " ".join(pair.target)), pair.tags)
 
 
 def from_corpus(config: TranslationConfig) -> Text:

@@ -11,7 +11,7 @@ import torch
 
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
-from tests.interrupted_runs import command, folder
+from tests.interrupted_runs import command
 from tfstudy import load, tasks
 from tfstudy.runs.reader import read_predictions, read_test_reads
 
@@ -24,11 +24,11 @@ def _reverse(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def finished(capsys) -> Path:
+def finished(finished_run, capsys) -> Path:
     """A finished run."""
-    assert tfstudy(*command()) == 0
+    run = finished_run()
     capsys.readouterr()
-    return folder()
+    return run
 
 
 def test_predict_prints_words_of_the_task(finished, capsys):

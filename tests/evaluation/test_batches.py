@@ -53,9 +53,9 @@ def test_a_single_row_that_is_too_much_is_reported_with_its_lengths(monkeypatch)
 @pytest.mark.parametrize("decode", [{}, {"method": "beam", "beam_size": 3}], ids=["greedy", "beam"])
 def test_the_budget_changes_no_output(arch, decode, data, monkeypatch):  # noqa: F811
     model = half_trained(arch, data)
-    whole = evaluated(model, data, decode=decode, max_examples=40)
+    whole = evaluated(model, data, decode=decode, max_examples=16)
     monkeypatch.setattr(batches, "BUDGET", 20_000)
-    small = evaluated(model, data, decode=decode, max_examples=40)
+    small = evaluated(model, data, decode=decode, max_examples=16)
     assert [row.prediction for row in small.rows] == [row.prediction for row in whole.rows]
     assert shares(small.summary) == pytest.approx(shares(whole.summary), abs=1e-6)
 

@@ -22,8 +22,8 @@ def _reverse(tmp_path, monkeypatch):
         yield
 
 
-def test_the_same_command_twice_does_no_work_and_says_so(capsys):
-    assert tfstudy(*command()) == 0
+def test_the_same_command_twice_does_no_work_and_says_so(finished_run, capsys):
+    finished_run()
     before = {path: path.stat().st_mtime_ns for path in folder().rglob("*") if path.is_file() and path.name != ".lock"}
     capsys.readouterr()
     assert tfstudy(*command()) == 0
@@ -36,8 +36,8 @@ def test_the_same_command_twice_does_no_work_and_says_so(capsys):
     assert after == before
 
 
-def test_restart_archives_the_whole_run_and_runs_it_again(capsys):
-    assert tfstudy(*command()) == 0
+def test_restart_archives_the_whole_run_and_runs_it_again(finished_run, capsys):
+    finished_run()
     old = {path.relative_to(folder()): path.read_bytes() for path in folder().rglob("*") if path.is_file()}
     capsys.readouterr()
     for number in (1, 2):
@@ -51,8 +51,8 @@ def test_restart_archives_the_whole_run_and_runs_it_again(capsys):
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
 
 
-def test_restart_says_where_the_archived_run_is(capsys):
-    assert tfstudy(*command()) == 0
+def test_restart_says_where_the_archived_run_is(finished_run, capsys):
+    finished_run()
     capsys.readouterr()
     assert tfstudy(*command("lstm", "--restart")) == 0
     assert f"{folder().name}.old-1" in capsys.readouterr().err

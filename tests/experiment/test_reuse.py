@@ -34,8 +34,8 @@ def new_run(before: dict[str, dict]) -> tuple[Path, dict]:
     return Path(path), result
 
 
-def test_reused_weights_give_the_same_records_as_training(capsys):
-    assert tfstudy(*command()) == 0
+def test_reused_weights_give_the_same_records_as_training(finished_run, capsys):
+    finished_run()
     first = results()
     capsys.readouterr()
     assert tfstudy(*command(), *BEAM) == 0
@@ -50,8 +50,8 @@ def test_reused_weights_give_the_same_records_as_training(capsys):
     assert tfstudy("predict", path, "a b c") == 0
 
 
-def test_damaged_weights_are_neither_reused_nor_used(capsys):
-    assert tfstudy(*command()) == 0
+def test_damaged_weights_are_neither_reused_nor_used(finished_run, capsys):
+    finished_run()
     first = results()
     [path] = map(Path, first)
     for name in ("last.ckpt", "best.ckpt"):
@@ -72,29 +72,29 @@ def test_damaged_weights_are_neither_reused_nor_used(capsys):
 @pytest.mark.parametrize(
     "other", [["--seed", "1"], ["--set", "train.gradient_clip_norm=2"], ["--set", "data.seed=1"]], ids=str
 )
-def test_a_run_with_other_training_settings_is_trained(other, capsys):
-    assert tfstudy(*command()) == 0
+def test_a_run_with_other_training_settings_is_trained(finished_run, other, capsys):
+    finished_run()
     assert tfstudy(*command(), *BEAM, *other) == 0
     assert REUSED not in capsys.readouterr().err
 
 
-def test_weights_of_another_version_of_the_code_are_not_reused(monkeypatch, capsys):
-    assert tfstudy(*command()) == 0
+def test_weights_of_another_version_of_the_code_are_not_reused(finished_run, monkeypatch, capsys):
+    finished_run()
     monkeypatch.setattr("tfstudy.training.version.VERSION", 99)
     assert tfstudy(*command(), *BEAM) == 0
     assert REUSED not in capsys.readouterr().err
 
 
-def test_a_run_that_has_lost_its_weights_is_not_reused(capsys):
-    assert tfstudy(*command()) == 0
+def test_a_run_that_has_lost_its_weights_is_not_reused(finished_run, capsys):
+    finished_run()
     [path] = map(Path, results())
     (path / "checkpoints" / "last.ckpt").unlink()
     assert tfstudy(*command(), *BEAM) == 0
     assert REUSED not in capsys.readouterr().err
 
 
-def test_weights_are_reused_although_rounding_and_code_have_changed(monkeypatch, capsys):
-    assert tfstudy(*command()) == 0
+def test_weights_are_reused_although_rounding_and_code_have_changed(finished_run, monkeypatch, capsys):
+    finished_run()
     monkeypatch.setattr("tfstudy.runs.environment.code_digest", lambda module: "other code")
     assert tfstudy(*command(), *BEAM) == 0
     assert REUSED in capsys.readouterr().err
@@ -116,8 +116,8 @@ def read(monkeypatch):
     return names
 
 
-def test_only_the_run_that_the_index_names_is_read(capsys, read):
-    assert tfstudy(*command()) == 0
+def test_only_the_run_that_the_index_names_is_read(finished_run, capsys, read):
+    finished_run()
     first = results()
     [path] = map(Path, first)
     neighbours(path, 5)
@@ -141,8 +141,8 @@ def test_an_index_that_names_another_run_is_not_believed(capsys, read):
     assert read == [other.name]
 
 
-def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(capsys, read):
-    assert tfstudy(*command()) == 0
+def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(finished_run, capsys, read):
+    finished_run()
     [path] = map(Path, results())
     index = sorted((path.parents[2] / INDEX).iterdir())
     shutil.rmtree(path.parents[2] / INDEX)
@@ -155,8 +155,8 @@ def test_records_of_older_code_are_added_to_the_index_when_they_are_first_read(c
     assert read == [path.name] * 2
 
 
-def test_an_index_that_cannot_be_written_changes_nothing(capsys):
-    assert tfstudy(*command()) == 0
+def test_an_index_that_cannot_be_written_changes_nothing(finished_run, capsys):
+    finished_run()
     [path] = map(Path, results())
     shutil.rmtree(path.parents[2] / INDEX)
     (path.parents[2] / INDEX).write_text("")

@@ -136,8 +136,8 @@ def test_a_half_written_header_is_written_again(tmp_path):
     assert path.read_text() == "step,metric,value\n5,a,1.0\n"
 
 
-def test_metrics_have_one_header_and_one_row_for_each_step_and_name():
-    assert tfstudy(*command()) == 0
+def test_metrics_have_one_header_and_one_row_for_each_step_and_name(finished_run):
+    finished_run()
     header, *rows = (folder() / "metrics.csv").read_text().splitlines()
     assert header == "step,metric,value"
     keys = [tuple(row.split(",")[:2]) for row in rows]
