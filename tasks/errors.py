@@ -1,8 +1,10 @@
-"""`UserError`, the error for input that a user can correct, and how messages quote values and list allowed names."""
+"""`UserError`, the error for input that a user can correct; how messages quote values and list allowed names; paths."""
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 SHOWN = 40  # allowed names that a message lists
 SIMILAR = 0.65  # least share of characters that a near match has in common with a name, such as `dmi` with `dim`
@@ -71,3 +73,14 @@ def similar(name: str, allowed: Iterable[str], share: float = SIMILAR) -> str:
     near = difflib.get_close_matches(word, forms, n=1, cutoff=share)
     near += [form for form in forms if len(word) >= SHORTEST and form.startswith(word)]
     return forms[near[0]] if near else ""
+
+
+def path_of(text: str, what: str = "data.root") -> Path:
+    """Return a path, with `~` as the home folder; `UserError` for text that can't be one. `what` names the setting."""
+    try:
+        path = Path(text).expanduser()
+        if b"\0" in os.fsencode(path):
+            raise ValueError("it contains a zero byte")
+    except (RuntimeError, ValueError) as error:  # an unknown user, or half of a surrogate pair
+        raise UserError(f"{what}: {quoted(text)} can't be a path: {error}") from None
+    return path

@@ -14,13 +14,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field
 
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.tasks.errors import UserError, one_of, path_of
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
@@ -214,7 +213,7 @@ class Scan(Task):
 
 
 def _from_folder(root: str, split: str, side: str) -> list[Example]:
-    path = Path(root).expanduser() / official()["files"][split].format(side=side)
+    path = path_of(root) / official()["files"][split].format(side=side)
     try:
         text = path.read_bytes().decode()
     except OSError as error:

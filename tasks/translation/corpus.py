@@ -16,6 +16,7 @@ from tfstudy.tasks.errors import UserError, nearest, quoted
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
 TEST = re.compile(r"test\w{0,60}")  # names of test splits
+SHOWN = 200  # characters of the keys of a row that a message shows
 
 
 class Sentences(NamedTuple):
@@ -94,13 +95,14 @@ def pair_of(row: Mapping[str, Any], languages: Languages, where: str) -> Sentenc
     row = nested if isinstance(nested, Mapping) else row
     keys = languages if all(languages) and set(languages) & set(row) else Languages("source", "target")
     if not set(keys) <= set(row):
+        names = quoted(", ".join(row) or "no keys", SHOWN, "")
         if len(row) < 2:
-            raise UserError(f"{where}: expected a source and a target, but the row has {', '.join(row) or 'no keys'}")
+            raise UserError(f"{where}: expected a source and a target, but the row has {names}")
         if not all(languages):
-            raise UserError(f"{where}: set data.source_language and data.target_language to two of {', '.join(row)}")
+            raise UserError(f"{where}: set data.source_language and data.target_language to two of {names}")
         for key, code in zip(("data.source_language", "data.target_language"), languages, strict=True):
             if code not in row:
-                raise UserError(f"{where}: no {quoted(code)} ({key}), only {', '.join(row)}{nearest(code, row)}")
+                raise UserError(f"{where}: no {quoted(code)} ({key}), only {names}{nearest(code, row)}")
     return Sentences(
         checked_text(row[keys.source], f"'{keys.source}'", where),
         checked_text(row[keys.target], f"'{keys.target}'", where),

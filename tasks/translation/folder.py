@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tfstudy.tasks.errors import UserError, nearest, one_of, quoted
+from tfstudy.tasks.errors import UserError, nearest, one_of, path_of, quoted
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
 from tfstudy.tasks.translation.lines import lines
 
@@ -32,7 +32,7 @@ def from_folder(root: str, languages: Languages, reverse: bool = False) -> Corpu
 
     With `reverse`, the columns of two-column files are target and source.
     """
-    folder = Path(root).expanduser()
+    folder = path_of(root)
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, pair_of, split_name
@@ -25,19 +26,32 @@ def from_hub(hub: str, config: str, revision: str, languages: Languages) -> Corp
         raise UserError(
             f"data.hub: '{hub}' needs a train and a test split, but has {', '.join(str(name) for name in loaded)}"
         )
-    return Corpus(
-        {
+    try:
+        pairs = {
             split: [
                 pair_of(row, languages, f"data.hub: '{hub}', {name}, row {number}")
-                for number, row in enumerate(loaded[name], 1)
+                for number, row in enumerate(loaded[name].select_columns(_text_columns(loaded[name])), 1)
             ]
             for name, split in named
             if split
-        },
+        }
+    except UserError:
+        raise
+    except Exception as error:  # of the formats that it reads
+        raise UserError(f"data.hub: can't read '{hub}': {_reason(error, hub)}") from None
+    return Corpus(
+        pairs,
         # For a repository the hash is the commit; for a folder it is a shorter hash of the library.
         builder.hash if re.fullmatch("[0-9a-f]{40}", builder.hash or "") else "",
         {split: (f"data.hub: '{hub}', {name}, row ",) * 2 for name, split in named if split},
     )
+
+
+def _text_columns(rows: Any) -> list[str]:
+    """Return the columns that can hold sentences: not audio or images, which need further packages to be read."""
+    from datasets import Translation, Value
+
+    return [name for name, feature in rows.features.items() if isinstance(feature, (dict, Translation, Value))]
 
 
 def _reason(error: Exception, hub: str) -> str:

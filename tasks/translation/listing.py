@@ -19,7 +19,7 @@ MAX_LICENCE = 150  # characters that are shown
 MAX_READ = 100_000  # characters of a file that are searched for a licence
 SEVERAL = "sources_with_several_targets"
 COLUMNS = "  {:{width}}{:>9}{:>14}{:>14}{:>10}{:>9}{:>8}"
-LICENCE = re.compile(r"^\W*licen[cs]es?\W*:\W*(\w.*)$", re.IGNORECASE)
+LICENCE = re.compile(r"^\W*licen[cs]es?[^\w:]*:\W*(\w.*)$", re.IGNORECASE)
 
 
 def list_corpora(folder: Path) -> Iterator[str]:

@@ -138,11 +138,13 @@ SCORES = {
 def phenomena(predictions: Sequence[Sequence[str]], golds: Sequence[Sequence[str]]) -> dict[str, float]:
     """Return `SCORES` as fractions over all sentences; verbs, adjectives and nouns count if their lemma is predicted.
 
-    A score without cases is 0, as in predictions without any known word.
+    A score of which the targets have no case is left out; it is 0 if they have some, but no such word is predicted.
     """
     correct, total = Counter[str](), Counter[str]()
     for prediction, gold in zip(predictions, golds, strict=True):
         for name, holds in _judgements(prediction, gold):
             correct[name] += holds
             total[name] += 1
-    return {name: correct[name] / max(total[name], 1) for name in SCORES}
+    if SCORES.keys() - total.keys():
+        total.update(dict.fromkeys({name for gold in golds for name, _ in _judgements(gold, gold)} - total.keys(), 0))
+    return {name: correct[name] / max(total[name], 1) for name in SCORES if name in total}

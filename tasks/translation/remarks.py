@@ -1,10 +1,10 @@
 """What a run says of its corpus before it trains: pairs left out, faults, and what looks wrong."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tfstudy.tasks.base import Example
+from tfstudy.tasks.errors import path_of
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import has_columns, named_languages
@@ -70,7 +70,7 @@ def _contradictions(config: TranslationConfig) -> list[str]:
 
     A name such as `big-set`, with a longer word than codes usually are and neither of the languages, says nothing.
     """
-    folder = Path(config.root).expanduser()
+    folder = path_of(config.root)
     if not config.root or not has_columns(folder):
         return []
     named = named_languages(folder)

@@ -10,7 +10,7 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 P19-1021) show how much the settings matter with few pairs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,7 @@ class Translation(Task):
 
         BLEU uses up to four-grams, so it is 0 if all targets have fewer words, as in a slice of short sentences.
         """
-        predicted, targets = self._scored_text(predictions), self._scored_text([e.target for e in examples])
+        predicted, targets = [self.text(p) for p in predictions], [self.text(e.target) for e in examples]
         scores = {
             # If all sentences are correct, BLEU exceeds 100 by a rounding error.
             name: min(1.0, metric.corpus_score(predicted, [targets]).score / 100) if targets else float("nan")
@@ -192,11 +192,6 @@ class Translation(Task):
 
     def _is_unspaced(self) -> bool:
         return is_unspaced_language(self._config.target_language)
-
-    def _scored_text(self, sequences: Iterable[Tokens]) -> list[str]:
-        """Return text for scoring, without the blanks that a corpus adds in languages written without spaces."""
-        unspaced = self._is_unspaced()
-        return ["".join(text.split()) if unspaced else text for text in map(self.text, sequences)]
 
     def _metrics(self) -> dict[str, Any]:
         from sacrebleu.metrics.bleu import BLEU

@@ -3,11 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.tasks.errors import UserError, path_of
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled
@@ -102,7 +101,7 @@ def _checked(config: TranslationConfig) -> Checked:
 def _state(config: TranslationConfig) -> str:
     """Return what decides the result of `_checked`, files included; empty if that is not known, as of the hub."""
     try:
-        root = Path(config.root).expanduser().resolve()
+        root = path_of(config.root).absolute()
         files = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in sorted(root.iterdir())]
     except OSError:
         return ""

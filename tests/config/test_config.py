@@ -133,6 +133,8 @@ def test_a_key_of_another_architecture_is_reported_with_its_architecture(key, ar
         "model.dim=0",
         "data.validation_fraction=0.6",
         "decode.beam_size=0",
+        "decode.length_penalty=1000",
+        "decode.max_length=100000000000000000000",
         "eval.max_examples=-1",
         "smoke=perhaps",
     ],

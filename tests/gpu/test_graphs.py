@@ -83,7 +83,8 @@ def test_a_replay_reads_the_learning_rate():
     module.cuda()
     rows = ResidentRows.of(data.encoded["train"], torch.device("cuda"))
     parameters, optimizer = list(module.model.parameters()), build_optimizer(module.model, module.config)
-    step, graphs = WholeStep(module.loss_of, parameters, optimizer, module.config, rows), CudaGraphs()
+    step = WholeStep(module.loss_of, parameters, optimizer, module.config, rows, module.executor)
+    graphs = CudaGraphs()
     index = torch.arange(8)
     shape = rows.shape(index)
 

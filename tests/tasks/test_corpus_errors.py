@@ -1,6 +1,7 @@
 """Errors in a corpus folder name the file and the line."""
 
 import gzip
+import json
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.tasks.corpora import (
     tsv,
     write,
 )
+from tests.tasks.translation_tasks import translation
 from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import from_folder
@@ -135,6 +137,25 @@ def test_a_relative_folder_is_looked_for_in_the_current_one(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=rf"can't read corpora/toy in {tmp_path}: No such file or directory$"):
         from_folder("corpora/toy", EN_DE)
+
+
+@pytest.mark.parametrize("root", ["~nosuchuser/x", "a\0b", "\ud800"])
+def test_what_can_not_be_a_path_is_a_user_error(root):
+    with pytest.raises(UserError, match=r"^data\.root: '.*' can't be a path: "):
+        translation(split="corpus", root=root)
+
+
+def test_a_link_to_itself_is_a_user_error(tmp_path):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(UserError, match=r"^data\.root: can't read .*loop: Too many levels of symbolic links"):
+        translation(split="corpus", root=str(tmp_path / "loop"))
+
+
+def test_of_a_row_with_many_keys_some_are_shown(tmp_path):
+    row = json.dumps(dict.fromkeys(map(str, range(100_000)), "a"))
+    message = error_of(tmp_path, {"train.jsonl": row + "\n"})
+    assert "data.source_language" in message or "no 'en'" in message
+    assert len(message) < 1000
 
 
 def test_a_missing_folder_is_a_user_error(tmp_path):

@@ -44,6 +44,7 @@ def test_overlap_and_faults_of_every_split_are_listed(tmp_path):
         ({"corpus.yaml": "license: CC0\n", "README.md": "Licence: other"}, "CC0"),
         ({"corpus.yaml": "a: [", "README.md": "Licensed to nobody"}, "unknown"),
         ({"LICENSE": b"\xff\xfe\x00"}, "\ufffd\ufffd"),
+        ({"README.md": "licence" + ":" * 90_000}, "unknown"),
         ({}, "unknown"),
     ],
 )

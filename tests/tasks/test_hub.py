@@ -7,6 +7,7 @@ import sys
 from types import SimpleNamespace
 
 import datasets
+import pyarrow
 import pytest
 
 from tests.tasks.corpora import EN_DE, FORMS, HERE, PAIRS, TEST, corpus
@@ -97,6 +98,22 @@ def test_an_invalid_row_of_the_hub_is_reported(hub):
     parts = {"train": [good, bad], "test": [good]}
     hub(lambda: datasets.DatasetDict({name: datasets.Dataset.from_list(part) for name, part in parts.items()}))
     with pytest.raises(UserError, match=r"^data\.hub: 'someone/set', train, row 2: 'de' must be text, but is null$"):
+        from_hub("someone/set", "", "", EN_DE)
+
+
+def test_audio_beside_the_sentences_is_not_read(hub):
+    text, speech = datasets.Value("string"), [{"bytes": b"no audio", "path": ""}]
+    schema = datasets.Features({"en": text, "de": text, "speech": datasets.Audio()}).arrow_schema
+    rows = datasets.Dataset(pyarrow.table({"en": ["a"], "de": ["b"], "speech": speech}, schema))
+    hub(lambda: datasets.DatasetDict({"train": rows, "test": rows}))
+    assert from_hub("someone/set", "", "", EN_DE).splits["train"] == [("a", "b")]
+
+
+def test_text_of_the_hub_that_is_not_utf8_is_one_line(hub):
+    columns = {"test": ["b"], "train": pyarrow.array([b"\xff"]).cast(pyarrow.string(), safe=False)}
+    parts = {name: datasets.Dataset(pyarrow.table({"en": ["a"], "de": column})) for name, column in columns.items()}
+    hub(lambda: datasets.DatasetDict(parts))
+    with pytest.raises(UserError, match=r"^data\.hub: can't read 'someone/set': 'utf-8' codec can't decode"):
         from_hub("someone/set", "", "", EN_DE)
 
 

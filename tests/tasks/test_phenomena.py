@@ -26,6 +26,14 @@ def test_phenomena_without_known_words_are_0():
     assert set(phenomena.phenomena([("xyz", "")], [("hom", "wom")]).values()) == {0.0}
 
 
+def test_a_score_of_which_the_targets_have_no_case_is_left_out(train):
+    for pair in train[:200]:
+        assert set(phenomena.phenomena([pair.target], [pair.target]).values()) == {1.0}
+    verbs_only = phenomena.phenomena([("wom",)], [("wom",)])
+    assert "order" not in verbs_only
+    assert verbs_only["form_recall"] == 1
+
+
 def damaged(word, pattern, replacement):
     """A word with a match of the pattern replaced, where the stem is between `/` and `-`."""
     stem = stem_of(word) or word

@@ -140,8 +140,22 @@ def test_all_scores_agree_on_what_is_right(tmp_path, gold, made):
 
 
 def test_chinese_is_scored_by_sacrebleus_own_tokeniser(tmp_path):
-    root = write(tmp_path, train=[("a dog", "狗")], test=[("i like dogs", "我喜欢狗。")])
+    gold, guess = "我用Open Office 3版本工作", "我 用 Open Office 2 版本工作"
+    root = write(tmp_path, train=[("a dog", "狗")], test=[("i work with it", gold)])
     assert "tok:zh" in translation(split="corpus", root=root, target_language="zh").signatures()["bleu"]
+    wanted = sacrebleu.corpus_bleu([guess], [[gold]], tokenize="zh").score / 100
+    assert scored(root, [guess], target_language="zh")["bleu"] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("code", "gold"),
+    [("my", "anjing itu tidur di rumah"), ("ja", "彼女 は 医者 です 。"), ("zh", "我 用 Open 3 。")],
+)
+@pytest.mark.parametrize("tokenizer", ["13a", "intl", "char", "zh"])
+def test_right_outputs_are_right_for_every_tokeniser(tmp_path, code, gold, tokenizer):
+    root = write(tmp_path, train=[("a dog", gold[:3])], test=[("a", gold)])
+    scores = scored(root, [gold], target_language=code, bleu_tokenizer=tokenizer)
+    assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == pytest.approx((1, 1, 1))
 
 
 @pytest.mark.parametrize("config", [{"target_language": "ja"}, {"bleu_tokenizer": "char"}])

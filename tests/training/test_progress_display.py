@@ -115,6 +115,15 @@ def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):
     assert " tokens/s, " in out
 
 
+def test_after_steps_without_a_validation_no_older_one_is_shown():
+    module, data = small_training(steps=5)
+    logged: list[str] = []
+    fit(module, data, accelerator="cpu", callbacks=[ProgressBar(logged.append)])
+    assert "step 4 " in logged[-2]
+    assert "loss" in logged[-2]
+    assert re.fullmatch(r"step 5  [\d,]+ tokens/s", logged[-1])
+
+
 def test_a_batch_that_is_split_is_reported_once(capsys):
     module, data = small_training()
     module.executor.splits = 3

@@ -39,7 +39,8 @@ def whole_step(arch: str = "transformer", dropout: float = 0.0, **train) -> tupl
     module, data = small_training(arch, dropout, **train)
     rows = ResidentRows.of(data.encoded["train"], torch.device("cpu"))
     optimizer = build_optimizer(module.model, module.config)
-    return WholeStep(module.loss_of, list(module.model.parameters()), optimizer, module.config, rows), rows
+    parameters = list(module.model.parameters())
+    return WholeStep(module.loss_of, parameters, optimizer, module.config, rows, module.executor), rows
 
 
 def losses(step: WholeStep, shape: Shape, seeds, rate: float = 0.0) -> list[float]:
@@ -86,6 +87,23 @@ def test_padding_a_batch_changes_neither_its_loss_nor_its_gradient():
     [padded] = losses(step, Shape(needed.rows + 5, *rows.gather(ROWS, Shape(0, 99, 99)).source.shape[1:], 6), [0])
     assert padded == pytest.approx(plain, rel=1e-5)
     assert float(step.gradient_norm) == pytest.approx(norm, rel=1e-4)
+
+
+def test_a_step_that_is_split_is_counted_by_the_module(monkeypatch):
+    module, data = small_training("transformer")
+    rows = ResidentRows.of(data.encoded["train"], torch.device("cpu"))
+    optimizer, parameters = build_optimizer(module.model, module.config), list(module.model.parameters())
+    loss_of = module.loss_of
+
+    def limited(micro_batch, teacher_forcing):
+        if sum(len(group.source) for group in micro_batch) > 4:
+            raise MemoryError
+        return loss_of(micro_batch, teacher_forcing)
+
+    step = WholeStep(limited, parameters, optimizer, module.config, rows, module.executor)
+    step.prepare(ROWS, rows.shape(ROWS))
+    step(rows.shape(ROWS))
+    assert module.executor.splits == 1
 
 
 def test_dropout_follows_the_seed_of_each_step():

@@ -40,7 +40,7 @@ def list_(
     from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_study
-    from tfstudy.tasks.errors import UserError, one_of
+    from tfstudy.tasks.errors import UserError, one_of, path_of
 
     as_json = is_json(format_)
     if what:
@@ -58,7 +58,7 @@ def list_(
 
     if as_json:
         raise UserError("--format json does not apply to corpora, which are described as text")
-    for line in list_corpora(Path(of or ".").expanduser()):
+    for line in list_corpora(path_of(of or ".", "corpora")):
         print(line)
 
 

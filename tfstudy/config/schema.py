@@ -136,7 +136,7 @@ class DecodeConfig(Section):
     method: Literal["greedy", "beam"] = Field("greedy", description="greedy decoding or beam search")
     beam_size: int = Field(4, ge=1, le=256, description="hypotheses of beam search")
     length_penalty: float = Field(
-        0.0, ge=0, description="exponent of the length that divides the scores of beam search"
+        0.0, ge=0, le=10, description="exponent of the length that divides the scores of beam search"
     )
     limit: Literal["longest", "source"] = Field(
         "longest",
@@ -145,7 +145,9 @@ class DecodeConfig(Section):
             "the source times a, the 99 % quantile of target length / source length in the train split (at least 1)"
         ),
     )
-    max_length: int = Field(0, ge=0, description="maximum number of generated tokens of any output (0: see limit)")
+    max_length: int = Field(
+        0, ge=0, le=1_000_000, description="maximum number of generated tokens of any output (0: see limit)"
+    )
 
     @property
     def hypotheses(self) -> int:

@@ -30,6 +30,7 @@ class ProgressBar(Callback):
         self._started = 0.0
         self._tokens = 0.0
         self._split_reported = False
+        self._validated = -1  # the step of the last validation
         self._peak: Callable[[], float] = lambda: 0.0
 
     def state_dict(self) -> dict[str, Any]:
@@ -65,8 +66,8 @@ class ProgressBar(Callback):
 
     def _report_split(self, step: int) -> None:
         text = (
-            f"step {step}: memory ran out, so batches that are too large are computed in halves, with the same "
-            "gradient (a lower train.batch_size or train.batch_tokens is faster)"
+            f"step {step}: memory ran out, so batches that are too large are computed in halves "
+            "(a lower train.batch_size or train.batch_tokens is faster)"
         )
         self._split_reported = True
         self._log(text)
@@ -83,11 +84,15 @@ class ProgressBar(Callback):
             batches = int(sum(trainer.num_val_batches))
             self._display.update(trainer.global_step, f"validation: batch {batch_idx + 1} of {batches}")
 
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._validated = trainer.global_step
+
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        metrics = {name: float(value) for name, value in trainer.callback_metrics.items()}
-        shown = ", ".join(_metric_text(name, value) for name, value in metrics.items())
+        # the trainer keeps the metrics of the last validation, which may be of an earlier step
+        metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
+        shown = ", ".join(_metric_text(name, float(value)) for name, value in metrics.items())
         if trainer.is_global_zero:
-            self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}")
+            self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._display:

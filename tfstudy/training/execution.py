@@ -74,7 +74,7 @@ class Execution(Callback):
         sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), module.config.steps))
         shapes = choose_shapes(list(sample), SHAPES)
         parameters = [p for p in module.model.parameters() if p.requires_grad]
-        step = WholeStep(module.loss_of, parameters, trainer.optimizers[0], module.config, rows)
+        step = WholeStep(module.loss_of, parameters, trainer.optimizers[0], module.config, rows, module.executor)
         self._graphed = GraphedStep(step, rows, shapes, self.graphs(), self._failed)
         module.runner = self._graphed
         data.only_rows = True

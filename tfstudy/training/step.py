@@ -102,10 +102,11 @@ class WholeStep:
         optimizer: torch.optim.Optimizer,
         config: TrainConfig,
         data: ResidentRows,
+        executor: MicroBatchExecutor,
     ) -> None:
         device = data.source.device
         self._loss_of, self._parameters, self._optimizer = loss_of, parameters, optimizer
-        self._config, self._data, self._executor = config, data, MicroBatchExecutor()
+        self._config, self._data, self._executor = config, data, executor
         self._indices: dict[Shape, Tensor] = {}
         self._rate, self.loss, self.gradient_norm = torch.zeros(3, device=device).unbind()
 
