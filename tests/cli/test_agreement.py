@@ -32,6 +32,7 @@ NEED_OFFICIAL = ("scan-mcd", "scan-simple")  # studies of the official files of 
 NEED_CORPORA = (
     "translation-checkpoints",
     "translation-corpora",
+    "translation-corpora-all",
     "translation-dropout",
     "translation-length-news",
     "translation-presets",
