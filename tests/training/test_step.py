@@ -89,7 +89,7 @@ def test_padding_a_batch_changes_neither_its_loss_nor_its_gradient():
     assert float(step.gradient_norm) == pytest.approx(norm, rel=1e-4)
 
 
-def test_a_step_that_is_split_is_counted_by_the_module(monkeypatch):
+def test_a_step_that_is_split_is_counted_by_the_module():
     module, data = small_training("transformer")
     rows = ResidentRows.of(data.encoded["train"], torch.device("cpu"))
     optimizer, parameters = build_optimizer(module.model, module.config), list(module.model.parameters())
