@@ -6,12 +6,14 @@ STAMP = .venv/installed
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check slow chaos engines docs docs-serve dist bench amd gpu peers yoyodyne clean
+.PHONY: help scan test check lint types slow chaos engines docs docs-serve dist bench amd gpu peers yoyodyne clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
 	@echo "make test        the fast tests"
 	@echo "make check       ruff, mypy and the fast tests, as in CI"
+	@echo "make lint        ruff, as in make check"
+	@echo "make types       mypy, as in make check"
 	@echo "make slow        the slow tests, as every week in CI (minutes)"
 	@echo "make chaos       200 kills at random over grids of 20 tiny runs, compared with an undisturbed one (a quarter of an hour)"
 	@echo "make engines     grids on Ray and Slurm clusters of two nodes, set up and removed here (minutes; Slurm: Debian, root)"
@@ -40,11 +42,14 @@ scan: $(STAMP)
 test: $(STAMP)
 	$(FAST)
 
-check: $(STAMP)
+check: lint types test
+
+lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(STAMP)
 	$(BIN)/mypy
-	$(FAST)
 
 slow: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow

@@ -1,21 +1,30 @@
-"""Small models of all architectures for all tests. The shapes in signatures are checked while tests run."""
+"""Small models of all architectures for all tests, and the check of the shapes in signatures."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import jaxtyping
 import pytest
 import torch
 from hypothesis import settings
-from jaxtyping import install_import_hook
 
 pytest_plugins = ("tests.interrupted_runs",)  # the fixture `undisturbed`
-install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
+jaxtyping.install_import_hook(["tfstudy.models", "tfstudy.evaluation.decoding"], "beartype.beartype")
+jaxtyping.config.update("jaxtyping_disable", True)  # a small model is three times as slow with them: see `shapes`
 torch.set_num_threads(1)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; tests interrupt themselves
     signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("tests", deadline=None, database=None, derandomize=True, max_examples=50)
 settings.load_profile("tests")
+
+
+@pytest.fixture
+def shapes() -> Iterator[None]:
+    """Check the shapes in signatures while the test runs; the tests of `tests/models` all ask for it."""
+    jaxtyping.config.update("jaxtyping_disable", False)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", True)
 
 
 def variants() -> dict[str, tuple[str, dict[str, Any]]]:

@@ -1,8 +1,10 @@
 """`grid --dry-run`, `status`, `why` and `table` agree on which runs are finished and which are outdated."""
 
 import contextlib
+import functools
 import runpy
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -138,32 +140,40 @@ def test_a_study_is_topped_up_with_seeds_in_the_same_row(show, monkeypatch):
 
 
 NEEDED = {**dict.fromkeys(NEED_OFFICIAL, DATA / "scan"), **dict.fromkeys(NEED_CORPORA, DATA / "translation")}
+STUDIES = tuple(name for name in DOCUMENTS["TABLES"] if name not in NEED_CORPORA)
 
 
 @pytest.fixture(scope="module")
-def planned(tmp_path_factory) -> dict[str, list[Path]]:
-    """The folders of the runs of each committed study's grid; data that studies share are built once."""
-    folder = tmp_path_factory.mktemp("planned")
-    (folder / "corpora").symlink_to(DATA / "translation")
-    grids = {}
-    for name in DOCUMENTS["TABLES"]:
-        if name not in NEEDED or NEEDED[name].exists():
-            grids[name] = expand(load_grid(name, set_=[f"data.root={NEEDED[name]}"] if name in NEED_OFFICIAL else []))
-    with contextlib.chdir(folder):
-        paths = iter([run.path for run in plan([run for runs in grids.values() for run in runs], folder, "any")])
-    return {
-        name: [ROOT / "results" / name / next(paths).relative_to(folder / "any") for _ in runs]
-        for name, runs in grids.items()
-    }
+def planned(tmp_path_factory) -> Callable[[tuple[str, ...]], dict[str, list[Path]]]:
+    """The folders of the runs of each study's grid, by its name; data that studies share are built once."""
+
+    @functools.cache
+    def planned(names: tuple[str, ...]) -> dict[str, list[Path]]:
+        folder = tmp_path_factory.mktemp("planned")
+        (folder / "corpora").symlink_to(DATA / "translation")
+        grids = {}
+        for name in names:
+            if name not in NEEDED or NEEDED[name].exists():
+                roots = [f"data.root={NEEDED[name]}"] if name in NEED_OFFICIAL else []
+                grids[name] = expand(load_grid(name, set_=roots))
+        with contextlib.chdir(folder):
+            paths = iter([run.path for run in plan([run for runs in grids.values() for run in runs], folder, "any")])
+        return {
+            name: [ROOT / "results" / name / next(paths).relative_to(folder / "any") for _ in runs]
+            for name, runs in grids.items()
+        }
+
+    return planned
 
 
-@pytest.mark.parametrize("name", DOCUMENTS["TABLES"])
+@pytest.mark.parametrize("name", [*STUDIES, *(pytest.param(name, marks=pytest.mark.slow) for name in NEED_CORPORA)])
 def test_the_grid_of_a_committed_study_has_nothing_left_to_run_unless_it_is_called_unfinished(planned, name):
-    if name not in planned:
+    runs = planned(NEED_CORPORA if name in NEED_CORPORA else STUDIES)
+    if name not in runs:
         pytest.skip("no copy of the data beside the repository")
-    finished = [path for path in planned[name] if is_finished(path)]
+    finished = [path for path in runs[name] if is_finished(path)]
     assert len(finished) == len(list((ROOT / "results" / name).glob("*/*/s*/result.json"))) > 0
-    assert (len(finished) == len(planned[name])) == (name not in DOCUMENTS["UNFINISHED"])
+    assert (len(finished) == len(runs[name])) == (name not in DOCUMENTS["UNFINISHED"])
 
 
 def test_a_checkout_agrees_with_itself_on_its_committed_study(show):

@@ -163,6 +163,7 @@ def decoding_inputs(model, source):
     return ended_at_will(model, source), source, source != PAD
 
 
+@pytest.mark.usefixtures("shapes")
 def test_one_pass_gives_what_two_greedy_decodings_give(model, source):
     inputs = decoding_inputs(model, source)
     limits, lengths = torch.tensor([8, 8, 3, 0, 8, 5]), torch.tensor([2, 7, 3, 4, 0, 6])
@@ -233,6 +234,7 @@ def test_a_beam_of_one_is_greedy(end):
     assert beam(model, source, mask, each(7, source), 1) == greedy(model, source, mask, each(7, source))
 
 
+@pytest.mark.usefixtures("shapes")
 def test_a_beam_of_one_is_greedy_for_every_model(model, source):
     inputs = ended_at_will(model, source), source, source != PAD, each(8, source)
     assert beam(*inputs, 1) == greedy(*inputs)
