@@ -88,6 +88,13 @@ def split_by_length(
     return {name: rows for name, rows in splits.items() if rows}
 
 
+def in_no_split(before: Mapping[str, Iterable[Row]], after: Mapping[str, Iterable[Row]]) -> dict[str, int]:
+    """Return how many pairs of each split are in none afterwards, for splits that lost some."""
+    kept = {row.pair for rows in after.values() for row in rows}
+    lost = {name: sum(row.pair not in kept for row in rows) for name, rows in before.items()}
+    return {name: number for name, number in lost.items() if number}
+
+
 def overlaps(train: Iterable[Row], held_out: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, int]]:
     """Return, per held-out split, how many of its sources, targets and pairs occur in train."""
     pairs = {row.pair for row in train}

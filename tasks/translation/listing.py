@@ -11,8 +11,8 @@ from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.filtering import overlaps, row_of
 from tfstudy.tasks.translation.folder import from_folder, is_corpus, languages_of
 from tfstudy.tasks.translation.profile import OrderProfile
-from tfstudy.tasks.translation.quality import FAULTS, check_order, counts, faults
-from tfstudy.tasks.translation.remarks import not_read
+from tfstudy.tasks.translation.quality import FAULTS, check_order, counts, faults, mixed_forms
+from tfstudy.tasks.translation.remarks import mixed_forms_line, not_read
 
 WIDTH = 80
 MAX_LICENCE = 150  # characters that are shown
@@ -66,6 +66,8 @@ def describe(root: Path) -> Iterator[str]:
     profile = OrderProfile(corpus.splits["train"])
     for name in names:
         yield from _wrapped(f"  {name}: {_faults(corpus.splits[name], profile)}")
+    for line in mixed_forms_line(mixed_forms(corpus.splits)):
+        yield from _wrapped(f"  {line}")
     try:
         check_order(corpus, profile, languages)
     except UserError as error:

@@ -6,6 +6,7 @@ The faults are those that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from unicodedata import is_normalized
 
 import numpy as np
 
@@ -38,6 +39,7 @@ OWN_SCRIPTS = {
         "ARMENIAN": "hy hye", "ETHIOPIC": "am amh ti tir",
     }.items()
 }  # fmt: skip
+MIXED_FORMS = 0.05  # of the pairs of a split, if another has none in that form
 MIN_SWAPPED = 10  # pairs, to judge a whole split
 SWAPPED_SHARE = 0.9  # of the pairs with evidence for either order, in a split with swapped sides
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
@@ -65,6 +67,16 @@ def counts(pairs: Sequence[Sentences], found: Mapping[str, Mask]) -> dict[str, i
     targets: dict[str, str] = {}
     several = {p.source for p in pairs if targets.setdefault(p.source, p.target) != p.target}
     return {name: int(mask.sum()) for name, mask in found.items()} | {"sources_with_several_targets": len(several)}
+
+
+def mixed_forms(splits: Mapping[str, Sequence[Sentences]]) -> dict[str, float]:
+    """Return which share of each split's pairs is not in Unicode's normal form C; empty if the splits are alike.
+
+    Some languages are never wholly in it, but two splits of one corpus should not differ.
+    """
+    composed = {name: sum(is_normalized("NFC", p.source + p.target) for p in pairs) for name, pairs in splits.items()}
+    shares = {name: 1 - composed[name] / len(pairs) for name, pairs in splits.items() if pairs}
+    return shares if max(shares.values()) > MIXED_FORMS + 2 * min(shares.values()) else {}
 
 
 def without_faults(pairs: Sequence[Sentences], found: Mapping[str, Mask]) -> tuple[list[Sentences], dict[str, int]]:
@@ -154,5 +166,8 @@ def _extreme_ratio(pair: Sentences) -> bool:
 
 
 def _words(text: str) -> int:
-    """Return the number of words; in scripts written without blanks, every character is one."""
-    return len((text if text.isascii() else UNSPACED_SCRIPTS.sub(" x ", text)).split())
+    """Return the number of words; in scripts written without blanks, two characters are one."""
+    if text.isascii():
+        return len(text.split())
+    rest, characters = UNSPACED_SCRIPTS.subn(" ", text)
+    return len(rest.split()) + (characters + 1) // 2

@@ -10,6 +10,7 @@ from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import has_columns, named_languages
 from tfstudy.tasks.translation.quality import FAULTS
 
+COPIES = 0.1  # of a subset's pairs, from which a run warns
 SHOWN = 6  # files in a line
 
 
@@ -20,6 +21,8 @@ def corpus_remarks(
     lines = not_read(notes["unread"], config)
     if left_out := left_out_of_train(config, notes["left_out"], max_subwords):
         lines.append(f"left out of train: {left_out}")
+    lines += [*_lost(config, notes["in_no_split"]), *_copies(config, examples["train"])]
+    lines += mixed_forms_line(notes["mixed_forms"])
     if not config.clean and (found := _listed(notes["quality"]["train"], FAULTS)):
         lines.append(f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out")
     return [*lines, *_long_examples(examples, max_subwords), *_equal_sides(examples["train"]), *_contradictions(config)]
@@ -46,6 +49,31 @@ def left_out_of_train(config: TranslationConfig, counts: Mapping[str, int], max_
 
 def _listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
     return ", ".join(f"{number:,} {texts[name]}" for name, number in counts.items() if number and name in texts)
+
+
+def _lost(config: TranslationConfig, counts: Mapping[str, int]) -> list[str]:
+    """Return a line on held-out pairs in no split: too long for `validation` and for the longest test split."""
+    lost = ", ".join(f"{number:,} of {split}" for split, number in counts.items())
+    return [f"in no split because of data.max_train_length={config.max_train_length}: {lost}"] if lost else []
+
+
+def _copies(config: TranslationConfig, train: Sequence[Example]) -> list[str]:
+    """Return a line if a subset has many copies, which `shuffled` puts side by side."""
+    distinct = len({(example.source, example.target) for example in train})
+    if not config.train_pairs or config.clean or distinct > (1 - COPIES) * len(train):
+        return []
+    return [
+        f"WARNING: only {distinct:,} of the {len(train):,} train pairs differ, since all copies of a pair are in the "
+        "same subsets; data.clean=true leaves copies out"
+    ]
+
+
+def mixed_forms_line(mixed: Mapping[str, float]) -> list[str]:
+    """Return a warning if equal words of two splits are different text; `mixed` is that of `quality.mixed_forms`."""
+    train_first = sorted(mixed.items(), key=lambda item: item[0] != "train")
+    shares = ", ".join(f"{share:.0%} of {split}" for split, share in train_first)
+    wrong = "accents are composed (Unicode NFC) in some splits only, so that equal words do not match"
+    return [f"WARNING: {wrong}: not composed are {shares}"] if shares else []
 
 
 def _long_examples(examples: Mapping[str, Sequence[Example]], max_subwords: int) -> list[str]:

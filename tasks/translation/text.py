@@ -10,11 +10,11 @@ from tfstudy.tasks.errors import UserError, path_of
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled
-from tfstudy.tasks.translation.filtering import Row, TrainFilter, overlaps, row_of, split_by_length
+from tfstudy.tasks.translation.filtering import Row, TrainFilter, in_no_split, overlaps, row_of, split_by_length
 from tfstudy.tasks.translation.folder import from_folder
 from tfstudy.tasks.translation.hub import from_hub
 from tfstudy.tasks.translation.profile import OrderProfile
-from tfstudy.tasks.translation.quality import check_empty, check_order, counts, faults, without_faults
+from tfstudy.tasks.translation.quality import check_empty, check_order, counts, faults, mixed_forms, without_faults
 from tfstudy.tasks.translation.remarks import left_out_of_train
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
@@ -37,6 +37,7 @@ class Checked(NamedTuple):
     corpus: Corpus
     quality: dict[str, dict[str, int]]
     left_out: dict[str, int]
+    mixed_forms: dict[str, float]
 
 
 _LAST: dict[str, Checked] = {}  # the last corpus, by `_state`
@@ -67,7 +68,7 @@ def _drawn(split: str, numbers: Iterable[int], seed: int) -> Iterator[Row]:
 
 def from_corpus(config: TranslationConfig) -> Text:
     """Read a corpus from a folder or from the hub."""
-    corpus, quality, faulty = _checked(config)  # is kept: nothing here may change it
+    corpus, quality, faulty, mixed = _checked(config)  # is kept: nothing here may change it
     if config.lowercase:  # after shuffling, so that the subset is the same
         corpus = lowercased(corpus)
     held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
@@ -82,8 +83,10 @@ def from_corpus(config: TranslationConfig) -> Text:
         "quality": quality,
         "left_out": left_out,
         "overlap_of_corpus": overlaps(candidates, held_out),
+        "mixed_forms": mixed,
     }
-    return Text(train, split_by_length(held_out, config.max_train_length, train_filter.longer, train), notes)
+    splits = split_by_length(held_out, config.max_train_length, train_filter.longer, train)
+    return Text(train, splits, notes | {"in_no_split": in_no_split(held_out, splits)})
 
 
 def _checked(config: TranslationConfig) -> Checked:
@@ -117,10 +120,11 @@ def _read_and_checked(config: TranslationConfig) -> Checked:
     check_order(corpus, profile, _languages(config), config.reverse)
     found = {name: faults(pairs, profile) for name, pairs in corpus.splits.items()}
     quality = {name: counts(pairs, found[name]) for name, pairs in corpus.splits.items()}
+    mixed = mixed_forms(corpus.splits)
     if not config.clean:
-        return Checked(corpus, quality, {})
+        return Checked(corpus, quality, {}, mixed)
     corpus.splits["train"], left_out = without_faults(corpus.splits["train"], found["train"])
-    return Checked(corpus, quality, left_out)
+    return Checked(corpus, quality, left_out, mixed)
 
 
 def _languages(config: TranslationConfig) -> Languages:

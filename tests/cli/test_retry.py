@@ -73,3 +73,16 @@ def test_a_run_is_retried_with_its_preset_and_a_changed_one_is_skipped():
     assert "would be another run" in skipped[jobs[1].name]
     assert "tune" in skipped[jobs[2].name]
     assert "did you mean 'train.steps'?" in skipped[jobs[3].name]
+
+
+def test_data_of_the_hub_need_online_unless_they_are_in_a_folder(capsys):
+    jobs = planned("0-1")
+    Path("folder").mkdir()
+    for job, hub in zip(jobs, ("somebody/corpus", "folder"), strict=True):
+        start_run(job, 100)
+        data = f"split: corpus\n  hub: {hub}\n  source_language: en\n  target_language: de"
+        (Path(job.path) / "config.yaml").write_text(f"task: translation\narch: lstm\ndata:\n  {data}\n")
+    assert tfstudy("retry", "study", "--dry-run") == 1
+    network, folder = capsys.readouterr().out.splitlines()[-2:]
+    assert "(data.hub 'somebody/corpus'); --online loads them" in network
+    assert "data.hub: can't load 'folder'" in folder

@@ -37,6 +37,15 @@ def test_other_runs_name_predict_and_errors(lines):
     assert "tfstudy errors scan-length/lstm/s0-" in text
 
 
+@pytest.mark.parametrize(("hub", "option"), [("somebody/corpus", " --online"), (".", "")])
+def test_a_run_on_data_of_the_network_names_the_option_that_loads_them(tmp_path, hub, option):
+    [path] = predict(write(tmp_path / "results" / "runs", result(0, 0.2)), ("a b", "a b")).glob("*/*/*")
+    (path / "config.yaml").write_text(f"data: {{hub: {hub}}}")
+    texts = [str(line) for line in next_lines(path, read_result(path), Path("results"))]
+    [command] = [text for text in texts if "tfstudy predict" in text]
+    assert command.split("  # ")[0].strip() == f"tfstudy predict scan-length/lstm/s0-{0:064d} s0{option}"
+
+
 @pytest.mark.parametrize("changes", [{"smoke": True}, {"status": "diverged"}])
 def test_runs_whose_numbers_mean_nothing_name_no_commands(lines, changes):
     assert lines("simple", 0.99, **changes) == ""

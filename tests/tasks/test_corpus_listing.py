@@ -35,6 +35,11 @@ def test_overlap_and_faults_of_every_split_are_listed(tmp_path):
     assert str(tmp_path) == root
 
 
+def test_splits_with_other_normal_forms_are_listed(tmp_path):
+    write(tmp_path, {"train.tsv": "a\tu\u0308\n", "test.tsv": "b\t\u00fc\n"})
+    assert "not composed are 100% of train, 0% of test" in " ".join(map(str.strip, list_corpora(tmp_path)))
+
+
 @pytest.mark.parametrize(
     ("files", "licence"),
     [

@@ -65,8 +65,8 @@ def test_each_fault_is_found_and_only_in_the_pair_that_has_it(name):
         (("a b c d e f g h i", "x"), False),
         (("a b c d e f g h i j", "x"), True),
         (("x", "a b c d e f g h i j"), True),
-        (("he likes dogs very much", "彼は犬が好きです。"), False),  # every character counts as a word
-        (("dogs", "彼は犬が大好きなんです。"), True),
+        (("Congratulations!", "おめでとうございます"), False),  # two characters count as a word
+        (("dogs", "彼は犬が大好きなんです。" * 2), True),
     ],
 )
 def test_a_length_ratio_above_nine_is_extreme(pair, extreme):

@@ -1,6 +1,7 @@
 """What a run says of its corpus before it trains."""
 
 import re
+import unicodedata
 
 import pytest
 
@@ -31,6 +32,35 @@ def test_pairs_that_were_left_out_and_faults_are_counted(tmp_path):
 def test_cleaned_pairs_are_counted_once_as_left_out(tmp_path):
     [left_out] = remarks(tmp_path / "set", [TRAIN[0], ("same", "same")], clean=True)
     assert "1 with identical sides, 1 that occurred before" in left_out
+
+
+def test_held_out_pairs_that_a_maximum_length_leaves_in_no_split_are_counted(tmp_path):
+    dev, test = [("a b", "x"), ("a b c d e", "y")], [("a c", "x2"), ("b " * 6, "y2"), ("b " * 9, "z2"), LONG]
+    root = write(tmp_path / "set", train=[("a a", "w"), ("b a", "v")], dev=dev, test=test)
+    task = translation(split="corpus", root=root, subword_vocab_size=256, max_train_length=2)
+    lines = [line for line in task.remarks() if "no split" in line]
+    assert lines == ["in no split because of data.max_train_length=2: 1 of validation, 2 of test"]
+
+
+def test_copies_in_a_subset_are_counted_and_cleaned_away(tmp_path):
+    for pairs, warned in ((0, False), (50, True)):
+        lines = remarks(tmp_path / "set", [TRAIN[i] for i in range(300) for _ in range(4)], train_pairs=pairs)
+        assert [line for line in lines if "copies" in line] == [
+            "WARNING: only 10 of the 50 train pairs differ, since all copies of a pair are in the same subsets; "
+            "data.clean=true leaves copies out"
+        ] * warned
+    assert not [line for line in remarks(tmp_path / "set", TRAIN * 4, train_pairs=50, clean=True) if "copies" in line]
+
+
+def test_splits_with_other_normal_forms_are_a_warning(tmp_path):
+    accented = [(f"{a} é", f"{b} ü") for a, b in TRAIN]
+    decomposed = [tuple(unicodedata.normalize("NFD", text) for text in pair) for pair in accented]
+    for name, train, test in (("mixed", decomposed, accented), ("same", decomposed, decomposed)):
+        root = write(tmp_path / name, train=train[:280], test=test[280:])
+        lines = translation(split="corpus", root=root, subword_vocab_size=320).remarks()
+        found = [line for line in lines if "composed" in line]
+        assert len(found) == (name == "mixed")
+        assert all(line.endswith("not composed are 100% of train, 0% of test") for line in found)
 
 
 def test_held_out_pairs_that_are_longer_than_any_in_train_are_counted(tmp_path):

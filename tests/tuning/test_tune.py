@@ -29,7 +29,8 @@ def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
     assert "2 trials to start, 0 already finished" in out
     assert "[2/2]" in out
     text = Path("results/tuning/copying-copy/preset.yaml").read_text()
-    assert "next: tfstudy run copying --arch lstm --preset results/tuning/copying-copy/preset.yaml:tuned" in out
+    data = "--set data.train_examples=100 --set data.test_length=11-12"
+    assert f"next: tfstudy run copying {data} --arch lstm --preset results/tuning/copying-copy/preset.yaml:tuned" in out
     counts = [read_result(path).parameters for path in find_runs(Path("results/tuning"))]
     assert len(counts) == 2
     assert all(abs(count - 9000) <= 450 for count in counts)

@@ -69,6 +69,7 @@ def retry(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the runs; run nothing.")] = False,
     fail_fast: FailFast = False,
     settings: ManyRuns,
+    online: Online = False,
     quiet: Quiet = False,
     results: ExistingResults = RESULTS,
 ) -> None:
@@ -88,7 +89,7 @@ def retry(
     from tfstudy.report.terminal import show_lines
 
     with without_progress(quiet and not dry_run):
-        code = retry_study(folder, settings, dry_run, fail_fast)
+        code = retry_study(folder, settings, dry_run, fail_fast, online)
     show_lines([] if dry_run else end_lines(folder, results))
     raise typer.Exit(code)
 

@@ -4,6 +4,7 @@ Imports no torch before the names of the task and the architecture are known to 
 """
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -88,8 +89,12 @@ def resolve_section(section: type[Section], values: Any, prefix: str = "") -> Se
 
 
 def check_local(config: RunConfig) -> None:
-    """`UserError` if the data of a config, which may be somebody else's, come from the network."""
-    if hub := getattr(config.data, "hub", ""):
+    """`UserError` if the data of a config, which may be somebody else's, come from the network.
+
+    A folder of this machine may stand in `data.hub` too.
+    """
+    hub = getattr(config.data, "hub", "")
+    if hub and not os.path.isdir(hub):
         raise UserError(f"its data come from the network (data.hub {quoted(hub)}); --online loads them")
 
 

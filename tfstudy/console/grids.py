@@ -88,17 +88,19 @@ def _print_notes(batch: Batch) -> None:
     print("".join(f"{line}\n" for line in columns([note] for note in notes)), end="", flush=True)
 
 
-def retry_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, fail_fast: bool = False) -> int:
+def retry_study(
+    study: Path, settings: ExecutorSettings, dry_run: bool = False, fail_fast: bool = False, online: bool = False
+) -> int:
     """Retry the failed and interrupted runs of a study on this machine; return 1 if one failed or was skipped.
 
-    With `dry_run`, print them and run nothing.
+    With `dry_run`, print them and run nothing. Data that a config names on the hub are loaded only with `online`.
     """
     broken = [run for run in study_runs(study) if run.state in (FAILED, INTERRUPTED)]
     if not broken:
         print(f"{study}: no failed or interrupted runs")
         return 0
     device_of(settings.options)  # checks them, for a dry run too
-    jobs, skipped = retry_jobs(broken, study.parent, study.name, settings.options)
+    jobs, skipped = retry_jobs(broken, study.parent, study.name, settings.options, online)
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")
     _show_retries(jobs, broken)

@@ -124,7 +124,8 @@ def show_trials(
             print(f"archived the previous presets: {archived}")
         request = search.request
         split = ["--split", request.split] if request.split else []
-        words = ["run", request.task, *split, "--arch", next(iter(best)), "--preset", f"{out}:{NAME}"]
+        data = [word for one in request.assignments if one.startswith("data.") for word in ("--set", one)]
+        words = ["run", request.task, *split, *data, "--arch", next(iter(best)), "--preset", f"{out}:{NAME}"]
         print(f"next: tfstudy {shlex.join(words)}")
     without = [arch for arch in search.request.archs if arch not in best]
     for arch in without:

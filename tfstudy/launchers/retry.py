@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfstudy.config.resolve import resolve
+from tfstudy.config.resolve import check_local, resolve
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import plan
@@ -17,14 +17,17 @@ CHANGED = "its config.yaml, data or code have changed since, so it would be anot
 
 
 def retry_jobs(
-    runs: Sequence[RunStatus], root: Path, study: str, options: RunOptions = DEFAULTS
+    runs: Sequence[RunStatus], root: Path, study: str, options: RunOptions = DEFAULTS, online: bool = False
 ) -> tuple[list[Job], dict[str, str]]:
-    """Return a job for each run of a study that can be resumed, and the names of the others, each with the reason."""
+    """Return a job for each run of a study that can be resumed, and the names of the others, each with the reason.
+
+    Data that a config names on the hub are loaded only with `online`.
+    """
     presets, skipped = planned_runs(root / study), dict[str, str]()
     groups: dict[str, dict[str, GridRun]] = {}  # by data, which are built once for all runs of a group
     for run in runs:
         try:
-            grid_run = _grid_run(run.path, presets.get(run.name, ""))
+            grid_run = _grid_run(run.path, presets.get(run.name, ""), online)
         except UserError as error:
             skipped[run.name] = str(error)
             continue
@@ -40,14 +43,17 @@ def retry_jobs(
     return jobs, skipped
 
 
-def _grid_run(path: Path, preset: str) -> GridRun:
-    """The run's config and preset; `UserError` if its folder does not hold them."""
+def _grid_run(path: Path, preset: str, online: bool) -> GridRun:
+    """The run's config and preset; `UserError` if its folder does not hold them, or its data may not be loaded."""
     if not (path / "config.yaml").exists():
         raise UserError("it failed before it had a config.yaml; run the grid again")
     progress = read_progress(path)
     if progress and progress.tuning:
         raise UserError("it is a trial of a search; run `tfstudy tune` again")
-    return GridRun(resolve(read_config(path)), preset or (progress.preset if progress else "default"))
+    config = resolve(read_config(path))
+    if not online:
+        check_local(config)
+    return GridRun(config, preset or (progress.preset if progress else "default"))
 
 
 def _jobs(group: dict[str, GridRun], root: Path, study: str, options: RunOptions) -> dict[str, Job | str]:

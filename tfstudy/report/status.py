@@ -202,7 +202,7 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     if counts[PENDING] and not counts[RUNNING] and not queue:
         lines.append("nothing is running: repeat the grid's command to start the pending runs")
     if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
-        lines.append(f"`{retry_command(root / name)}` reruns the {unsuccessful} failed and interrupted runs")
+        lines.append(f"`{retry_command(root / name)}` reruns {plural(unsuccessful, 'failed or interrupted run')}")
     return lines
 
 
