@@ -39,7 +39,7 @@ OWN_SCRIPTS = {
         "ARMENIAN": "hy hye", "ETHIOPIC": "am amh ti tir",
     }.items()
 }  # fmt: skip
-MIXED_FORMS = 0.05  # of the pairs of a split, if another has none in that form
+MIXED_FORMS = 0.05  # share of a split not in normal form C, if all of another is
 MIN_SWAPPED = 10  # pairs, to judge a whole split
 SWAPPED_SHARE = 0.9  # of the pairs with evidence for either order, in a split with swapped sides
 Mask = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]

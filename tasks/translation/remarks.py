@@ -59,8 +59,10 @@ def _lost(config: TranslationConfig, counts: Mapping[str, int]) -> list[str]:
 
 def _copies(config: TranslationConfig, train: Sequence[Example]) -> list[str]:
     """Return a line if a subset has many copies, which `shuffled` puts side by side."""
+    if not config.train_pairs or config.clean:
+        return []
     distinct = len({(example.source, example.target) for example in train})
-    if not config.train_pairs or config.clean or distinct > (1 - COPIES) * len(train):
+    if distinct > (1 - COPIES) * len(train):
         return []
     return [
         f"WARNING: only {distinct:,} of the {len(train):,} train pairs differ, since all copies of a pair are in the "

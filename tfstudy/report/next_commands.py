@@ -1,12 +1,12 @@
 """What to type after a run: commands that work as they are printed. Imports no torch."""
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.text import Text
 
+from tfstudy.config.resolve import is_remote
 from tfstudy.runs.commands import results_option
 from tfstudy.runs.reader import read_config, read_predictions
 from tfstudy.runs.schema import Result
@@ -46,19 +46,13 @@ def _hints(run: str, path: Path, result: Result) -> Sequence[Hint]:
     if (harder := _harder(result)) and is_solved(result):
         hints.append((f"run {result.task} --arch {result.arch} --split {harder[0]}", harder[1]))
     if source := _short_source(path, result):
-        online = " --online" * _is_on_the_hub(path)
+        online = " --online" * is_remote(read_config(path).get("data", {}).get("hub", ""))
         hints.append((f"predict {run} {shlex.quote(source)}{online}", "decode a source"))
     if not is_solved(result):
         hints.append((f"errors {run}", "the kinds of wrong outputs"))
     if result.lengths:
         hints.append((f"result {run} --by length", "accuracy by length"))
     return hints or [(f"result {run}", "this result again")]
-
-
-def _is_on_the_hub(path: Path) -> bool:
-    """Return whether the data of a run, which `predict` loads, come from the network."""
-    hub = read_config(path).get("data", {}).get("hub", "")
-    return bool(hub) and not os.path.isdir(hub)
 
 
 def _is_used(plugin: Path, result: Result) -> bool:
