@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 from typer.main import get_command
 
 from tests.commands import tfstudy
@@ -14,6 +15,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import command
 from tfstudy import cli, tasks
 from tfstudy.cli import app
+from tfstudy.experiment.options import RunOptions, device_of
 from tfstudy.training.module import Seq2Seq
 
 COMMANDS = sorted(Path(cli.__file__).parent.glob("*.py"))
@@ -183,6 +185,13 @@ def test_devices_that_the_machine_does_not_have_are_refused(monkeypatch, capsys)
     error = capsys.readouterr().err
     assert all(fact in error for fact in ("--devices", "at most 1", "4"))
     assert written() == []
+
+
+def test_convolutions_on_a_gpu_are_in_full_float32(monkeypatch):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    monkeypatch.setattr("torch.backends.cudnn.allow_tf32", True)
+    assert device_of(RunOptions()).type == "cuda"
+    assert not torch.backends.cudnn.allow_tf32
 
 
 def test_the_best_checkpoint_without_a_validation_split_is_refused_before_training(monkeypatch, capsys):

@@ -40,6 +40,7 @@ def test_settings_come_back(state):
             torch.get_float32_matmul_precision(),
             torch.are_deterministic_algorithms_enabled(),
             torch.backends.cudnn.benchmark,
+            torch.backends.cudnn.allow_tf32,
             list(warnings.filters),
             sys.stdout,
         )
@@ -51,6 +52,7 @@ def test_settings_come_back(state):
     torch.set_float32_matmul_precision("high")
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark
+    torch.backends.cudnn.allow_tf32 = not torch.backends.cudnn.allow_tf32
     warnings.simplefilter("ignore")
     sys.stdout = sys.stderr
     assert all(now != then for now, then in zip(settings(), before, strict=True))

@@ -34,7 +34,7 @@ DEFAULTS = RunOptions()
 
 
 def device_of(options: RunOptions) -> "torch.device":
-    """The device for evaluation; `UserError` if the requested devices are missing."""
+    """The device of this process, set to full float32; `UserError` if the requested devices are missing."""
     import torch
 
     if options.accelerator == "gpu":
@@ -45,6 +45,8 @@ def device_of(options: RunOptions) -> "torch.device":
         raise UserError("--accelerator cuda: torch finds no CUDA device on this machine")
     if options.devices > (available := count or os.cpu_count() or 1):  # on a CPU, a device is a process
         raise UserError(f"--devices must be at most {available} on this machine, but is {options.devices}")
+    if count:  # by default convolutions round their inputs to ten bits, and products of matrices do not
+        torch.backends.cudnn.allow_tf32 = False
     return torch.device("cuda" if count else "cpu")
 
 

@@ -75,12 +75,12 @@ def _set_deterministic(state: tuple[bool, bool]) -> None:
         torch.use_deterministic_algorithms(state[0], warn_only=state[1])
 
 
-def _cudnn() -> tuple[bool, bool]:
-    return torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic
+def _cudnn() -> tuple[bool, bool, bool]:
+    return torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32
 
 
-def _set_cudnn(state: tuple[bool, bool]) -> None:
-    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic = state
+def _set_cudnn(state: tuple[bool, bool, bool]) -> None:
+    torch.backends.cudnn.benchmark, torch.backends.cudnn.deterministic, torch.backends.cudnn.allow_tf32 = state
 
 
 def _set_filters(filters: list[Any]) -> None:
