@@ -205,7 +205,7 @@ class GatedConvolution(nn.Conv1d):
 def scaled_attention(query: Float[Tensor, "sources length dim"], source: Source, site: Site | None = None) -> Attended:
     """Dot-product attention (eqs. 1 and 2), scaled by m sqrt(1/m) for m source tokens (section 3.4)."""
     found = attend(query, source, dot_product, site=site)
-    return found._replace(contexts=found.contexts * source.mask.sum(1).sqrt()[:, None, None])
+    return Attended(found.contexts * source.mask.sum(1).sqrt()[:, None, None], found.weights)
 
 
 def mean_of_tokens(source: Source) -> Float[Tensor, "sources 1 dim"]:

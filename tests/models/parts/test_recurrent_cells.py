@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
+from tfstudy.models.parts import recurrent_cells
 from tfstudy.models.parts.recurrent_cells import (
     FEW_ROWS,
     GATES,
@@ -49,6 +50,31 @@ def test_a_cell_advances_as_its_layer_does_with_the_same_gradients(cell):
 
     assert_close(outputs_and_gradients(advance_by_cell), outputs_and_gradients(advance_by_layer), **CLOSE)
     assert_close(outputs_and_gradients(advance), outputs_and_gradients(advance_by_cell), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("cell", list(GATES))
+@pytest.mark.parametrize(("device", "rows", "length", "by"), [
+    ("cpu", FEW_ROWS, 1, "cell"),
+    ("cpu", FEW_ROWS + 1, 1, "layer"),
+    ("cpu", FEW_ROWS, 2, "layer"),
+    ("meta", FEW_ROWS + 1, 1, "cell"),
+    ("meta", FEW_ROWS + 1, 2, "layer"),
+])  # fmt: skip
+def test_one_token_is_computed_by_a_cell_where_this_is_faster_and_always_off_the_cpu(
+    cell, device, rows, length, by, monkeypatch
+):
+    """The device `meta` stands for a GPU."""
+    used = []
+    for way in ("cell", "layer"):
+        function = getattr(recurrent_cells, f"advance_by_{way}")
+        monkeypatch.setattr(
+            recurrent_cells,
+            f"advance_by_{way}",
+            lambda *a, way=way, function=function: used.append(way) or function(*a),
+        )
+    state = (torch.zeros(rows, 6, device=device),) * state_parts(cell)
+    advance(recurrent(cell, 4, 6).to(device), torch.zeros(rows, length, 4, device=device), state)
+    assert used == [by]
 
 
 @pytest.mark.parametrize("cell", list(GATES))

@@ -1,4 +1,4 @@
-"""Layers with an LSTM, GRU or tanh cell, computed by torch's fused kernels, or a step of few rows by torch's cells."""
+"""Layers with an LSTM, GRU or tanh cell, computed by torch's fused kernels, or a single token by torch's cells."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -17,7 +17,9 @@ CELLS: Mapping[str, Callable[..., Any]] = {
     "GRU": torch.gru_cell,
     "RNN_TANH": torch.rnn_tanh_cell,
 }  # by the mode of the layer
-FEW_ROWS = 16  # of one token each: the fused kernels are slower than a cell (benchmarks/models/recurrent_step.py)
+FEW_ROWS = (
+    16  # of one token each: on a CPU the fused kernels are slower than a cell (benchmarks/models/recurrent_step.py)
+)
 
 
 def state_parts(cell: Cell) -> int:
@@ -46,9 +48,13 @@ def recurrent(cell: Cell, inputs: int, hidden: int) -> nn.RNNBase:
 def advance(
     layer: nn.RNNBase, x: Float[Tensor, "batch length inputs"], state: RecurrentState
 ) -> tuple[Float[Tensor, "batch length hidden"], RecurrentState]:
-    """Return a layer's outputs and its new state."""
-    few = x.shape[1] == 1 and len(x) <= FEW_ROWS and x.device.type == "cpu"
-    return advance_by_cell(layer, x, state) if few else advance_by_layer(layer, x, state)
+    """Return a layer's outputs and its new state.
+
+    On a GPU a single token is always computed by a cell: in a CUDA graph that is replayed after other work, cuDNN's
+    layer leaves the states of some rows as they were.
+    """
+    by_cell = x.shape[1] == 1 and (len(x) <= FEW_ROWS or x.device.type != "cpu")
+    return advance_by_cell(layer, x, state) if by_cell else advance_by_layer(layer, x, state)
 
 
 def advance_by_layer(layer: nn.RNNBase, x: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
