@@ -185,18 +185,21 @@ class GatedConvolution(nn.Conv1d):
 
     def forward(self, groups: Sequence[Tensor]) -> Float[Tensor, "positions channels"]:  # type: ignore[override]
         """Map groups (batch, length + span, channels) to the outputs at their batch x length positions."""
-        method = self.product if groups[0].device.type == "cpu" else self.convolution
-        return nn.functional.glu(method(groups), dim=1)
+        return nn.functional.glu(self.product(groups), dim=1)
 
     def product(self, groups: Sequence[Tensor]) -> Tensor:
-        """Compute it as one matrix product: on CPU faster than torch's (see benchmarks/models/convolution.py)."""
+        """Compute it as one matrix product.
+
+        On a CPU this is faster than torch's convolution (benchmarks/models/convolution.py). On a GPU it needs a small
+        part of the memory, and is rounded as on a CPU.
+        """
         span = (self.kernel_size[0] - 1) * self.dilation[0]
         starts = range(0, span + 1, self.dilation[0])
         windows = [torch.cat([x[:, j : x.shape[1] - span + j] for j in starts], -1) for x in groups]
         return nn.functional.linear(flatten_groups(windows), self.weight.transpose(1, 2).flatten(1), self.bias)
 
     def convolution(self, groups: Sequence[Tensor]) -> Tensor:
-        """Compute it with torch's convolution: fewer kernels, for a GPU."""
+        """Compute it with torch's convolution, for comparison."""
         weight = self.weight  # read once: weight normalisation computes it
         convolved = [nn.functional.conv1d(x.transpose(1, 2), weight, self.bias, 1, 0, self.dilation) for x in groups]
         return flatten_groups([x.transpose(1, 2) for x in convolved])
