@@ -28,17 +28,15 @@ def test_graphed_decoding_equals_decoding_with_growing_caches(arch, changes):
 def test_graphs_decode_many_rows_after_other_work_as_they_did_before_it(arch):
     """Once, replays of cuDNN's recurrent layers left the states of some of the rows as they were."""
     torch.manual_seed(1)
-    model, inputs = (
-        models.find(arch)(models.find(arch).Config(), 500, 500).cuda().eval(),
-        [x.cuda() for x in batch(500)],
-    )
-    decoder, lines = StaticDecoder(model, CudaGraphs()), []
+    cls, inputs = models.find(arch), [x.cuda() for x in batch(500)]
+    model = cls(cls.Config(), 500, 500).cuda().eval()
+    decoder, memory = StaticDecoder(model, CudaGraphs()), []
     before = decoder.greedy_both(*inputs), decoder.beam(*inputs[:3], 4, 1.0)
     for rows in (300, 60, 5):  # other shapes, and other work without graphs
         other = [x.cuda() for x in batch(rows)]
         decoder.beam(*other[:3], 4, 1.0)
         greedy_both(model, *other)
-        lines.append([list(range(rows * n)) for n in range(20)])  # memory of the CPU is reused
+        memory += [list(range(rows * n)) for n in range(20)]  # the CPU's freed memory is used again
     assert (decoder.greedy_both(*inputs), decoder.beam(*inputs[:3], 4, 1.0)) == before
     usual = greedy_both(model, *inputs)[0]
     assert sum(a != b for a, b in zip(before[0][0], usual, strict=True)) <= 10
