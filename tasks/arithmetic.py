@@ -231,7 +231,7 @@ class Arithmetic(Scratchpad):
         return frozenset("0123456789") if self.config.format == "reversed" else frozenset()
 
     def tokens(self, text: str) -> Tokens:
-        """Return the tokens of a source typed by a user; blanks are optional, as in `12+3=`."""
+        """Return the tokens of a source typed by a user; spaces are optional, as in `12+3=`."""
         return tuple(re.findall(r"mod|\S", text))
 
     def score(self, predictions: Sequence[Tokens], examples: Sequence[Example]) -> dict[str, float]:

@@ -149,7 +149,7 @@ class Task(ABC):
 
 
 def as_lines(examples: Iterable[Example]) -> list[str]:
-    """Return each example as `source<TAB>target`, tokens joined by blanks."""
+    """Return each example as `source<TAB>target`, tokens joined by spaces."""
     return [f"{' '.join(e.source)}\t{' '.join(e.target)}" for e in examples]
 
 

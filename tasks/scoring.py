@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 
-UNSPACED_SCRIPTS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # no blanks between words
+UNSPACED_SCRIPTS = re.compile("[\u0e00-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")  # no spaces between words
 
 
 def exact_match(prediction: Sequence[str], target: Sequence[str]) -> float:
@@ -12,14 +12,14 @@ def exact_match(prediction: Sequence[str], target: Sequence[str]) -> float:
 
 
 def is_unspaced(text: str) -> bool:
-    """Return whether more than a third of the characters are of scripts written without blanks between words."""
+    """Return whether more than a third of the characters are of scripts written without spaces between words."""
     return 3 * len(UNSPACED_SCRIPTS.findall(text)) > len(text)
 
 
 def compared(target: str, prediction: str) -> tuple[list[str], list[str]]:
-    """Return the tokens of target and prediction as text: what blanks separate, so that their number does not matter.
+    """Return the tokens of target and prediction as text: what spaces separate, so that their number does not matter.
 
-    If the target is written without blanks between words, the tokens are characters, without any blanks.
+    If the target is written without spaces between words, the tokens are characters, without any spaces.
     """
     if UNSPACED_SCRIPTS.search(target) and (" " not in target.strip() or is_unspaced(target)):
         return [*"".join(target.split())], [*"".join(prediction.split())]

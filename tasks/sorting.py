@@ -93,7 +93,7 @@ class Sorting(Generated):
         return source | extra, target | extra
 
     def tokens(self, text: str) -> Tokens:
-        """Return each character except blanks as a token: `42,7` and `4 2 , 7` are the same."""
+        """Return each character except spaces as a token: `42,7` and `4 2 , 7` are the same."""
         return tuple("".join(text.split()))
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:

@@ -1,8 +1,8 @@
-"""The text that both systems are trained and tested on: our tokens, written as text in which blanks separate tokens.
+"""The text that both systems are trained and tested on: our tokens, written as text in which spaces separate tokens.
 
     Ġa Ġfur ry Ġdog
 
-JoeyNMT takes what blanks separate as words, so both systems have the same subwords and the same vocabulary.
+JoeyNMT takes what spaces separate as words, so both systems have the same subwords and the same vocabulary.
 """
 
 from collections.abc import Iterable, Sequence

@@ -85,7 +85,7 @@ class Yoyodyne:
 
 
 def write_tsv(path: Path, examples: Sequence[Example]) -> str:
-    """Write sources and targets as yoyodyne reads them, tokens separated by blanks, and return the path."""
+    """Write sources and targets as yoyodyne reads them, tokens separated by spaces, and return the path."""
     lines = (f"{' '.join(example.source)}\t{' '.join(example.target)}\n" for example in examples)
     path.write_text("".join(lines), encoding="utf-8")
     return str(path)

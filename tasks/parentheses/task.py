@@ -105,7 +105,7 @@ class Parentheses(Scratchpad):
         return (DEEPER,) if self.config.test_depth and room else ()
 
     def tokens(self, text: str) -> Tokens:
-        """Return each character except blanks as a token: `([])` and `( [ ] )` are the same."""
+        """Return each character except spaces as a token: `([])` and `( [ ] )` are the same."""
         return tuple("".join(text.split()))
 
     def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:

@@ -75,7 +75,7 @@ def describe(root: Path) -> Iterator[str]:
 
 
 def _sizes(pairs: Sequence[Sentences]) -> list[int]:
-    """Return the number of pairs and of the words of their sources and of their targets, as blanks separate them."""
+    """Return the number of pairs and of the words of their sources and of their targets, as spaces separate them."""
     return [len(pairs), *(sum(len(pair[side].split()) for pair in pairs) for side in (0, 1))]
 
 

@@ -166,7 +166,7 @@ def _extreme_ratio(pair: Sentences) -> bool:
 
 
 def _words(text: str) -> int:
-    """Return the number of words; in scripts written without blanks, two characters are one."""
+    """Return the number of words; in scripts written without spaces, two characters are one."""
     if text.isascii():
         return len(text.split())
     rest, characters = UNSPACED_SCRIPTS.subn(" ", text)

@@ -2,7 +2,7 @@
 
     a furry dog  ->  Ġa Ġfur ry Ġdog  ->  a furry dog
 
-A blank is part of the following word, written `Ġ`. The first word also has one, so a word has the same subwords at all
+A space is part of the following word, written `Ġ`. The first word also has one, so a word has the same subwords at all
 positions. Every byte is a subword, so decoding restores any text. Training gives the same subwords for the same text in
 any order and with any number of threads.
 """
@@ -27,7 +27,7 @@ def size_for(pairs: int) -> int:
 
 
 class Coder(Protocol):
-    """A conversion from text to tokens without blanks, and back."""
+    """A conversion from text to tokens without spaces, and back."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]: ...
 
@@ -43,7 +43,7 @@ class Coder(Protocol):
 
 
 class Words:
-    """Words separated by white space; decoding joins them with single blanks."""
+    """Words separated by white space; decoding joins them with single spaces."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
         return [tuple(text.split()) for text in texts]
@@ -75,7 +75,7 @@ class Subwords:
         return str(self._tokenizer.decoder.decode(list(tokens)))
 
     def readable(self, token: str) -> str:
-        """Return the text of a subword, with `▁` for a blank and U+FFFD for bytes that are a part of a character."""
+        """Return the text of a subword, with `▁` for a space and U+FFFD for bytes that are a part of a character."""
         from tokenizers import decoders
 
         return str(decoders.ByteLevel().decode([token])).replace(" ", "▁")
@@ -93,7 +93,7 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
     from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.BPE())
-    # `add_prefix_space` of the library skips texts that begin with a blank, which decoding would then lose.
+    # `add_prefix_space` of the library skips texts that begin with a space, which decoding would then lose.
     tokenizer.normalizer = normalizers.Prepend(" ")
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])

@@ -182,7 +182,7 @@ class Translation(Task):
 
     @cached_property
     def _seen(self) -> Seen:
-        """Return what the first train pairs have, by which outputs are scored; nothing if blanks separate no words."""
+        """Return what the first train pairs have, by which outputs are scored; nothing if spaces separate no words."""
         pairs = [row.pair for row in self._corpus_train]
         unspaced = self._is_unspaced() or unspaced_targets(pairs)
         if unspaced and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):

@@ -1,7 +1,7 @@
 """Translation by trivial systems, which show how much of a score needs no model: copying, and word by word.
 
 The lexicon is IBM Model 1 (Brown et al. 1993, J93-2003, sec. 4.3): t(target word | source word), learned by EM with an
-empty source word. A word is what blanks separate, without punctuation at its ends; sources are compared in lower case.
+empty source word. A word is what spaces separate, without punctuation at its ends; sources are compared in lower case.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Languages written without blanks between words: which they are, and how BLEU splits their text."""
+"""Languages written without spaces between words: which they are, and how BLEU splits their text."""
 
 from collections.abc import Sequence
 
@@ -17,12 +17,12 @@ SAMPLE = 100  # train pairs whose script decides
 
 
 def is_unspaced_language(language: str) -> bool:
-    """Return whether a language is written without blanks between words, by its code."""
+    """Return whether a language is written without spaces between words, by its code."""
     return language_code(language) in LANGUAGES
 
 
 def unspaced_targets(train: Sequence[Sentences]) -> bool:
-    """Return whether the first targets are in a script without blanks between words."""
+    """Return whether the first targets are in a script without spaces between words."""
     return is_unspaced("".join(pair.target for pair in train[:SAMPLE]))
 
 
@@ -36,12 +36,12 @@ def bleu_tokenizer(config: TranslationConfig, train: Sequence[Sentences]) -> str
     if unspaced and not tokenizer:
         codes = ", ".join(code for code in LANGUAGES if len(code) == 2)
         raise UserError(
-            "the targets are in a script without blanks between words, such as Japanese, but "
+            "the targets are in a script without spaces between words, such as Japanese, but "
             f"{given}: set it to one of {codes}, or set data.bleu_tokenizer"
         )
     if tokenizer and not unspaced:
         raise UserError(
-            f"{given}, a language written without blanks between words, but the targets are in another script: "
+            f"{given}, a language written without spaces between words, but the targets are in another script: "
             "correct it, or set data.bleu_tokenizer"
         )
     return tokenizer or "13a"

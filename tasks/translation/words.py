@@ -1,6 +1,6 @@
 """Words of natural languages, and scores of translations by words: what is repeated, memorised, invented and copied.
 
-A word is what blanks separate, without punctuation and symbols at its ends.
+A word is what spaces separate, without punctuation and symbols at its ends.
 """
 
 import unicodedata

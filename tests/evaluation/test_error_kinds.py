@@ -121,7 +121,7 @@ def test_a_source_with_two_targets_is_two_examples():
         ("我 喜欢狗和猫。", "correct"),
     ],
 )
-def test_targets_without_blanks_are_compared_by_character(prediction, kind):
+def test_targets_without_spaces_are_compared_by_character(prediction, kind):
     assert count_errors([row("i like", "我喜欢狗和猫。", prediction)]).kinds == {kind: 1}
 
 

@@ -51,7 +51,7 @@ def test_a_line_counts_the_figures_of_each_verdict(study, monkeypatch):
     assert line in text(study, "text").splitlines()[0]
 
 
-def test_columns_stand_two_blanks_apart_where_an_interval_is_folded(study, monkeypatch):
+def test_columns_stand_two_spaces_apart_where_an_interval_is_folded(study, monkeypatch):
     monkeypatch.setenv("COLUMNS", "68")
     lines = text(study, "text").split("\n\n")[1].splitlines()
     [row] = [number for number, line in enumerate(lines) if line.endswith("agrees")]

@@ -12,14 +12,14 @@ def cells(*verdicts, details=""):
 
 def test_a_mixed_claim_shows_a_statement_of_each_kind_and_counts_the_others(tmp_path):
     study = values(tmp_path / "here", "lstm", *NEAR_HALF)
-    parts = [{"of": {"arch": "lstm"}, "above": bound} for bound in (90, 10, 20, 50)]
+    parts = [{"of": {"arch": "lstm"}, "above": bound} for bound in (90, -1, 20, 50)]
     missing = {"of": {"arch": "cnn"}, "above": 0}
     found = cells(judged(study, *parts, missing), details="claims.md")
     assert found[:3] == ["[L1](claims.md#l1-mixed)", "mixed", "It is so."]
     first, second, others = found[3].split("; ")
     assert first.startswith("lstm on scan length: 5")
     assert first.endswith(", claimed: above 90")
-    assert second.endswith(", claimed: above 10")
+    assert second.endswith(", claimed: above \N{MINUS SIGN}1")
     assert others == "other statements: 1 supported, 1 undecided, 1 not run"
     assert found[4] == "[here](here/README.md)"
 

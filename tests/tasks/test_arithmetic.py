@@ -295,7 +295,7 @@ def test_without_working_the_answer_is_the_target():
 # Invalid settings
 
 
-def test_a_source_may_be_typed_without_blanks():
+def test_a_source_may_be_typed_without_spaces():
     task = made("modular")
     for example in task.examples("train")[:20]:
         assert task.tokens("".join(example.source)) == task.tokens(" ".join(example.source)) == example.source

@@ -83,7 +83,7 @@ def test_a_line_of_json_may_hold_line_ends_and_tabs(tmp_path):
     assert from_folder(corpus(tmp_path, "codes", splits={"train": odd, "test": TEST}), EN_DE).splits["train"] == odd
 
 
-def test_blanks_around_a_sentence_stay(tmp_path):
+def test_spaces_around_a_sentence_stay(tmp_path):
     root = write(tmp_path, {"train.tsv": " a \t b \n", "test.tsv": "a\tb\n"})
     assert from_folder(root, EN_DE).splits["train"] == [(" a ", " b ")]
 

@@ -155,7 +155,7 @@ def test_a_language_in_another_script_than_its_usual_one_is_not_swapped(codes, s
     check_order(corpus, OrderProfile(corpus.splits["train"]), Languages(*codes))
 
 
-def test_words_of_tibetan_are_not_separated_by_blanks():
+def test_words_of_tibetan_are_not_separated_by_spaces():
     pair = Sentences("this is a sentence of twelve words about a dog that barks", "ཁྱི་ཞིག་གི་སྐོར་ལ་ཚིག་གྲུབ་ཅིག་ཡིན།")
     assert not faults([pair], OrderProfile([pair]))["length_ratio"].any()
 

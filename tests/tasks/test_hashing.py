@@ -93,7 +93,7 @@ def test_holding_out_takes_about_the_fraction_and_another_seed_takes_others():
 # Checksums and fingerprints
 
 
-def test_lines_join_tokens_by_blanks_and_source_and_target_by_a_tab():
+def test_lines_join_tokens_by_spaces_and_source_and_target_by_a_tab():
     assert as_lines([A, D]) == ["a aa\tA ä", "d dd\tD ä"]
 
 

@@ -284,7 +284,7 @@ def test_settings_that_cannot_be_generated_are_refused(data, message):
         made(**data)
 
 
-def test_brackets_may_be_typed_with_blanks_or_without():
+def test_brackets_may_be_typed_with_spaces_or_without():
     assert made().tokens("([ ])") == ("(", "[", "]", ")")
 
 

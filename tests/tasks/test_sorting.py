@@ -148,5 +148,5 @@ def test_settings_that_cannot_be_generated_are_refused(split, data, message):
         made(split, **data)
 
 
-def test_lists_may_be_typed_with_blanks_or_without():
+def test_lists_may_be_typed_with_spaces_or_without():
     assert made("numbers").tokens("42, 7") == made("numbers").tokens("4 2 , 7") == ("4", "2", ",", "7")

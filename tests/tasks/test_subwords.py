@@ -21,7 +21,7 @@ TEXTS = [
 text = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-def test_a_subword_is_read_as_text_with_a_mark_for_a_blank():
+def test_a_subword_is_read_as_text_with_a_mark_for_a_space():
     subwords = learn(["naïve naïve"], 300)
     [tokens] = subwords.encode(["naïve 犬"])
     assert list(map(subwords.readable, tokens)) == ["▁naïve", "▁", *["�"] * 3]

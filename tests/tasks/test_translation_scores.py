@@ -91,7 +91,7 @@ JAPANESE = [("i like dogs", "私 は 犬 が 好き です 。"), ("he runs", "�
 
 
 @pytest.mark.parametrize("code", ["ja", "JA", "ja_JP", "jpn"])
-def test_japanese_is_scored_by_character_without_blanks(tmp_path, code):
+def test_japanese_is_scored_by_character_without_spaces(tmp_path, code):
     root = write(tmp_path, train=[("a dog", "犬")], test=JAPANESE)
     scores = scored(root, ["私は犬が好きです。", "彼 は 走る。"], target_language=code)
     assert (scores["bleu"], scores["chrf"], scores["exact_match"]) == (1.0, 1.0, 1.0)
@@ -103,7 +103,7 @@ def test_japanese_is_scored_by_character_without_blanks(tmp_path, code):
 
 @pytest.mark.parametrize(("code", "given"), [("", "not set"), ("jp", "'jp'"), ("japanese", "'japanese'")])
 @pytest.mark.parametrize("train", [JAPANESE, [("a dog", "สุนัขตัวหนึ่ง")], [("a dog", "ཁྱི་ཞིག")]])
-def test_targets_without_blanks_between_words_need_a_target_language(tmp_path, train, code, given):
+def test_targets_without_spaces_between_words_need_a_target_language(tmp_path, train, code, given):
     root = write(tmp_path, train=train, test=[("the dog", "犬")])
     message = (
         rf"such as Japanese, but data\.target_language is {given}: set it to one of ja, th, .* zh, or set data\.bleu"
@@ -112,13 +112,13 @@ def test_targets_without_blanks_between_words_need_a_target_language(tmp_path, t
         translation(split="corpus", root=root, target_language=code)
 
 
-def test_targets_without_blanks_are_accepted_with_what_decides_their_score(tmp_path):
+def test_targets_without_spaces_are_accepted_with_what_decides_their_score(tmp_path):
     root = write(tmp_path, train=JAPANESE, test=[("a dog", "犬")])
     for config in ({"target_language": "ja"}, {"target_language": "zh"}, {"bleu_tokenizer": "char"}, {"reverse": True}):
         assert translation(split="corpus", root=root, **config)
 
 
-def test_a_language_without_blanks_is_refused_for_targets_in_another_script(tmp_path):
+def test_a_language_without_spaces_is_refused_for_targets_in_another_script(tmp_path):
     root = write(tmp_path, train=[("a dog", "seekor anjing")], test=[("a cat", "seekor kucing")])
     with pytest.raises(UserError, match=r"data\.target_language is 'my', .* but the targets are in another script"):
         translation(split="corpus", root=root, target_language="my")
@@ -159,7 +159,7 @@ def test_right_outputs_are_right_for_every_tokeniser(tmp_path, code, gold, token
 
 
 @pytest.mark.parametrize("config", [{"target_language": "ja"}, {"bleu_tokenizer": "char"}])
-def test_targets_without_blanks_have_no_scores_by_words_whatever_says_so(tmp_path, config):
+def test_targets_without_spaces_have_no_scores_by_words_whatever_says_so(tmp_path, config):
     root = write(
         tmp_path, train=[("a dog", "犬がいます"), ("a cat", "猫がいます")], test=[("i like dogs", "犬が好きです")]
     )

@@ -88,14 +88,14 @@ def test_only_what_a_network_was_trained_on_is_memorised(tmp_path):
 
 
 @pytest.mark.parametrize("language", ["ja", "zh_CN", "cmn", "th_TH"])
-@pytest.mark.parametrize(("blank", "scored"), [(" ", True), ("", False)])
-def test_words_of_a_language_without_spaces_are_scored_if_its_corpus_separates_them(tmp_path, language, blank, scored):
+@pytest.mark.parametrize(("space", "scored"), [(" ", True), ("", False)])
+def test_words_of_a_language_without_spaces_are_scored_if_its_corpus_separates_them(tmp_path, language, space, scored):
     train = [
-        ("a dog", f"犬{blank}好的"),
-        ("no dog", f"犬{blank}心"),
+        ("a dog", f"犬{space}好的"),
+        ("no dog", f"犬{space}心"),
         ("iPhone 5", "我 的 iPhone"),
     ]
-    root = write(tmp_path, train=train, test=[("a cat", blank.join(["猫", "好的", "人", "心"]))])
+    root = write(tmp_path, train=train, test=[("a cat", space.join(["猫", "好的", "人", "心"]))])
     task = translation(split="corpus", root=root, target_language=language)
     examples = task.examples("test")
     scores = task.score([examples[0].target], examples)

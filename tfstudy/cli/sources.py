@@ -66,7 +66,7 @@ def check_sources(run: "FinishedRun", sources: Sequence[Source]) -> None:
 
 
 def one_line(output: str) -> str:
-    """Return an output with blanks instead of its line breaks."""
+    """Return an output with spaces instead of its line breaks."""
     return re.sub("[\r\n]+", " ", output)
 
 

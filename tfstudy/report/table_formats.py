@@ -86,7 +86,7 @@ def as_json(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """Return a row for each line; items of lists are separated by blanks or semicolons."""
+    """Return a row for each line; items of lists are separated by spaces or semicolons."""
     out = io.StringIO()
     rows = [values(line) | _csv_texts(line) for line in table.lines]
     writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")

@@ -29,7 +29,7 @@ LEFT_OUT_LAST = ("p", "group")
 LAST = ("difference", "p", "group", "seeds", "published", "metric", "result")  # columns, in this order
 FOLDED = ("preset", "seeds", "published", "published_oracle_length", "published_over_lengths")
 PADDED = ("result", "difference")  # a number and its interval, each aligned
-INDENT = 1  # blanks before the lines under a heading
+INDENT = 1  # spaces before the lines under a heading
 NARROWEST = 5  # characters of a column
 SEED_WIDTH = 9  # characters of `0: 41.2,`, which is not broken
 

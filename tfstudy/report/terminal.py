@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tfstudy.tasks.errors import printable
 
-GAP = 2  # blanks between the columns of a table
+GAP = 2  # spaces between the columns of a table
 
 
 class Terminal(Console):

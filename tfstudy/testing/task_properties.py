@@ -48,7 +48,7 @@ def its_config_is_valid(variant: TaskVariant) -> None:
     bad = [name for name, text in schemes.items() if not text.strip() or "\n" in text]
     expect(not bad, f"each split scheme needs one line, but these have none or several: {', '.join(bad)}")
     default = cls.Config.model_fields["split"].default
-    expect(default in schemes, f"the default of data.split, {default!r}, is no split scheme")
+    expect(default in schemes, f"the default of data.split, {default!r}, is not a split scheme")
     cls.check_config(variant.config)
     message = _refusal(variant)
     expect(message, "an unknown split scheme is accepted: call self.check_config(config) in __init__")
@@ -89,13 +89,13 @@ def examples_are_tuples_of_tokens(variant: TaskVariant) -> None:
 
 def _check_example(split: str, example: Example) -> None:
     tokens = (*example.source, *example.target)
-    expect(isinstance(example.source, tuple), f"a source of '{split}' is no tuple: {example.source!r}")
-    expect(isinstance(example.target, tuple), f"a target of '{split}' is no tuple: {example.target!r}")
+    expect(isinstance(example.source, tuple), f"a source of '{split}' is not a tuple: {example.source!r}")
+    expect(isinstance(example.target, tuple), f"a target of '{split}' is not a tuple: {example.target!r}")
     expect(example.source, f"a source of '{split}' is empty")
     wrong = [token for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
-    expect(not wrong, f"a token of '{split}' is no word without blanks: {', '.join(map(repr, wrong))}")
+    expect(not wrong, f"tokens of '{split}' must be strings without spaces, not {', '.join(map(repr, wrong))}")
     bad = {key: value for key, value in example.tags.items() if not isinstance(value, str | int)}
-    expect(not bad, f"a tag of '{split}' is no text or int: {bad}")
+    expect(not bad, f"tags of '{split}' must be strings or integers, not {bad}")
 
 
 def the_same_config_gives_the_same_examples(variant: TaskVariant) -> None:

@@ -17,9 +17,9 @@ CELLS: Mapping[str, Callable[..., Any]] = {
     "GRU": torch.gru_cell,
     "RNN_TANH": torch.rnn_tanh_cell,
 }  # by the mode of the layer
-FEW_ROWS = (
-    16  # of one token each: on a CPU the fused kernels are slower than a cell (benchmarks/models/recurrent_step.py)
-)
+# Up to this many rows of one token, a CPU is faster with a cell than with the layer
+# (benchmarks/models/recurrent_step.py).
+FEW_ROWS = 16
 
 
 def state_parts(cell: Cell) -> int:

@@ -14,7 +14,7 @@ DIGITS = {"0", "1", "2"}
 
 
 def places(text, size=50):
-    """The positions of the tokens of `text`, without blanks."""
+    """The positions of the tokens of `text`, without spaces."""
     digits = DigitPositions(Setup(4, positions=size), len(VOCAB), len(VOCAB)).eval()
     mark_digits(digits, DIGITS, VOCAB, VOCAB)
     tokens = torch.tensor([[VOCAB.index(token) for token in text]])
