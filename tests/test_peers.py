@@ -59,7 +59,16 @@ def test_joeynmt_gets_the_same_tokens_line_by_line_and_its_outputs_are_read_as_t
         for side, tokens in {"src": [e.source for e in examples], "trg": [e.target for e in examples]}.items():
             path = tmp_path / f"{name}.{side}"
             assert len(path.read_text(encoding="utf-8").splitlines()) == len(examples)  # as JoeyNMT splits lines
-            assert data.read_outputs(path, len(examples)) == tokens
+            order = data.decoding_order(examples) if name == "test" else range(len(examples))
+            assert data.read_outputs(path, order) == tokens
+
+
+def test_joeynmt_decodes_sentences_of_similar_length_together(corpus, tmp_path):
+    data, task = peers("joeynmt_data"), Translation(config_of(corpus).data)
+    data.write_data(task, tmp_path, one_vocabulary=False)
+    lengths = [len(line.split(" ")) for line in (tmp_path / "test.src").read_text(encoding="utf-8").splitlines()]
+    assert lengths == sorted(len(example.source) for example in task.examples("test"))
+    assert len(set(lengths)) > 1
 
 
 def test_the_vocabulary_files_hold_every_token_once_and_can_be_equal(corpus, tmp_path):
@@ -75,9 +84,10 @@ def test_the_vocabulary_files_hold_every_token_once_and_can_be_equal(corpus, tmp
 def test_outputs_lose_their_special_tokens_and_an_empty_output_stays_a_line(tmp_path):
     path = tmp_path / "outputs.test"
     path.write_text("Ġa b ⟨eos⟩\n⟨unk⟩\n\nĠc\n", encoding="utf-8")
-    assert peers("joeynmt_data").read_outputs(path, 4) == [("Ġa", "b"), (), (), ("Ġc",)]
+    assert peers("joeynmt_data").read_outputs(path, [0, 1, 2, 3]) == [("Ġa", "b"), (), (), ("Ġc",)]
+    assert peers("joeynmt_data").read_outputs(path, [1, 3, 0, 2]) == [(), ("Ġa", "b"), ("Ġc",), ()]
     with pytest.raises(RuntimeError, match="4 outputs for 5 sentences"):
-        peers("joeynmt_data").read_outputs(path, 5)
+        peers("joeynmt_data").read_outputs(path, range(5))
 
 
 def test_a_batch_has_as_many_sentences_as_ours_on_average(corpus):

@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -20,7 +21,7 @@ import yaml
 import tfstudy
 from benchmarks.peers.comparison import System, record, score, table
 from benchmarks.peers.environments import environment, errors_in_one_line, own_versions, versions
-from benchmarks.peers.joeynmt_data import TEST, read_outputs, sentences_per_batch, write_data
+from benchmarks.peers.joeynmt_data import TEST, decoding_order, read_outputs, sentences_per_batch, write_data
 from benchmarks.peers.joeynmt_environment import PACKAGES, Training, joeynmt, read_decoding_seconds, read_training
 from benchmarks.peers.joeynmt_settings import DECODING_BATCH, check, differences, settings
 from tfstudy.config.resolve import overrides
@@ -102,13 +103,15 @@ def train_joeynmt(python: Path, tree: Tree, folder: Path, threads: int) -> Train
     return read_training(Path(tree["model_dir"]))
 
 
-def translate_joeynmt(python: Path, tree: Tree, folder: Path, threads: int, number: int) -> tuple[list[Tokens], float]:
-    """Return JoeyNMT's outputs for the test set and the seconds of decoding them."""
+def translate_joeynmt(
+    python: Path, tree: Tree, folder: Path, threads: int, order: Sequence[int]
+) -> tuple[list[Tokens], float]:
+    """Return JoeyNMT's outputs for the test set, which was written in this order, and the seconds of decoding them."""
     file = folder / "test.yaml"
     data = {key: value for key, value in tree["data"].items() if key != "dev"}
     file.write_text(yaml.safe_dump(tree | {"data": data}, allow_unicode=True), encoding="utf-8")
     joeynmt(python, "test", file, "--output-path", str(folder / "outputs"), threads=threads)
-    return read_outputs(folder / "outputs.test", number), read_decoding_seconds(Path(tree["model_dir"]))
+    return read_outputs(folder / "outputs.test", order), read_decoding_seconds(Path(tree["model_dir"]))
 
 
 def of_updates(config: RunConfig, updates: int) -> RunConfig:
@@ -150,7 +153,7 @@ def run_joeynmt(config: RunConfig, task: Translation, batch: int, python: Path, 
         measured = train(of_updates(config, CALIBRATION))[1].seconds
         config = within(config, 60 * chosen.minutes, measured)
     tree, training = train(config)
-    outputs, seconds = translate_joeynmt(python, tree, folder, threads, len(task.examples(TEST)))
+    outputs, seconds = translate_joeynmt(python, tree, folder, threads, decoding_order(task.examples(TEST)))
     cost = (training.parameters, training.updates, training.tokens, training.seconds, seconds)
     return System("JoeyNMT", *cost, outputs, versions(python, "joeynmt", "torch"))
 

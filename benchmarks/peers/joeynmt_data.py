@@ -17,11 +17,18 @@ TEST = "test"  # the split that is translated
 
 
 def write_data(task: Task, folder: Path, one_vocabulary: bool) -> None:
-    """Write train, validation and test text and both vocabularies; with `one_vocabulary` the vocabularies are equal."""
+    """Write train, validation and test text and both vocabularies; with `one_vocabulary` the vocabularies are equal.
+
+    The test text is in `decoding_order`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    splits = task.splits()
-    for name, split in {"train": splits.train, "dev": splits.validation or splits.train, "test": TEST}.items():
-        examples = task.examples(split)
+    splits, test = task.splits(), task.examples(TEST)
+    texts = {
+        "train": task.examples(splits.train),
+        "dev": task.examples(splits.validation or splits.train),
+        "test": [test[row] for row in decoding_order(test)],
+    }
+    for name, examples in texts.items():
         _write_lines(folder / f"{name}.{SOURCE}", (" ".join(example.source) for example in examples))
         _write_lines(folder / f"{name}.{TARGET}", (" ".join(example.target) for example in examples))
     source, target = task.vocabulary()
@@ -31,13 +38,22 @@ def write_data(task: Task, folder: Path, one_vocabulary: bool) -> None:
     _write_lines(folder / f"vocabulary.{TARGET}", sorted(target))
 
 
-def read_outputs(path: Path, number: int) -> list[Tokens]:
-    """Return the tokens of each output, without special ones; `RuntimeError` unless there are `number` outputs."""
+def decoding_order(examples: Sequence[Example]) -> list[int]:
+    """Return the rows of the examples by source length: JoeyNMT's batches are in the order of the text."""
+    return sorted(range(len(examples)), key=lambda row: len(examples[row].source))
+
+
+def read_outputs(path: Path, order: Sequence[int]) -> list[Tokens]:
+    """Return the tokens of each output, without special ones, by row; the outputs in the file are in this `order`.
+
+    `RuntimeError` if there are more or fewer outputs.
+    """
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    if len(lines) != number:
-        raise RuntimeError(f"{path} has {len(lines):,} outputs for {number:,} sentences")
+    if len(lines) != len(order):
+        raise RuntimeError(f"{path} has {len(lines):,} outputs for {len(order):,} sentences")
     special = {"", *map(symbol, SPECIAL)}
-    return [tuple(token for token in line.split(" ") if token not in special) for line in lines]
+    by_row = dict(zip(order, lines, strict=True))
+    return [tuple(token for token in by_row[row].split(" ") if token not in special) for row in sorted(order)]
 
 
 def sentences_per_batch(config: RunConfig, examples: Sequence[Example]) -> int:
