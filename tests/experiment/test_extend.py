@@ -88,7 +88,7 @@ def test_an_architecture_can_not_be_derived_from_another():
 def test_a_new_task_runs_from_a_shell_with_its_folder_on_the_path(tmp_path):
     with added(tasks, "reverse", TASK, tmp_path / "more"):
         code = (
-            f"import tasks; tasks.__path__.append({str(tmp_path / 'more')!r}); "
+            f"from tfstudy import tasks; tasks.__path__.append({str(tmp_path / 'more')!r}); "
             "from tfstudy.cli import main; main(['run', 'reverse', '--smoke', '--accelerator', 'cpu'])"
         )
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
