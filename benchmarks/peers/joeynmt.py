@@ -84,9 +84,10 @@ def train_tfstudy(config: RunConfig, folder: Path, **changes: int) -> FinishedRu
 def translate(run: FinishedRun) -> tuple[list[Tokens], float]:
     """Return our outputs for the test set and the seconds of decoding them, in batches of similar length."""
     task, data, decode = run.prepared.task, run.prepared.data, run.prepared.config.decode
-    encoded = data.encode(task.examples(TEST))
+    examples = task.examples(TEST)
+    encoded = data.encode(examples)
     limit, outputs, start = generation_limit(task, decode), {}, time.perf_counter()
-    for index in encoded.source_lengths.sort(stable=True).indices.split(DECODING_BATCH):
+    for index in torch.tensor(decoding_order(examples)).split(DECODING_BATCH):
         source = encoded.rows(index).source
         inputs = run.model, source, source != PAD, limits_of(limit, encoded.source_lengths[index] - 1)
         ids = beam(*inputs, decode.beam_size, decode.length_penalty) if decode.method == "beam" else greedy(*inputs)

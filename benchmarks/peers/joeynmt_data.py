@@ -39,7 +39,7 @@ def write_data(task: Task, folder: Path, one_vocabulary: bool) -> None:
 
 
 def decoding_order(examples: Sequence[Example]) -> list[int]:
-    """Return the rows of the examples by source length: JoeyNMT's batches are in the order of the text."""
+    """Return the rows of the examples by source length: both systems decode batches of similar length."""
     return sorted(range(len(examples)), key=lambda row: len(examples[row].source))
 
 

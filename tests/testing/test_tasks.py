@@ -56,7 +56,8 @@ def test_a_task_without_a_fault_passes():
         (with_examples(), "splits without examples: test"),
         (with_examples(Example(("a",), ("a",), {"length": 1})), "sources that are also in train: {'test': 1}"),
         (with_examples(Example("xy", ("a",), {"length": 1})), "a source of 'test' is not a tuple"),
-        (with_examples(Example(("x y",), ("a",), {"length": 1})), "must be strings without spaces, not 'x y'"),
+        (with_examples(Example(("x y",), ("a",), {"length": 1})), "non-empty strings without spaces, not 'x y'"),
+        (with_examples(Example(("",), ("a",), {"length": 1})), "non-empty strings without spaces, not ''"),
         (with_examples(Example(("x",), ("a",), {}), Example(("y",), ("a",), {"n": 1})), "differ in their tags"),
         (with_examples(Example(("x",), ("a",), {"length": 1.5})), "strings or integers, not {'length': 1.5}"),
         (

@@ -80,8 +80,10 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.published:
             return figure_of(self.published).text
         if self.is_ is not None:
-            return f"{_number(self.is_)} ± {self.within:g}"
-        return f"above {_number(self.above)}" if self.above is not None else f"below {_number(self.below)}"
+            text = f"{self.is_:g} ± {self.within:g}"
+        else:
+            text = f"above {self.above:g}" if self.above is not None else f"below {self.below:g}"
+        return text.replace("-", "\N{MINUS SIGN}")
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -117,10 +119,6 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 def minimum_seeds(split: str) -> int:
     """Return the number of seeds below which nothing is decided on this split scheme."""
     return 5 if split in HIGH_VARIANCE else 3
-
-
-def _number(value: float | None) -> str:
-    return f"{value:g}".replace("-", "\N{MINUS SIGN}")
 
 
 def without_rows(selector: Selector) -> Selector:

@@ -92,8 +92,8 @@ def _check_example(split: str, example: Example) -> None:
     expect(isinstance(example.source, tuple), f"a source of '{split}' is not a tuple: {example.source!r}")
     expect(isinstance(example.target, tuple), f"a target of '{split}' is not a tuple: {example.target!r}")
     expect(example.source, f"a source of '{split}' is empty")
-    wrong = [token for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
-    expect(not wrong, f"tokens of '{split}' must be strings without spaces, not {', '.join(map(repr, wrong))}")
+    wrong = [repr(token) for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
+    expect(not wrong, f"tokens of '{split}' must be non-empty strings without spaces, not {', '.join(wrong)}")
     bad = {key: value for key, value in example.tags.items() if not isinstance(value, str | int)}
     expect(not bad, f"tags of '{split}' must be strings or integers, not {bad}")
 
