@@ -8,17 +8,17 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 if TYPE_CHECKING:
+    from tfstudy.plugins import Plugin
+    from tfstudy.registry import Registry
     from tfstudy.tasks.base import Task
-    from tfstudy.tasks.plugins import Plugin
-    from tfstudy.tasks.registry import Registry
 
 __all__ = ["Task", "UserError", "built_in", "find", "get_registry", "known", "names", "plugin"]
 
 # Modules of this package that define no task
-NOT_TASKS = {"base", "errors", "export", "scoring", "generated", "plugins", "registry", "scratchpad"}
+NOT_TASKS = {"base", "export", "generated", "scoring", "scratchpad"}
 
 
 def __getattr__(name: str) -> Any:
@@ -32,7 +32,7 @@ def __getattr__(name: str) -> Any:
 @cache
 def get_registry() -> "Registry":
     """Return what finds tasks by name."""
-    from tfstudy.tasks.registry import Registry
+    from tfstudy.registry import Registry
 
     return Registry("task", "tfstudy.tasks", "tasks", NOT_TASKS)
 

@@ -23,8 +23,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tag, Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, random_number
 from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
 

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tfstudy.tasks.errors import UserError, one_of, quoted
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 Tokens = tuple[str, ...]

@@ -17,8 +17,8 @@ from string import ascii_lowercase
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 
 SPLIT_SCHEMES = {

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Tag, Task
-from tfstudy.tasks.errors import UserError, one_of
 
 if TYPE_CHECKING:
     from datasets import DatasetDict

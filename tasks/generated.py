@@ -14,8 +14,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Example, Splits, Tag, Task, TaskConfig, Tokens, stable_hash
-from tfstudy.tasks.errors import UserError, one_of
 
 MAX_MISSES = 2000  # consecutive draws without a new source after which a split counts as complete
 HELD_OUT_FRACTION = 0.1  # of all sources of the train lengths, for validation, and the same for testing

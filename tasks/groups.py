@@ -26,8 +26,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, LengthRange
 from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
 

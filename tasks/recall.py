@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 SPLIT_SCHEMES = {

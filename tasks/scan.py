@@ -18,8 +18,8 @@ from typing import Any
 
 from pydantic import Field
 
+from tfstudy.errors import UserError, one_of, path_of
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
-from tfstudy.tasks.errors import UserError, one_of, path_of
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, random_number
 
 SPLIT_SCHEMES = {

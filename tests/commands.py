@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfstudy.cli import main
-from tfstudy.tasks.plugins import VARIABLE
+from tfstudy.plugins import VARIABLE
 
 
 def tfstudy(*words: str | Path) -> int:

@@ -10,8 +10,8 @@ import pytest
 import torch
 import yaml
 
+from tfstudy.errors import UserError
 from tfstudy.experiment.api import compose_config
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation import Translation
 
 LOG = """\

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tfstudy.analysis.results_frame import results
+    from tfstudy.errors import UserError
     from tfstudy.experiment.api import run
     from tfstudy.experiment.finished import load
     from tfstudy.experiment.options import RunOptions
     from tfstudy.report.study_table import table
-    from tfstudy.tasks.errors import UserError
 
 __all__ = ["RunOptions", "UserError", "load", "results", "run", "table"]
 __version__ = "0.1.0"
@@ -22,7 +22,7 @@ RESULTS = Path("results")  # the default folder of all results
 
 MODULES = {
     "RunOptions": "experiment.options",
-    "UserError": "tasks.errors",
+    "UserError": "errors",
     "load": "experiment.finished",
     "results": "analysis.results_frame",
     "run": "experiment.api",

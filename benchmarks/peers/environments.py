@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

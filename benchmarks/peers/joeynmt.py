@@ -28,12 +28,12 @@ from tfstudy.config.resolve import overrides
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, flatten, merge
 from tfstudy.data.vocabulary import PAD
+from tfstudy.errors import one_of
 from tfstudy.evaluation.decoding import beam, greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.finished import FinishedRun, load
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.errors import one_of
 from tfstudy.tasks.translation import Translation
 
 CALIBRATION = 60  # updates that are timed to find how many fit in the given time

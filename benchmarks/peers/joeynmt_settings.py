@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 DECODING_BATCH = 64  # sentences decoded at once, by both systems
 LOG_INTERVAL = 50  # updates

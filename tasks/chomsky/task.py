@@ -33,8 +33,8 @@ from random import Random
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.chomsky.problems import PROBLEMS
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
 
 

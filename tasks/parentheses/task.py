@@ -33,8 +33,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tag, Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges
 from tfstudy.tasks.parentheses.brackets import OPENING, fault, follows, shape, swapped
 from tfstudy.tasks.parentheses.edits import at_distance

@@ -32,8 +32,8 @@ from random import Random
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tag, Tokens
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, Span
 from tfstudy.tasks.pcfg.expressions import (
     BINARY,

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import TaskConfig
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.subwords import BYTES
 
 LARGEST = 10**8  # number of pairs, as of the examples of other tasks

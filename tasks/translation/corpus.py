@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tfstudy.tasks.errors import UserError, nearest, quoted
+from tfstudy.errors import UserError, nearest, quoted
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
 TEST = re.compile(r"test\w{0,60}")  # names of test splits

@@ -5,8 +5,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tag
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.corpus import Sentences
 
 # Test splits of longer sources: more than and at most this many times the maximum train length.

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from tfstudy.tasks.errors import UserError, nearest, one_of, path_of, quoted
+from tfstudy.errors import UserError, nearest, one_of, path_of, quoted
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, Sentences, pair_of, split_name
 from tfstudy.tasks.translation.lines import lines
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.corpus import TEST, Corpus, Languages, pair_of, split_name
 
 

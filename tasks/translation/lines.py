@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 MAX_LINE = 2**24  # bytes of one line
 UNCHECKED = 2**23  # bytes of text that a gzipped file may hold however small it is

@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from textwrap import shorten, wrap
 
-from tfstudy.tasks.errors import UserError, printable
+from tfstudy.errors import UserError, printable
 from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.filtering import overlaps, row_of
 from tfstudy.tasks.translation.folder import from_folder, is_corpus, languages_of

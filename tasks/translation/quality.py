@@ -10,8 +10,8 @@ from unicodedata import is_normalized
 
 import numpy as np
 
+from tfstudy.errors import UserError, quoted
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, language_code
 from tfstudy.tasks.translation.filtering import Row

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tfstudy.errors import path_of
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import path_of
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import has_columns, named_languages

@@ -27,8 +27,8 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import NamedTuple
 
+from tfstudy.errors import one_of
 from tfstudy.tasks.base import Tag, Tokens
-from tfstudy.tasks.errors import one_of
 from tfstudy.tasks.translation.lexicon import ADJECTIVES, NAMES, NOUNS, PLACES, PRONOUNS, VERBS, Noun, Verb, zipf
 from tfstudy.tasks.translation.sentences import Clause, Phrase, Sentence, source_words, target_words
 

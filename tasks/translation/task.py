@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
-from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
 from tfstudy.tasks.translation.config import TranslationConfig, check
 from tfstudy.tasks.translation.corpus import Sentences

@@ -6,7 +6,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tfstudy.tasks.errors import UserError, path_of
+from tfstudy.errors import UserError, path_of
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.errors import UserError, quoted
 from tfstudy.tasks.scoring import is_unspaced
 from tfstudy.tasks.translation.config import TranslationConfig
 from tfstudy.tasks.translation.corpus import Sentences, language_code

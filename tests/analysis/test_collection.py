@@ -8,9 +8,9 @@ import pytest
 import tfstudy
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_record, read_study
+from tfstudy.errors import UserError
 from tfstudy.report.tables import table
 from tfstudy.runs.reader import read_result
-from tfstudy.tasks.errors import UserError
 
 
 def only(study: Path) -> Path:

@@ -11,7 +11,7 @@ from tfstudy.analysis import published
 from tfstudy.analysis.statements import METRICS
 from tfstudy.config.files import configs
 from tfstudy.config.presets import preset
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 FIGURES = published.all_figures()
 OTHER_METRICS = {  # to their units: metrics of papers that tfstudy does not measure

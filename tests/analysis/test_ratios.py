@@ -14,8 +14,8 @@ from tests.performance.example_measurements import MACHINE, record
 from tfstudy.analysis.claims import Evidence, family_size, judge_claim
 from tfstudy.analysis.medians import fewest_values, median_interval
 from tfstudy.analysis.ratios import timed_ratios
+from tfstudy.errors import UserError
 from tfstudy.report.evidence import ratio_subject
-from tfstudy.tasks.errors import UserError
 
 PLACE = {"work": "training", "arch": "transformer", "length": 8, "width": 16, "batch": 2}
 NOISE = (1.0, 1.1, 0.9, 1.05, 0.95, 1.2, 0.8, 1.02, 0.98, 1.0, 1.1, 0.9)

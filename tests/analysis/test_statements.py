@@ -24,10 +24,10 @@ from tfstudy.cli import app
 from tfstudy.cli.bench import _request
 from tfstudy.config.resolve import resolve_data
 from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
 from tfstudy.performance.settings import Setting, config_of
-from tfstudy.tasks.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,14 +10,13 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_plugins import TASK, install, write
 from tests.example_task import ARCHITECTURE
-from tfstudy import tasks
+from tfstudy import plugins, tasks
 from tfstudy.cli.command_group import plugins_first
 from tfstudy.config.presets import all_presets, preset
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
 from tfstudy.report.next_commands import next_lines
 from tfstudy.runs.reader import read_result
-from tfstudy.tasks import plugins
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
 RUN = ("run", "mine", "--arch", "lstm", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))

@@ -11,8 +11,8 @@ from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
+from tfstudy.errors import UserError
 from tfstudy.models.base import parameter_count
-from tfstudy.tasks.errors import UserError
 
 PRESETS = [
     (path.stem, arch, name)

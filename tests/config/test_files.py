@@ -3,7 +3,7 @@
 import pytest
 
 from tfstudy.config.files import MAX_BYTES, MAX_DEPTH, parse_yaml, read_yaml
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 BOMB = "a: &a [1, 1]\n" + "".join(
     f"{chr(i + 1)}: &{chr(i + 1)} [*{chr(i)}, *{chr(i)}]\n" for i in range(ord("a"), ord("z"))

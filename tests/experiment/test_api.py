@@ -9,10 +9,10 @@ import pytest
 import tfstudy
 from tests.example_task import TASK, added
 from tfstudy import tasks
+from tfstudy.errors import UserError
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.options import RunOptions
 from tfstudy.runs.reader import read_environments
-from tfstudy.tasks.errors import UserError
 
 SMALL = {
     "train.steps": 20,

@@ -8,10 +8,10 @@ import pytest
 from tfstudy import tasks
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
+from tfstudy.errors import UserError
 from tfstudy.evaluation.limits import needed_positions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.experiment.prepare import prepare
-from tfstudy.tasks.errors import UserError
 
 SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
 

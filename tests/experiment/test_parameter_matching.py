@@ -7,12 +7,12 @@ from tests.example_task import ARCHITECTURE, TASK, added
 from tfstudy import models, tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.data.vocabulary import Vocab
+from tfstudy.errors import UserError
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.prepare import prepare
 from tfstudy.grids.expand import expand
 from tfstudy.models.base import parameter_count
-from tfstudy.tasks.errors import UserError
 
 OTHERS = [name for name in models.names() if name != "transformer"]
 

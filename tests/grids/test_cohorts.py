@@ -3,8 +3,8 @@
 import pytest
 
 from tfstudy.config.resolve import resolve
+from tfstudy.errors import UserError
 from tfstudy.grids.cohorts import check_cohort, cohort_key, describe_groups, grouped
-from tfstudy.tasks.errors import UserError
 
 CONFIG = {"task": "copying", "arch": "transformer"}
 

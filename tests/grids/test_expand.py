@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.grids.spec import (
@@ -18,7 +19,6 @@ from tfstudy.grids.spec import (
     with_axes,
     with_tier,
 )
-from tfstudy.tasks.errors import UserError
 
 SORTING = {"base": {"task": "sorting", "data": {"train_examples": 200}}}
 

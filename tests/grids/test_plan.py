@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tfstudy.errors import UserError
 from tfstudy.experiment import compatibility
 from tfstudy.grids.expand import expand
 from tfstudy.grids.plan import plan
 from tfstudy.tasks.base import fingerprint
-from tfstudy.tasks.errors import UserError
 
 BASE = {"task": "copying", "data": {"train_examples": 20, "eval_examples": 5}, "train": {"steps": 10}}
 

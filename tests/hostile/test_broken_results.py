@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from tests.commands import tfstudy
 from tests.example_jobs import numbers_of
 from tfstudy.analysis.collection import read_study
+from tfstudy.errors import UserError
 from tfstudy.runs.reader import BrokenError, decode_result, is_finished, read_predictions
 from tfstudy.runs.status import run_status
-from tfstudy.tasks.errors import UserError
 
 GRID = """
 base:

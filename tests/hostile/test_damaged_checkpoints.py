@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.training.saved_weights import STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 
 RUN = "a" * 64

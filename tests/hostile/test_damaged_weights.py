@@ -8,7 +8,7 @@ import pytest
 import torch
 from safetensors.torch import save
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.training.weights_file import ENTRY, MAX_HEADER, load_weights, save_weights
 
 RUN = "a" * 64

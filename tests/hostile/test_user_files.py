@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tests.hostile.refusals import refusal, time_limit
 from tfstudy.config.files import parse_yaml
+from tfstudy.errors import UserError
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import validated
-from tfstudy.tasks.errors import UserError
 
 BOMB = "a: &a [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{previous}'] * 9)}]\n"

@@ -11,10 +11,10 @@ from tfstudy import tasks
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.attention import measure_attention
 from tfstudy.models.parts.listening import joined, recorded_attention
-from tfstudy.tasks.errors import UserError
 
 SOURCE, TARGET = ("a", "b", "b", "c"), ("c", "b", "a")
 SHORT = DecodeConfig(max_length=5)

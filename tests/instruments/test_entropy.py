@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.entropy import Entropy, entropy_share
-from tfstudy.tasks.errors import UserError
 
 
 def one_hot(*keys, count=4):

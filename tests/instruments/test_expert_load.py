@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 
 def test_the_load_is_the_share_of_the_choices_of_the_router(subject, measure):

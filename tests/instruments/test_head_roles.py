@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from tfstudy.data.vocabulary import BOS, EOS
+from tfstudy.errors import UserError
 from tfstudy.instruments.examples import ExampleSettings
 from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
 from tfstudy.instruments.recorded import recorded_weights
-from tfstudy.tasks.errors import UserError
 
 IDS = torch.tensor([[7, 8, 7, 9, EOS]])
 HEADS = {  # the keys that a hand-made head attends to

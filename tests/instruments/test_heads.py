@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.testing import assert_close
 
+from tfstudy.errors import UserError
 from tfstudy.instruments import find
 from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.heads import (
@@ -21,7 +22,6 @@ from tfstudy.instruments.heads import (
 )
 from tfstudy.instruments.recorded import weights_of
 from tfstudy.models.parts.positions import SCHEMES, acts_on_attention
-from tfstudy.tasks.errors import UserError
 
 FEW = ExampleSettings(examples=6)
 

@@ -12,9 +12,9 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import at_row, command, folder, killed
 from tests.training.small_training import same, trained
 from tfstudy import instruments
+from tfstudy.errors import UserError
 from tfstudy.experiment.measure import recorded
 from tfstudy.instruments.layer_gradients import LayerListener, layer_name, layers_of
-from tfstudy.tasks.errors import UserError
 
 MEASURED = ("--measure", "layer_gradients")
 

@@ -5,12 +5,12 @@ import torch
 
 from tests.instruments.test_position_error import Successor
 from tfstudy.data.vocabulary import EOS
+from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.examples import TeacherForced
 from tfstudy.instruments.loss_by_tag import LossByTag, scores_of
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError
 
 
 def found(rows, quantity):

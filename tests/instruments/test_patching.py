@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.patching import Difference, Patch, nearest_pair, patching_effects
 from tfstudy.models.parts.hidden_states import observing, record_states
 from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError
 
 NAMES = ["transformer", "lstm", "lstm-input_feeding", "cnn", "mingru"]
 SOURCES = torch.tensor([[4, 5, 6, 2], [4, 7, 6, 2]])

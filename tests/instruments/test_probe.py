@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.probe import Labelled, majority_accuracy, probe_accuracy
-from tfstudy.tasks.errors import UserError
 
 TOKENS = 600
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.score_variance import GRADIENT, ScoreVariance, jacobian_norm, quantities
-from tfstudy.tasks.errors import UserError
 
 
 def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, measure):

@@ -9,9 +9,9 @@ import pytest
 
 from tests.example_cohorts import by_seed, grid, train_alone, train_together
 from tests.example_jobs import digests, planned
+from tfstudy.errors import UserError
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED
 from tfstudy.runs.reader import read_environments, read_result
-from tfstudy.tasks.errors import UserError
 from tfstudy.training.module import Seq2Seq
 
 LSTMS = grid("lstm", seeds="0-4")

@@ -7,10 +7,10 @@ import pytest
 
 from tests.commands import tfstudy
 from tfstudy import launchers
+from tfstudy.errors import UserError
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, SlurmRequest, job_batch
 from tfstudy.launchers import ray as rays
-from tfstudy.tasks.errors import UserError
 
 GRID = ("grid", "--task", "copying", "--arch", "lstm", "--set", "data.train_examples=100", "--accelerator", "cpu")
 

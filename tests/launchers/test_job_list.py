@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.example_study import finish_run
+from tfstudy.errors import UserError
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import copy_finished, longest_first, shard_of
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.example_jobs import COPYING, numbers, planned, process_of, seen
+from tfstudy.errors import UserError
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.local import Local, local
 from tfstudy.launchers.supervisor import RETRYING, supervise
 from tfstudy.runs.files import is_locked
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "two", "65", "1.5"])

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from tfstudy.errors import UserError
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers import ray as rays
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.ray import Ray, Resources, allocate
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import pytest
 
 from tests.example_jobs import executable
 from tests.example_study import finish_run
+from tfstudy.errors import UserError
 from tfstudy.launchers import ExecutorSettings, JobExit, SlurmRequest, slurm
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.slurm_queue import check_private, recorded_jobs
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

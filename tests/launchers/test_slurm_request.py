@@ -3,10 +3,10 @@
 import pytest
 
 from tests.commands import tfstudy
+from tfstudy.errors import UserError
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import SlurmRequest
 from tfstudy.launchers.slurm_request import check_request, parameters
-from tfstudy.tasks.errors import UserError
 
 GRID = ("grid", "--task", "copying", "--arch", "lstm", "--launcher", "slurm")
 

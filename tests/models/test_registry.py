@@ -11,11 +11,11 @@ from jaxtyping import TypeCheckError
 
 from tfstudy import models
 from tfstudy.data.vocabulary import PAD
+from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import CNN
 from tfstudy.models.lstm import LSTM
 from tfstudy.models.transformer import Transformer
-from tfstudy.tasks.errors import UserError
 
 
 def test_architectures_are_found_by_name():

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from tests.performance.example_measurements import MACHINE, record
+from tfstudy.errors import UserError
 from tfstudy.performance.record import NAME, read_records, write_records
-from tfstudy.tasks.errors import UserError
 
 
 def test_records_are_read_as_they_were_written(tmp_path):

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from tfstudy.errors import UserError
 from tfstudy.models.base import parameter_count
 from tfstudy.performance.settings import AXES, Request, check_overrides, config_of, parse_axes, parse_names
 from tfstudy.performance.workloads import build
-from tfstudy.tasks.errors import UserError
 
 
 def request(*archs, measures=("training",), variants=("default",), overrides=None, **axes):

@@ -6,9 +6,9 @@ import pytest
 
 from tests.example_plots import colour, drawn, folder, runs, tagged, texts
 from tests.example_records import result, write
+from tfstudy.errors import UserError
 from tfstudy.report.plots.curves import Stretch, coincide, stretches
 from tfstudy.report.plots.series_style import COLOURS
-from tfstudy.tasks.errors import UserError
 
 
 def with_metrics(tmp_path, made, *columns):

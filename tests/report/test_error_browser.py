@@ -10,11 +10,11 @@ import pytest
 from tests.example_records import GOLD, edit_result, predict, result, three_architectures, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
+from tfstudy.errors import UserError
 from tfstudy.evaluation.error_kinds import KINDS, summarize_errors
 from tfstudy.report.error_browser import EXAMPLE_SEEDS, MAX_EXAMPLES, MAX_FILES, MAX_TOKENS, align, build_error_browser
 from tfstudy.report.plots.errors import shares_by_seed
 from tfstudy.runs.reader import read_predictions
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_records import result, three_architectures, write
 from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.errors import UserError
 from tfstudy.report import html_page
 from tfstudy.report.html_page import publish
-from tfstudy.tasks.errors import UserError
 
 
 class Page(HTMLParser):

@@ -86,7 +86,7 @@ def test_changed_data_outdate_a_run(run, monkeypatch):
 
 
 def test_data_that_are_missing_are_reported_but_outdate_nothing(run, monkeypatch):
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.errors import UserError
 
     def missing(task):
         raise UserError("can't read the corpus")

@@ -10,13 +10,13 @@ from tests.example_plots import PART, colour, drawn, folder, legend, predict, ru
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.errors import UserError
 from tfstudy.evaluation.error_kinds import KINDS
 from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.errors import KIND_STYLES
 from tfstudy.report.plots.operands import read_answers, trained_digits
 from tfstudy.report.plots.series_style import COLOURS
 from tfstudy.report.plots.settings import row_names
-from tfstudy.tasks.errors import UserError
 
 # length
 

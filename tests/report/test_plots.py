@@ -11,10 +11,10 @@ from tests.example_plots import PART, drawn, legend, runs
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.cli import main
+from tfstudy.errors import UserError
 from tfstudy.report.plots import all_plots, make_plot, save_plot
 from tfstudy.report.plots.grouping import balanced_columns
 from tfstudy.report.plots.series_style import COLOURS, architecture_colours, series_styles
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])

@@ -7,7 +7,7 @@ import pytest
 import tfstudy
 from tests.commands import tfstudy as command
 from tests.example_records import result, rival, three_architectures, write
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 
 @pytest.fixture(autouse=True)

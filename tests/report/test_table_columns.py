@@ -9,10 +9,10 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_records import result, write
 from tests.report.table_studies import quotation, two_architectures
+from tfstudy.errors import UserError
 from tfstudy.report.table_columns import all_columns, columns, shown_columns
 from tfstudy.report.table_formats import FORMATS, as_csv, as_json, bibliography, markdown
 from tfstudy.report.tables import table
-from tfstudy.tasks.errors import UserError
 
 
 def heads(found):

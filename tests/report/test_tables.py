@@ -11,12 +11,12 @@ from tests.commands import tfstudy
 from tests.example_records import ENVIRONMENT, result, rival, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.errors import UserError
 from tfstudy.report.run_summary import summary
 from tfstudy.report.table_columns import columns
 from tfstudy.report.table_formats import markdown
 from tfstudy.report.tables import table
 from tfstudy.runs.schema import Result
-from tfstudy.tasks.errors import UserError
 
 
 def only(study, **options):

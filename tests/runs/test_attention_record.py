@@ -5,9 +5,9 @@ import json
 import msgspec
 import pytest
 
+from tfstudy.errors import UserError
 from tfstudy.runs import attention_record
 from tfstudy.runs.attention_record import AttentionMap, AttentionRecord, read_attention, save_attention
-from tfstudy.tasks.errors import UserError
 
 RUN = "a" * 64
 

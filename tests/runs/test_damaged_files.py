@@ -10,8 +10,8 @@ from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy import tasks
+from tfstudy.errors import UserError
 from tfstudy.runs.reader import read_result
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

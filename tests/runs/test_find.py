@@ -11,11 +11,11 @@ from tests.example_study import finish_run
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
 from tfstudy import tasks
+from tfstudy.errors import UserError
 from tfstudy.runs.files import utc_now
 from tfstudy.runs.find import find_run, find_runs, find_study, one_study, study_folder
 from tfstudy.runs.reader import read_environments, read_result
 from tfstudy.runs.writer import archive
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tfstudy.errors import UserError
 from tfstudy.runs.measurement_record import (
     Chart,
     Measurement,
@@ -13,7 +14,6 @@ from tfstudy.runs.measurement_record import (
     saved_instruments,
     settings_digest,
 )
-from tfstudy.tasks.errors import UserError
 
 RUN = "a" * 64
 CHART = Chart("line", x="length", y="entropy", hue="head")

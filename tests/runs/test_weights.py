@@ -7,11 +7,11 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_study import finish_run
+from tfstudy.errors import UserError
 from tfstudy.runs.commands import command_again
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.smoke_folder import is_smoke_folder, results_folder, without_smoke
 from tfstudy.runs.weights import WEIGHTS, find_weights, has_weights
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture

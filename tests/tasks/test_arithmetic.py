@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.arithmetic import MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.generated import parse_spans
 from tfstudy.tasks.scratchpad import ANSWER
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tfstudy import tasks
 from tfstudy.analysis.published import published
+from tfstudy.errors import UserError
 from tfstudy.tasks.chomsky import task as chomsky
-from tfstudy.tasks.errors import UserError
 
 TASK = tasks.find("chomsky")
 NAMES = list(TASK.split_schemes())

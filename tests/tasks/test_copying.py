@@ -3,7 +3,7 @@
 import pytest
 
 from tests.tasks.test_generated import made
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 HINTS = {"index_hints": 20, "train_length": "1-6", "test_length": "7-8"}
 

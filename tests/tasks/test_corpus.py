@@ -18,7 +18,7 @@ from tests.tasks.corpora import (
     pair,
     write,
 )
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.corpus import Languages, Sentences
 from tfstudy.tasks.translation.folder import from_folder
 

@@ -14,7 +14,7 @@ from tests.tasks.corpora import (
     write,
 )
 from tests.tasks.translation_tasks import translation
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.corpus import Languages
 from tfstudy.tasks.translation.folder import from_folder
 

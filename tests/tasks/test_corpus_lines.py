@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation import lines as module
 from tfstudy.tasks.translation.lines import lines
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.tasks.corpora import FORMS, REAL, corpus, write
 from tests.tasks.translation_tasks import invented
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.listing import licence_of, list_corpora
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.tasks.translation_tasks import invented, sources, translation, write
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences
 from tfstudy.tasks.translation.profile import OrderProfile
 from tfstudy.tasks.translation.quality import (

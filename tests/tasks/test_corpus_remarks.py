@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from tests.tasks.translation_tasks import invented, translation, write
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 TRAIN = invented("train", 300)
 LONG = ("far " * 300, "weit " * 300)

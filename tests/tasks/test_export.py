@@ -4,7 +4,7 @@ import datasets
 import pytest
 
 from tests.tasks.toy_task import toy
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.export import to_datasets, write_datasets
 from tfstudy.tasks.scan import Scan
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tasks.corpora import EN_DE, PAIRS, REAL, TEST, pair, write
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.corpus import Languages, Sentences, lowercased, shuffled
 from tfstudy.tasks.translation.filtering import TrainFilter, overlaps, row_of, split_by_length
 from tfstudy.tasks.translation.folder import from_folder

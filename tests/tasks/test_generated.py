@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tfstudy import tasks
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import checksum, fingerprint, overlap
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.export import to_datasets
 from tfstudy.tasks.generated import FRESH_EXAMPLES, Generated, Span, parse_spans
 

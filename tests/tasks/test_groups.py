@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.groups import Groups, cyclic, symmetric
 
 ORDERS = {"cyclic": 60, "s3": 6, "s5": 120, "a5": 60}

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 
 from tests.tasks.corpora import EN_DE, FORMS, HERE, PAIRS, TEST, corpus
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation.corpus import Languages, pair_of
 from tfstudy.tasks.translation.hub import from_hub
 
@@ -165,7 +165,7 @@ def test_a_local_folder_of_parquet_files_is_a_data_set(tmp_path, monkeypatch):
 def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
         "from tfstudy.tasks.translation.corpus import Languages\nfrom tfstudy.tasks.translation.hub import from_hub\n"
-        "from tfstudy.tasks.errors import UserError\n"
+        "from tfstudy.errors import UserError\n"
         "try:\n    from_hub('someone/set', '', '', Languages())\nexcept UserError as error:\n    print(error)\n"
     )
     offline = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}

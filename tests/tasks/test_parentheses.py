@@ -11,8 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.parentheses import Parentheses
 from tfstudy.tasks.parentheses.brackets import swapped
 from tfstudy.tasks.parentheses.sampling import Space, continuations, walk

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.pcfg import Pcfg
 from tfstudy.tasks.pcfg.expressions import FUNCTIONS, draw_expression
 from tfstudy.tasks.pcfg.task import HAVE_SYNONYMS, PAIRS, SPLIT_SCHEMES

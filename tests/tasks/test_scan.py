@@ -15,8 +15,8 @@ from tests.tasks.scan_examples import (
     sums,
     without_garbage_collection,  # noqa: F401
 )
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import as_lines, overlap
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.scan import CUTOFFS, RULES, SHARES, Scan, all_pairs, tags
 
 COUNTS = {  # at most, and more than, so many actions

@@ -15,7 +15,7 @@ from tests.tasks.scan_examples import (
     sums,
     without_garbage_collection,  # noqa: F401
 )
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.scan import Scan
 
 HERE = Path(__file__).resolve().parents[2]
@@ -268,7 +268,7 @@ def test_rows_without_the_columns_are_refused(monkeypatch):
 
 def test_an_unreachable_hub_is_a_user_error(tmp_path):
     code = (
-        "from tfstudy.tasks.scan import Scan\nfrom tfstudy.tasks.errors import UserError\n"
+        "from tfstudy.tasks.scan import Scan\nfrom tfstudy.errors import UserError\n"
         "try:\n    Scan(Scan.Config(split='length', hub='scan'))\nexcept UserError as error:\n    print(error)\n"
     )
     offline = os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}

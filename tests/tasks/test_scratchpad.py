@@ -5,8 +5,8 @@ from itertools import accumulate
 
 import pytest
 
+from tfstudy.errors import UserError
 from tfstudy.tasks import find
-from tfstudy.tasks.errors import UserError
 
 SMALL = {"train_examples": 100, "eval_examples": 20}
 WITH = [("arithmetic", "addition"), ("groups", "s3"), ("counting", "parity"), ("parentheses", "recognition")]

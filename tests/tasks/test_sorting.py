@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import overlap
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.sorting import Sorting
 
 

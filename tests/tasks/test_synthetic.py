@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tasks.synthetic_pairs import ADJECTIVES, NOUNS, STEMS, VERBS, stem_of
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.tasks.translation import lexicon, phenomena, synthetic
 from tfstudy.tasks.translation.synthetic import TESTS, pair
 

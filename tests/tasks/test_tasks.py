@@ -9,6 +9,7 @@ import pytest
 from tests.example_plugins import write
 from tests.tasks.toy_task import A, B, C, D, Toy
 from tfstudy import tasks
+from tfstudy.errors import UserError, one_of
 from tfstudy.tasks.base import (
     Splits,
     Task,
@@ -16,7 +17,6 @@ from tfstudy.tasks.base import (
     overlap,
     overlap_warning,
 )
-from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.tasks.scan import Scan
 
 HERE = Path(__file__).resolve().parents[2]
@@ -92,7 +92,7 @@ def test_tasks_import_no_torch_no_datasets_and_nothing_else_of_tfstudy():
         "print(sorted(ours), sorted({'torch', 'lightning', 'datasets'} & sys.modules.keys()))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=True)
-    assert done.stdout == "['tfstudy', 'tfstudy.tasks'] []\n"
+    assert done.stdout == "['tfstudy', 'tfstudy.errors', 'tfstudy.plugins', 'tfstudy.registry', 'tfstudy.tasks'] []\n"
 
 
 def test_the_imported_tasks_are_of_this_repository():

@@ -7,8 +7,8 @@ import pytest
 
 from tests.tasks.translation_tasks import HERE, sources, targets, translation, write
 from tfstudy import tasks
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import overlap
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.export import to_datasets
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.phenomena import phenomena

@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Tokenizer
 
 from tests.tasks.translation_tasks import invented, sources, targets, translation, write
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import fingerprint, overlap
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation import text
 from tfstudy.tasks.translation.folder import from_folder
 

@@ -4,10 +4,10 @@ import pytest
 import sacrebleu
 
 from tests.tasks.translation_tasks import translation, write
+from tfstudy.errors import UserError
 from tfstudy.evaluation.error_kinds import solved_by, summarize_errors
 from tfstudy.evaluation.evaluate import Output, summarise_outputs
 from tfstudy.runs.schema import Prediction
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.translation.subwords import learn
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 from tfstudy.training.recovery import resumable_checkpoint
 from tfstudy.training.saved_weights import STATE_KEY, load_checkpoint, save_checkpoint
 

@@ -12,8 +12,8 @@ from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
+from tfstudy.errors import UserError
 from tfstudy.runs.reader import read_result
-from tfstudy.tasks.errors import UserError
 from tfstudy.tuning.best_presets import best_trials, preset_text
 from tfstudy.tuning.finals import Finalist, best_finalists, check_finals, run_finals
 from tfstudy.tuning.search import IncompleteSearchError, Trial, TrialScore, plan_search

@@ -14,11 +14,11 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
 from tfstudy.console.tuning import show_trials
+from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
-from tfstudy.tasks.errors import UserError
 from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets, sections
 from tfstudy.tuning.search import (
     IncompleteSearchError,

@@ -10,9 +10,9 @@ from tfstudy import models, tasks
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
+from tfstudy.errors import UserError
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.models.base import parameter_count
-from tfstudy.tasks.errors import UserError
 from tfstudy.tuning import space
 from tfstudy.tuning.space import Choice, Range, draw, for_architecture, parse, parse_space
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.performance.record import VARIANTS, WORKS, Record
-from tfstudy.tasks.errors import UserError, one_of
 
 TIME = "tokens_per_second"
 QUANTITIES = {

@@ -54,7 +54,7 @@ from tfstudy.analysis.statements import (
     without_rows,
 )  # fmt: skip
 from tfstudy.config.files import configs, read_yaml
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of
 
 VALUE = (str, int, float, bool)
 

@@ -31,8 +31,8 @@ from tfstudy.analysis.published import figure_of
 from tfstudy.analysis.ratios import estimate_ratio
 from tfstudy.analysis.reproduction import Reproduction, judge_figure
 from tfstudy.analysis.statements import DIVERGED, Claim, Statement
+from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
-from tfstudy.tasks.errors import UserError
 
 SUPPORTED, REFUTED, MIXED, UNDECIDED, NOT_RUN = VERDICTS = ("supported", "refuted", "mixed", "undecided", "not run")
 AS_VERDICT = {reproduction.AGREES: SUPPORTED, reproduction.DIFFERS: REFUTED, reproduction.UNDECIDED: UNDECIDED}

@@ -16,12 +16,12 @@ import msgspec
 
 from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.files import read_bytes
 from tfstudy.runs.find import check_results_folder, find_runs
 from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
-from tfstudy.tasks.errors import UserError
 
 UNFINISHED, SMOKE, TRIAL = "not finished", "smoke run", "tuning trial"
 LeftOut = tuple[Path, str]  # a run's folder and the reason

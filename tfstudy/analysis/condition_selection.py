@@ -9,8 +9,8 @@ from tfstudy.analysis.conditions import BATCH_ORDER, Condition, conditions
 from tfstudy.analysis.statements import CONDITION_KEYS, Claim, Selector, Statement, without_rows
 from tfstudy.config.presets import preset
 from tfstudy.config.trees import flatten, merge
+from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import last_environment
-from tfstudy.tasks.errors import UserError
 
 Item = TypeVar("Item")
 UNRECORDED = "settings.unrecorded"

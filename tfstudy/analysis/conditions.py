@@ -12,8 +12,8 @@ from tfstudy.analysis.condition_settings import (
     distinguishing_settings,
     short_settings,
 )
+from tfstudy.errors import one_of
 from tfstudy.runs.schema import Slice, SplitScores
-from tfstudy.tasks.errors import one_of
 
 # of a config: what decides the order of training, with the data
 BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")

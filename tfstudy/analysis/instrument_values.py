@@ -5,9 +5,9 @@ from typing import Any
 
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.statements import ROWS, TAKE, TAKES, Selector
+from tfstudy.errors import UserError
 from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
 from tfstudy.runs.metrics import METRIC_NAMES
-from tfstudy.tasks.errors import UserError
 
 DIFFERENT = "runs were measured by {} with different settings"
 SHOWN = 8  # values of a column in a message

@@ -15,7 +15,7 @@ import msgspec
 
 from tfstudy.analysis.conditions import Condition
 from tfstudy.config.files import configs
-from tfstudy.tasks.errors import one_of
+from tfstudy.errors import one_of
 
 ValueKind = Literal["mean", "median", "best", "max", "single", "lower_bound", "upper_bound", "approximate"]
 SpreadKind = Literal["", "sd", "sem", "ci95", "range", "unknown"]

@@ -17,7 +17,7 @@ import msgspec
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.power import seeds_needed
 from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table
 MIN_SEEDS = 2  # of a test

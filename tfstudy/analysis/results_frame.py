@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis.collection import RunRecord, experiment_settings, read_finished_runs
+from tfstudy.errors import one_of
 from tfstudy.runs.find import study_folder
-from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -36,10 +36,10 @@ def attention(
     The table has the token with the largest weight, as a mean over heads; the figure has all weights of each layer and
     head. A row belongs to the output token that is predicted from it.
     """
+    from tfstudy.errors import one_of
     from tfstudy.report.plots import check_file_type
     from tfstudy.runs.attention_record import KINDS, NAME, save_attention
     from tfstudy.runs.find import find_run
-    from tfstudy.tasks.errors import one_of
 
     as_json = is_json(format_)
     if kind:

@@ -42,8 +42,8 @@ def bench(
     Training and generation of models of about equal size, on random tokens. Variants: generation without a cache
     (uncached), attention without fused kernels (explicit), gradient checkpointing, and mixed precision (bf16).
     """
+    from tfstudy.errors import UserError
     from tfstudy.performance.record import check_free
-    from tfstudy.tasks.errors import UserError
 
     as_json, request = is_json(format_), _request(arch, vary, measure, variant, settings, repeats)
     if out:
@@ -79,9 +79,9 @@ def _request(
     """Return what the options ask for; `UserError` for an invalid one."""
     from tfstudy import models
     from tfstudy.config.resolve import overrides
+    from tfstudy.errors import UserError
     from tfstudy.performance import settings as sizes
     from tfstudy.performance.record import VARIANTS
-    from tfstudy.tasks.errors import UserError
 
     request = sizes.Request(
         sizes.parse_names(arch, "architecture", models.names()),

@@ -37,7 +37,7 @@ def files_of(words: Sequence[str]) -> dict[str, Path]:
 @contextmanager
 def errors_written(files: Mapping[str, Path | None]) -> Iterator[None]:
     """Write whatever ends the block, unless it is an exit code, into the files; then raise it again."""
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.errors import UserError
 
     try:
         yield
@@ -54,7 +54,7 @@ def errors_written(files: Mapping[str, Path | None]) -> Iterator[None]:
 
 def write_files(files: Mapping[str, Path | None], outcome: "Check") -> None:
     """Write the JUnit file and append to the summary; then `UserError` with each of them that can't be written."""
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.errors import UserError
 
     failed = []
     for option, write in {"--junit": _write_junit, "--summary": _append_summary}.items():
@@ -86,7 +86,7 @@ def _reason(error: OSError) -> str:
 
 def message_of(error: BaseException) -> str:
     """Return an error in one line, as the command prints it."""
-    from tfstudy.tasks.errors import UserError, printable
+    from tfstudy.errors import UserError, printable
 
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"

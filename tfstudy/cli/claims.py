@@ -52,8 +52,8 @@ def reproduce(
     with other settings, or has no counterpart in tfstudy.
     """
     from tfstudy.analysis.published import figures_of
+    from tfstudy.errors import UserError
     from tfstudy.report import reproduction
-    from tfstudy.tasks.errors import UserError
 
     if not paper:
         if format_ == "json":

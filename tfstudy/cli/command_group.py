@@ -47,7 +47,7 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words; `UserError` for an empty argument, such as a shell variable that is not set."""
-        from tfstudy.tasks.errors import UserError
+        from tfstudy.errors import UserError
 
         rest = super().parse_args(ctx, args)
         for one in self.params:
@@ -94,7 +94,7 @@ class Commands(TyperGroup):
         return {name: sorted(found, key=lambda one: _place(name, one)) for name, found in groups.items() if found}
 
     def invoke(self, ctx: Any) -> Any:
-        from tfstudy.tasks.errors import UserError, printable
+        from tfstudy.errors import UserError, printable
 
         try:
             with usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
@@ -147,7 +147,7 @@ def _place(group: str, command: str) -> int:
 @contextmanager
 def usage_errors() -> Iterator[None]:
     """Print the errors of Click on wrong words as all others are, after the usage; what they quote is cut."""
-    from tfstudy.tasks.errors import quoted
+    from tfstudy.errors import quoted
 
     try:
         yield

@@ -24,10 +24,10 @@ def result(
 
     These are the metrics of each test set and the published results.
     """
+    from tfstudy.errors import UserError
     from tfstudy.report.run_summary import show
     from tfstudy.runs.find import find_run
     from tfstudy.runs.reader import read_result
-    from tfstudy.tasks.errors import UserError
 
     as_json = is_json(format_)
     if as_json and by:
@@ -67,7 +67,7 @@ def predict(
         prediction_lines,
         read_sources,
     )
-    from tfstudy.tasks.errors import UserError, one_of
+    from tfstudy.errors import UserError, one_of
 
     given, as_json = list(sources or []), one_of("format", format_, ("text", "lines", "json")) == "json"
     if given == [STDIN]:
@@ -119,7 +119,7 @@ def evaluate(
     """
     from tfstudy.config.resolve import overrides
     from tfstudy.config.trees import flatten
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.errors import UserError
 
     as_json, settings = is_json(format_), flatten(overrides(assignments or []))
     if extend and test_set:
@@ -192,7 +192,7 @@ def weights(
 
     Commands on the run use weights.safetensors in its folder where there is no checkpoint.
     """
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.errors import UserError
 
     path = run_with_weights(run, results)
     if out and (out.is_dir() or not out.absolute().parent.is_dir()):

@@ -80,10 +80,10 @@ def grid(
 
     The same command resumes an interrupted grid.
     """
+    from tfstudy.errors import UserError
     from tfstudy.grids.cohorts import check_cohort
     from tfstudy.grids.spec import load_grid
     from tfstudy.runs.smoke_folder import results_folder
-    from tfstudy.tasks.errors import UserError
 
     as_json = is_json(format_)
     if as_json and not dry_run:

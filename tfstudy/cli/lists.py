@@ -37,10 +37,10 @@ def list_(
 
     Alone it shows the kinds of lists. corpora describes the corpora of a folder, as text only.
     """
+    from tfstudy.errors import UserError, one_of, path_of
     from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_study
-    from tfstudy.tasks.errors import UserError, one_of, path_of
 
     as_json = is_json(format_)
     if what:

@@ -44,12 +44,12 @@ def measure(
     from tfstudy import instruments
     from tfstudy.analysis.collection import RunRecord
     from tfstudy.config.resolve import overrides
+    from tfstudy.errors import one_of
     from tfstudy.report.markup import plural
     from tfstudy.report.measured import by_condition
     from tfstudy.report.measurement_table import show
     from tfstudy.report.plots import check_file_type
     from tfstudy.runs.measurement_record import FOLDER
-    from tfstudy.tasks.errors import one_of
 
     as_json = is_json(format_)
     one_of("instrument", instrument, instruments.names())

@@ -13,7 +13,7 @@ from tfstudy.cli.command_group import SHARE
 from tfstudy.cli.options import app, some_path
 
 if TYPE_CHECKING:
-    from tfstudy.tasks.registry import Registry
+    from tfstudy.registry import Registry
 
 TEMPLATES = Path(__file__).parent / "templates"
 KINDS = ("task", "architecture")
@@ -42,7 +42,7 @@ def new(
     In a checkout of tfstudy they become a part of it. Elsewhere, or with --out, they are a file for --plugin. The task
     reverses strings and the architecture is a GRU: both work at once, and are there to be edited.
     """
-    from tfstudy.tasks.errors import UserError, one_of, quoted
+    from tfstudy.errors import UserError, one_of, quoted
 
     one_of("kind", kind, KINDS)
     _check_name(kind, name)
@@ -60,7 +60,7 @@ def new(
 
 def _check_name(kind: str, name: str) -> None:
     """`UserError` for a name that is taken or that Python could not import."""
-    from tfstudy.tasks.errors import UserError, quoted
+    from tfstudy.errors import UserError, quoted
 
     if not NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("test_"):
         raise UserError(
@@ -75,7 +75,7 @@ def _check_module(kind: str, name: str) -> None:
     """`UserError` for the name of another module, which the file would hide, or be hidden by."""
     from importlib.util import find_spec
 
-    from tfstudy.tasks.errors import UserError
+    from tfstudy.errors import UserError
 
     registry = _registry(kind)
     if name in registry.shared or name in sys.stdlib_module_names or find_spec(name):
@@ -138,7 +138,7 @@ def _rendered(kind: str, name: str, imports: str) -> tuple[str, str, str]:
 
 def _write(files: dict[Path, str]) -> None:
     """Write all files, or none. `UserError` if one exists."""
-    from tfstudy.tasks.errors import UserError, quoted
+    from tfstudy.errors import UserError, quoted
 
     written: list[Path] = []
     try:

@@ -27,7 +27,7 @@ MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
 
 def some_path(text: str | Path) -> Path:
     """Return a path; `UserError` for an empty one, which would be the current folder, and for too long a name."""
-    from tfstudy.tasks.errors import UserError, quoted
+    from tfstudy.errors import UserError, quoted
 
     if not str(text):
         raise UserError("the path of an option must not be empty")
@@ -40,7 +40,7 @@ def some_path(text: str | Path) -> Path:
 
 def results_path(text: str | Path) -> Path:
     """Return a folder of results, which may not exist yet."""
-    from tfstudy.tasks.errors import UserError, quoted
+    from tfstudy.errors import UserError, quoted
 
     path = some_path(text)
     if path.exists() and not path.is_dir():
@@ -59,7 +59,7 @@ def existing_results(text: str | Path) -> Path:
 
 def one_seed(text: str | int) -> int:
     """Return the seed of one run; `UserError` for anything but a whole number from 0."""
-    from tfstudy.tasks.errors import UserError, quoted
+    from tfstudy.errors import UserError, quoted
 
     if str(text).isascii() and str(text).isdigit():
         return int(text)
@@ -69,8 +69,8 @@ def one_seed(text: str | int) -> int:
 
 def execution_name(text: str) -> str:
     """Return how steps are computed; `UserError` for an unknown name."""
+    from tfstudy.errors import one_of
     from tfstudy.experiment.options import EXECUTIONS
-    from tfstudy.tasks.errors import one_of
 
     return one_of("execution", text, EXECUTIONS)
 
@@ -110,7 +110,7 @@ def options(
 ) -> None:
     """Take the options that come before a command."""
     if plugin:
-        from tfstudy.tasks import plugins
+        from tfstudy import plugins
 
         plugins.add(*plugin)
 
@@ -189,8 +189,8 @@ Baseline = Annotated[str, typer.Option(help="Architecture or condition to compar
 
 def study_name(study: str) -> str:
     """Return the name of a study; `UserError` unless it is the name of one folder."""
+    from tfstudy.errors import UserError, printable, quoted
     from tfstudy.runs.find import NO_STUDIES, TUNING
-    from tfstudy.tasks.errors import UserError, printable, quoted
 
     if (
         not study

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from tfstudy.tasks.errors import printable
+from tfstudy.errors import printable
 
 
 class PrintableStream:

@@ -68,7 +68,7 @@ def requested(
     from tfstudy import models, tasks
     from tfstudy.config.files import read_yaml
     from tfstudy.config.resolve import overrides
-    from tfstudy.tasks.errors import UserError, one_of
+    from tfstudy.errors import UserError, one_of
 
     if arch is not None:
         one_of("architecture", arch, models.names())
@@ -90,7 +90,7 @@ def requested(
 
 def _agreed(key: str, option: str, given: str | None, tree: dict[str, Any], file: Path | None) -> str:
     """Return the name that an option and the file agree on, or that only one of them has."""
-    from tfstudy.tasks.errors import UserError, quoted
+    from tfstudy.errors import UserError, quoted
 
     named = tree.get(key)
     if given and named is not None and str(named) != given:

@@ -64,8 +64,8 @@ def run(
     The same command resumes an interrupted run; a finished run is not rerun. `--config RUN/config.yaml` runs the config
     of another run.
     """
+    from tfstudy.errors import UserError
     from tfstudy.runs.smoke_folder import results_folder
-    from tfstudy.tasks.errors import UserError
 
     study = study_name(study)
     if restart and resume:

@@ -67,9 +67,9 @@ Slurm = Annotated["SlurmRequest", Group(slurm_request)]
 
 def check_slurm_options(request: "SlurmRequest", launcher: str, detach: bool, fail_fast: bool) -> None:
     """`UserError` for an invalid request, or one without the launcher that it is for."""
+    from tfstudy.errors import UserError
     from tfstudy.launchers import SlurmRequest
     from tfstudy.launchers.slurm_request import check_request
-    from tfstudy.tasks.errors import UserError
 
     if request != SlurmRequest() and launcher != "slurm":
         raise UserError(f"--slurm options need --launcher slurm, but --launcher is '{launcher}'")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from tfstudy.tasks.errors import UserError, printable, quoted
+from tfstudy.errors import UserError, printable, quoted
 
 if TYPE_CHECKING:
     from tfstudy.experiment.finished import FinishedRun

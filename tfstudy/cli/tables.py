@@ -28,13 +28,13 @@ def table(
 
     One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
     """
+    from tfstudy.errors import UserError
     from tfstudy.report import tables
     from tfstudy.report.table_formats import FORMATS
     from tfstudy.report.table_latex import latex
     from tfstudy.report.table_terminal import print_table
     from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import one_study
-    from tfstudy.tasks.errors import UserError
 
     name = document_format(format_, FORMATS)
     if (caption or label) and name != "tex":

@@ -69,11 +69,11 @@ def tune(
     Trials are judged on the validation split; no test set is evaluated. Without --search the learning
     rate, dropout and width (one factor for all widths) are searched. The same command resumes an interrupted search.
     """
+    from tfstudy.errors import UserError
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.cohorts import check_cohort
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
-    from tfstudy.tasks.errors import UserError
 
     if final_seeds is not None and not final_trials:
         raise UserError("--final-seeds needs --final-trials, such as --final-trials 3")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import yaml
 
-from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.errors import UserError, quoted
 
 MAX_BYTES = 1 << 20
 MAX_DEPTH = 64  # of lists and mappings within each other

@@ -7,8 +7,8 @@ from pathlib import Path
 from tfstudy import models, tasks
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.trees import Tree
-from tfstudy.tasks.errors import UserError, one_of
-from tfstudy.tasks.plugins import Plugin, presets_file
+from tfstudy.errors import UserError, one_of
+from tfstudy.plugins import Plugin, presets_file
 
 
 def presets(task: str) -> dict[str, Tree]:

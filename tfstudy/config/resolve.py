@@ -16,8 +16,8 @@ from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.config.trees import Tree, merge, nested
 from tfstudy.config.value_errors import is_whole, refusal, rule
+from tfstudy.errors import UserError, nearest, quoted
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.errors import UserError, nearest, quoted
 
 Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tfstudy.tasks.errors import nearest, quoted
+from tfstudy.errors import nearest, quoted
 
 WRONG_KINDS = {  # what pydantic says of values of another kind, in plain words
     **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tfstudy.config.trees import Tree
+from tfstudy.errors import one_of, printable
 from tfstudy.experiment.options import device_of
 from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.launchers import ExecutorSettings, Job
@@ -22,7 +23,6 @@ from tfstudy.report.terminal import show_lines
 from tfstudy.report.text_columns import coloured, columns, run_lines
 from tfstudy.report.varying import varying_settings
 from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
-from tfstudy.tasks.errors import one_of, printable
 
 
 def run_grid(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
+from tfstudy.errors import printable
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job_batch import running
@@ -17,7 +18,6 @@ from tfstudy.report.terminal import Terminal
 from tfstudy.report.tuning_trials import finalist_lines, trial_lines
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.status import FAILED, FINISHED
-from tfstudy.tasks.errors import printable
 from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
 from tfstudy.tuning.finals import Finalist, best_finalists, check_finals, run_finals
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search

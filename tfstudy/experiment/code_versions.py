@@ -6,12 +6,12 @@ from functools import cache
 from pathlib import Path
 
 from tfstudy import models, tasks
+from tfstudy.errors import UserError, quoted
 from tfstudy.evaluation import version as evaluation
 from tfstudy.runs.files import is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.reader import is_finished, read_environments
 from tfstudy.runs.schema import Environment
-from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.training import version as training
 
 

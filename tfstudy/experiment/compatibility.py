@@ -9,11 +9,11 @@ from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import PAD, Vocab
+from tfstudy.errors import UserError
 from tfstudy.evaluation.limits import longest_target, needed_positions
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.errors import UserError
 
 FEW = 2  # examples, and tokens of their targets, on which the output of a model is checked
 

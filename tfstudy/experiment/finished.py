@@ -9,6 +9,7 @@ import msgspec
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.trees import unflatten
 from tfstudy.data.vocabulary import SPECIAL
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.experiment.longer_examples import scores_by_length
 from tfstudy.experiment.measure import measure_run
@@ -25,7 +26,6 @@ from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
-from tfstudy.tasks.errors import UserError, one_of, quoted
 from tfstudy.training.saved_weights import load_checkpoint, model_weights
 from tfstudy.training.weights_file import load_weights, save_weights
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 
+from tfstudy.errors import UserError
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.experiment.options import DEFAULTS, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import SplitScores
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError
 from tfstudy.training.progress_display import ProgressDisplay
 
 MAX_FAILURES = 3  # consecutive lengths without a correct prediction, after which longer ones are not tried

@@ -6,6 +6,7 @@ from typing import Any
 
 from tfstudy import instruments
 from tfstudy.config.resolve import resolve_section
+from tfstudy.errors import UserError
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
@@ -13,7 +14,6 @@ from tfstudy.runs.commands import command_again
 from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.writer import open_run
-from tfstudy.tasks.errors import UserError
 
 
 def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:

@@ -8,12 +8,12 @@ from typing import Any
 
 from tfstudy import instruments
 from tfstudy.config.resolve import resolve_section
+from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.finished import load
 from tfstudy.instruments.base import Instrument
 from tfstudy.runs.measurement_record import KINDS, Measurement, read_measurement, settings_digest
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.schema import Result
-from tfstudy.tasks.errors import UserError, one_of
 
 Measured = tuple[Path, Result, Measurement]
 HASH = re.compile(r"\b[0-9a-f]{8}\b")

@@ -4,7 +4,7 @@ import os
 import platform
 from typing import TYPE_CHECKING, NamedTuple
 
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of
 
 if TYPE_CHECKING:
     import torch

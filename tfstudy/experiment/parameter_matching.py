@@ -12,11 +12,11 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge
 from tfstudy.data.vocabulary import Vocab
+from tfstudy.errors import UserError
 from tfstudy.evaluation.limits import needed_positions
 from tfstudy.experiment.compatibility import position_table, with_positions
 from tfstudy.models.base import parameter_count
 from tfstudy.tasks.base import check_examples
-from tfstudy.tasks.errors import UserError
 
 TOLERANCE = 0.05  # relative deviation from the wanted number of parameters
 REFERENCE = "transformer"  # the architecture whose size the others get where they have no preset

@@ -15,6 +15,7 @@ from tfstudy.config.resolve import resolve_section
 from tfstudy.config.schema import DecodeConfig, RunConfig
 from tfstudy.config.trees import Tree, merge
 from tfstudy.data.encoding import TaskEncoder
+from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
@@ -22,7 +23,6 @@ from tfstudy.models.parts.copy_output import match_tokens
 from tfstudy.models.parts.positions.digits import mark_digits
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
-from tfstudy.tasks.errors import UserError, quoted
 
 SLOW, SLOW_UNSEEN = 2.0, 10.0  # seconds after which preparing is reported, on a terminal and elsewhere
 

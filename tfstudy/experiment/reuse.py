@@ -9,11 +9,11 @@ from pathlib import Path
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree
+from tfstudy.errors import UserError
 from tfstudy.runs.identity import Identity, identify, run_hash, settings_of
 from tfstudy.runs.reader import has_result, read_config, read_environments, read_result
 from tfstudy.runs.schema import Result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.tasks.errors import UserError
 from tfstudy.training.recovery import BEST, LAST
 from tfstudy.training.saved_weights import STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 

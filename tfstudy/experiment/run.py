@@ -11,6 +11,7 @@ import torch
 
 from tfstudy.config.presets import about_preset
 from tfstudy.config.schema import RunConfig
+from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.static_decoding import graphed_generation
 from tfstudy.experiment.compatibility import check_output
 from tfstudy.experiment.measure_training import check_measured
@@ -27,7 +28,6 @@ from tfstudy.runs.files import utc_now
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.tasks.base import overlap, overlap_warning
-from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.fit import quiet
 from tfstudy.training.logger_choice import check_loggers

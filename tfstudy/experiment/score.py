@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from tfstudy.errors import UserError
 from tfstudy.evaluation import evaluate
 from tfstudy.evaluation.decoding import Generate
 from tfstudy.evaluation.error_kinds import summarize_errors
@@ -17,7 +18,6 @@ from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import GenerationLimit, Lengths, Scores, SplitScores
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.errors import UserError
 from tfstudy.training.peak_memory import peak_mib, reset_peak
 from tfstudy.training.progress_display import ProgressDisplay
 

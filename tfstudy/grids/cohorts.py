@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from tfstudy.config.trees import flatten
-from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.errors import UserError, quoted
 
 T = TypeVar("T")
 MAX_SIZE = 64  # members of a cohort

@@ -10,8 +10,8 @@ from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, as_number, flatten, merge, unflatten
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.grids.spec import axis_values, check_size, parse_seeds, validated
-from tfstudy.tasks.errors import UserError, one_of, quoted
 
 Point = Mapping[str, Any]  # dotted keys such as data.split, each with one value
 

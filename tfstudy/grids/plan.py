@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from tfstudy import tasks
 from tfstudy.config.schema import RunConfig
+from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.expand import GridRun
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.writer import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
-from tfstudy.tasks.errors import UserError
 
 
 class PlannedRun(NamedTuple):

@@ -30,7 +30,7 @@ from tfstudy import tasks
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
 from tfstudy.config.trees import Tree, flatten, merge
-from tfstudy.tasks.errors import UserError, one_of, quoted, similar
+from tfstudy.errors import UserError, one_of, quoted, similar
 
 KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
 PER_KEYS = ("when", "base", "axes", "seeds")

@@ -1,13 +1,13 @@
 """What a trained model does inside: one file for each instrument, found by name. To add one, add a file with a subclass
-of `Instrument`, or install or name a plug-in (`tfstudy.tasks.plugins`).
+of `Instrument`, or install or name a plug-in (`tfstudy.plugins`).
 
 Importing this package does not import torch; `find` does.
 """
 
 from typing import TYPE_CHECKING, cast
 
-from tfstudy.tasks.errors import UserError, one_of
-from tfstudy.tasks.registry import Registry
+from tfstudy.errors import UserError, one_of
+from tfstudy.registry import Registry
 
 if TYPE_CHECKING:
     from tfstudy.instruments.base import Instrument

@@ -10,6 +10,7 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
+from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.recorded import no_attention
@@ -17,7 +18,6 @@ from tfstudy.models.base import Model
 from tfstudy.models.parts.listening import joined, recorded_attention
 from tfstudy.runs.attention_record import DECIMALS, KINDS, AttentionMap, AttentionRecord, Kind
 from tfstudy.tasks.base import Example, Tokens
-from tfstudy.tasks.errors import UserError, one_of
 
 
 class Attention(NamedTuple):

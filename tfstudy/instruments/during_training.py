@@ -7,9 +7,9 @@ from lightning.pytorch import Callback
 
 from tfstudy import instruments
 from tfstudy.config.schema import RunConfig
+from tfstudy.errors import UserError
 from tfstudy.instruments.base import Instrument, Row, Subject
 from tfstudy.runs.measurement_record import Measurement
-from tfstudy.tasks.errors import UserError
 
 
 class Listener(Callback):

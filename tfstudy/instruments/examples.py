@@ -8,9 +8,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Settings, Subject
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.errors import UserError, one_of
 
 BATCH = 64  # examples
 

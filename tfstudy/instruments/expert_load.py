@@ -5,11 +5,11 @@ from collections import defaultdict
 import torch
 from torch import Tensor
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.models.parts.feedforward import recorded_routing
 from tfstudy.models.parts.listening import Site
-from tfstudy.tasks.errors import UserError
 
 
 class ExpertLoad(Instrument):

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import BOS, EOS
+from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced
 from tfstudy.instruments.recorded import linear_note, recorded_weights
 from tfstudy.models.parts.listening import Site
-from tfstudy.tasks.errors import UserError
 
 OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query
 ROLES = (*OFFSETS, "delimiter", "content")

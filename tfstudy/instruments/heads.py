@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.copy_output import copies
-from tfstudy.tasks.errors import UserError
 
 
 class Head(NamedTuple):

@@ -10,11 +10,11 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.data.vocabulary import BOS, PAD
+from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, chosen_examples, in_batches
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import Example, Tag
-from tfstudy.tasks.errors import UserError, one_of
 
 
 class Scored(NamedTuple):

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
+from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
@@ -25,7 +26,6 @@ from tfstudy.models.parts.hidden_states import observing, record_states
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.tasks.base import Example, Tokens
-from tfstudy.tasks.errors import UserError, one_of
 
 
 class Difference(NamedTuple):

@@ -14,6 +14,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import cached
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.instruments.untrained import untrained
@@ -22,7 +23,6 @@ from tfstudy.models.parts.hidden_states import record_states
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.tasks.base import stable_hash
-from tfstudy.tasks.errors import UserError
 
 PENALTY = 1e-3  # of the squared weights of a probe
 ITERATIONS = 100

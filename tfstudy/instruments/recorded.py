@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
+from tfstudy.errors import UserError
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
 from tfstudy.models.parts.linear_attention import LinearAttention
 from tfstudy.models.parts.listening import Site, joined, joined_visible, recorded_attention
-from tfstudy.tasks.errors import UserError
 
 
 class SiteWeights(NamedTuple):

@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.slurm_request import SlurmRequest
-from tfstudy.tasks.errors import UserError, one_of
 
 __all__ = ["Detached", "Executor", "ExecutorSettings", "Job", "JobExit", "SlurmRequest", "executor"]
 

@@ -105,11 +105,11 @@ def _redirect_output(path: Path) -> None:
 def _run(job: Job, member: "Member | None") -> int:
     import torch
 
+    from tfstudy import plugins
     from tfstudy.config.resolve import resolve
+    from tfstudy.errors import UserError
     from tfstudy.experiment.run import run
     from tfstudy.runs.files import BusyError
-    from tfstudy.tasks import plugins
-    from tfstudy.tasks.errors import UserError
     from tfstudy.training.cohort import ALONE
 
     torch.set_num_threads(job.threads)

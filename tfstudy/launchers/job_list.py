@@ -9,14 +9,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
 from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers.job import Job
+from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.status import PLANS
-from tfstudy.tasks.errors import UserError, quoted
-from tfstudy.tasks.plugins import files as plugin_files
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:

@@ -17,13 +17,13 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.gpu_sharing import MAX_RUNS, MultiProcessService, Sharing
 from tfstudy.launchers.job import OUT_OF_MEMORY, Job, kill_with, perform
 from tfstudy.launchers.process_control import exit_code_of, kill_group, start_server, stop, uninterrupted
 from tfstudy.launchers.subprocess_job import DDP_VARIABLES, start
-from tfstudy.tasks.errors import UserError, quoted
 
 MAX_PER_DEVICE = 64
 

@@ -12,13 +12,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.options import ACCELERATORS
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, Job
 from tfstudy.launchers.local import runs_per_device
 from tfstudy.launchers.process_control import GRACE_SECONDS
 from tfstudy.launchers.subprocess_job import execute
-from tfstudy.tasks.errors import UserError, one_of
 
 MAX_LOSSES = 10  # how often a job is restarted because its node was lost, before it counts as failed
 POLL_SECONDS = 2.0  # between two queries of the nodes

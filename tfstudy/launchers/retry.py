@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tfstudy.config.resolve import check_local, resolve
+from tfstudy.errors import UserError
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import plan
@@ -11,7 +12,6 @@ from tfstudy.launchers.job import Job
 from tfstudy.launchers.job_list import jobs_of
 from tfstudy.runs.reader import read_config, read_progress
 from tfstudy.runs.status import RunStatus, planned_runs
-from tfstudy.tasks.errors import UserError
 
 CHANGED = "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy why`)"
 

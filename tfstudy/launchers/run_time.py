@@ -7,9 +7,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
 from tfstudy.launchers.job import Job
 from tfstudy.runs.reader import read_config, read_result
-from tfstudy.tasks.errors import UserError
 
 READ = 200  # finished runs that are read for an estimate
 SAMPLE = 5  # of these, the runs whose settings are nearest

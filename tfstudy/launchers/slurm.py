@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.options import ACCELERATORS
 from tfstudy.launchers import Detached, Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
@@ -34,7 +35,6 @@ from tfstudy.launchers.slurm_queue import (
 from tfstudy.launchers.slurm_request import check_request, parameters
 from tfstudy.launchers.slurm_work import Work
 from tfstudy.launchers.supervisor import ATTEMPTS
-from tfstudy.tasks.errors import UserError, one_of, quoted
 
 MAX_TIMEOUTS = 10  # how often a run may reach its time limit and be resumed
 MAX_LOSSES = 10  # how often a job that the cluster ended is submitted again, before it counts as failed

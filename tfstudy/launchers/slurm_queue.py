@@ -16,8 +16,8 @@ from typing import Annotated
 
 import msgspec
 
+from tfstudy.errors import UserError
 from tfstudy.runs.files import write_atomically
-from tfstudy.tasks.errors import UserError
 
 FOLDER = ".slurm"  # of a study
 SECONDS = 20.0  # that squeue may take to answer

@@ -6,8 +6,8 @@ They are options of `sbatch`. None of them is part of a run's config, hash or re
 import re
 from typing import Any, NamedTuple
 
+from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
-from tfstudy.tasks.errors import UserError, quoted
 
 MAX_ARRAY = 1_000_000  # no Slurm is configured for larger arrays
 NAME = r"[\w.@+-]+"

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tfstudy.errors import quoted
 from tfstudy.launchers import Executor, JobExit
 from tfstudy.launchers.job import BUSY, DISK_FULL, ERROR, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
 from tfstudy.runs.train_log import last_lines
 from tfstudy.runs.writer import write_failure
-from tfstudy.tasks.errors import quoted
 
 ATTEMPTS = 2
 POLL_SECONDS = 2.0  # between two checks of runs that another process executes

@@ -1,13 +1,13 @@
 """The architectures, each in a file of its own and found by name. To add one, add a file with a subclass of `Model`,
-or install or name a plug-in (`tfstudy.tasks.plugins`).
+or install or name a plug-in (`tfstudy.plugins`).
 
 Importing this package does not import torch; `find` does.
 """
 
 from typing import TYPE_CHECKING, Any, cast
 
-from tfstudy.tasks.plugins import Plugin
-from tfstudy.tasks.registry import Registry
+from tfstudy.plugins import Plugin
+from tfstudy.registry import Registry
 
 if TYPE_CHECKING:
     from tfstudy.models.base import Model

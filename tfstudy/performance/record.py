@@ -10,8 +10,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import read_bytes, write_atomically
-from tfstudy.tasks.errors import UserError, quoted
 
 NAME = "bench.jsonl"
 MAX_BYTES = 1 << 26

@@ -10,8 +10,8 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.performance.record import VARIANTS, WORKS, Variant, Work
-from tfstudy.tasks.errors import UserError, one_of, quoted
 
 TASK = "scan"  # the models have the sizes of its default presets, which are about equal; none of its data are used
 AXES: dict[str, tuple[int, ...]] = {"length": (16, 32, 64, 128), "width": (128,), "batch": (16,)}

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
+from tfstudy.errors import UserError
 from tfstudy.runs.attention_record import AttentionMap, AttentionRecord, read_attention
-from tfstudy.tasks.errors import UserError
 
 MAX_MAPS = 12  # in a report
 MAX_TOKENS = 40  # of a source or an output; the rest of a longer one is not shown

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from tfstudy.analysis.conditions import Condition, test_set_label
+from tfstudy.errors import UserError
 from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, count_errors, first_error
 from tfstudy.runs.reader import read_predictions
 from tfstudy.runs.schema import ErrorKind, Prediction
-from tfstudy.tasks.errors import UserError
 from tfstudy.tasks.scoring import compared
 
 T = TypeVar("T")

@@ -7,13 +7,13 @@ from typing import Any
 
 from rich.text import Text
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, solved_by, summarize_errors
 from tfstudy.report.alignment import alignment
 from tfstudy.report.markup import plural
 from tfstudy.report.text_columns import shortened
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
-from tfstudy.tasks.errors import UserError, one_of
 from tfstudy.tasks.scoring import compared
 
 WIDTH = 80  # characters of a line

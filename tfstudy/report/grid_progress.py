@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tfstudy.errors import UserError
 from tfstudy.launchers import Job
 from tfstudy.launchers.gpu_sharing import DeviceLoad
 from tfstudy.launchers.job_batch import Batch
@@ -23,7 +24,6 @@ from tfstudy.runs.display import headline
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
-from tfstudy.tasks.errors import UserError
 
 REDRAW_SECONDS = 0.5
 RESERVED_LINES = 8  # of the terminal that are not running jobs

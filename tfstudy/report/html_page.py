@@ -6,12 +6,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tfstudy.analysis.collection import Study
+from tfstudy.errors import UserError
 from tfstudy.report import markdown_page
 from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import plural
 from tfstudy.report.study_page import MAX_PLOTTED, MAX_PLOTTED_RUNS, TEXT_COLUMNS, Page, build_page
 from tfstudy.runs.files import write_atomically
-from tfstudy.tasks.errors import UserError
 
 TEMPLATES = Path(__file__).parent / "templates"
 ESCAPES = str.maketrans({letter: quote(letter) for letter in "%#<>\"&'\n"})

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from tfstudy.errors import UserError
 from tfstudy.report.text_columns import coloured, columns, run_lines
-from tfstudy.tasks.errors import UserError
 
 if TYPE_CHECKING:
-    from tfstudy.tasks.plugins import Plugin
+    from tfstudy.plugins import Plugin
 
 Rows = Sequence[dict[str, Any]]
 KINDS: Rows = [

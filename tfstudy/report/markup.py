@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tfstudy.tasks.errors import CONTROLS, printable
+from tfstudy.errors import CONTROLS, printable
 
 MINUS = "\N{MINUS SIGN}"
 LATEX = str.maketrans(

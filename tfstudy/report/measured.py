@@ -7,10 +7,10 @@ from typing import NamedTuple
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.analysis.intervals import Interval, interval
+from tfstudy.errors import UserError
 from tfstudy.report.markup import plural
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
 from tfstudy.runs.metrics import metric_name
-from tfstudy.tasks.errors import UserError
 
 MAX_NAMED = 3  # runs that a note names
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from rich.text import Text
 
+from tfstudy import plugins
 from tfstudy.config.resolve import is_remote
+from tfstudy.errors import UserError
 from tfstudy.runs.commands import results_option
 from tfstudy.runs.reader import read_config, read_predictions
 from tfstudy.runs.schema import Result
-from tfstudy.tasks import plugins
-from tfstudy.tasks.errors import UserError
 
 SOLVED = 0.95  # exact match on every test set
 SEEN = 1000  # predictions among which the shortest source is chosen

@@ -11,6 +11,7 @@ from tfstudy import models, tasks
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
 from tfstudy.report.text_columns import columns
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
@@ -19,7 +20,6 @@ from tfstudy.runs.reader import broken_because, how_to_continue, read_config, re
 from tfstudy.runs.schema import Environment
 from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
 from tfstudy.tasks.base import fingerprint
-from tfstudy.tasks.errors import UserError
 
 OUTDATED, CURRENT, UNFINISHED = "outdated", "up to date", "not finished"
 STYLES = {OUTDATED: "bold red", CURRENT: "bold green", UNFINISHED: "bold yellow", "unknown": "bold yellow"}

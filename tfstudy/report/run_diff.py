@@ -7,12 +7,12 @@ from typing import Any
 from rich.text import Text
 
 from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS, number, signed
 from tfstudy.report.text_columns import aligned
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
-from tfstudy.tasks.errors import UserError
 
 Difference = tuple[str, str, str]  # what differs, its value in A and in B
 MACHINE = ("commit", "platform", "device", "threads", "cohort", "processors", "preloaded")

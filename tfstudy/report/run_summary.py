@@ -6,12 +6,12 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from tfstudy.errors import one_of
 from tfstudy.evaluation.lengths import MIN_EXAMPLES
 from tfstudy.report.run_figures import published_parts
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting, total_width
 from tfstudy.runs.display import percent_of
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
-from tfstudy.tasks.errors import one_of
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
     "bleu": "BLEU",

@@ -8,12 +8,12 @@ from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.analysis.settings_text import trained_steps
 from tfstudy.config.trees import Tree, flatten
+from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.markup import count_range, listed, plural
 from tfstudy.report.plots.captions import short_number
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
-from tfstudy.tasks.errors import UserError
 
 MAX_NAMED = 8  # tasks, split schemes or architectures
 VARIED: dict[str, Callable[[RunRecord], str]] = {

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfstudy.errors import one_of
 from tfstudy.report import tables
 from tfstudy.report.table_formats import FORMATS, values
 from tfstudy.report.table_latex import latex
 from tfstudy.report.table_lines import Table
 from tfstudy.runs.find import one_study
-from tfstudy.tasks.errors import one_of
 
 if TYPE_CHECKING:
     import pandas as pd

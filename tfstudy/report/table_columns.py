@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.report.markup import number, p_value, with_interval
 from tfstudy.report.quotations import Quotation
 from tfstudy.report.table_lines import Line, Table
 from tfstudy.runs.metrics import metric_name
-from tfstudy.tasks.errors import UserError, one_of
 
 Cells = dict[str, str]  # by the head of the column
 ON_REQUEST = {"seconds", "seeds"}  # not shown by default

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
+from tfstudy.errors import UserError
 from tfstudy.report.markup import escape_latex
 from tfstudy.report.quotations import OTHER_SETTINGS, SIGN_NOTE, Quotation
 from tfstudy.report.table_columns import Column, is_bold, quoted_figures, shown_columns
 from tfstudy.report.table_lines import Line, Table
-from tfstudy.tasks.errors import UserError
 
 
 def latex(table: Table, caption: str = "", label: str = "") -> str:

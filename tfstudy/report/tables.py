@@ -7,11 +7,11 @@ from typing import Any
 from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
 from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report.markup import plural
 from tfstudy.report.table_columns import quoted_figures, shown_columns
 from tfstudy.report.table_lines import Table, build_line
 from tfstudy.report.table_notes import table_notes
-from tfstudy.tasks.errors import UserError, one_of, quoted
 
 MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag

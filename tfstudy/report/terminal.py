@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tfstudy.tasks.errors import printable
+from tfstudy.errors import printable
 
 GAP = 2  # spaces between the columns of a table
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from tfstudy.config.trees import Tree, flatten, short_key
+from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import last_environment
 from tfstudy.runs.reader import read_config
-from tfstudy.tasks.errors import UserError
 
 NAMED = ("task", "data.split", "arch", "seed", "smoke")  # in the name of a run
 MAX_SHOWN = 4  # settings of a run

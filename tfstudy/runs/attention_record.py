@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from tfstudy.errors import UserError, one_of, printable, quoted
 from tfstudy.runs.files import read_bytes, write_atomically
 from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Share
-from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 NAME = "attention.json"
 Kind = Literal["encoder", "decoder", "prefix", "cross"]

@@ -16,9 +16,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tfstudy import models, tasks
+from tfstudy.plugins import source_files
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.schema import Environment
-from tfstudy.tasks.plugins import source_files
 
 PACKAGES = ("torch", "lightning", "torchmetrics", "numpy")
 MAX_DEPTH = 8  # of packages within each other

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment

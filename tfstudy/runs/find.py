@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.weights import has_weights
-from tfstudy.tasks.errors import UserError, expected, one_of, quoted
 
 MAX_LINKS = 2
 LONGEST = 200  # characters of a path that a message quotes

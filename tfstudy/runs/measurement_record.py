@@ -15,10 +15,10 @@ from typing import Literal, get_args
 
 import msgspec
 
+from tfstudy.errors import UserError, one_of, printable, quoted
 from tfstudy.runs.files import read_bytes, write_atomically
 from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Count
-from tfstudy.tasks.errors import UserError, one_of, printable, quoted
 
 FOLDER = "instruments"
 DIGITS = 6  # significant ones of a saved number

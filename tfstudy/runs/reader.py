@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from tfstudy.config.files import read_yaml
+from tfstudy.errors import UserError
 from tfstudy.runs.commands import resuming_command
 from tfstudy.runs.files import at_once, is_locked, read_bytes
 from tfstudy.runs.result_checks import impossible_values, mixed_up
 from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result, Scores
 from tfstudy.runs.sealing import seal_matches
-from tfstudy.tasks.errors import UserError
 
 T = TypeVar("T")
 HEADER = "step,metric,value"  # of metrics.csv

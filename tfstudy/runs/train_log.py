@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfstudy.errors import UserError
 from tfstudy.runs.files import at_once, is_locked, tail
 from tfstudy.runs.reader import is_finished, read_failure
-from tfstudy.tasks.errors import UserError
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:

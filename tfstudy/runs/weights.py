@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from tfstudy.errors import UserError, one_of
 from tfstudy.runs.commands import command_again
 from tfstudy.runs.schema import Result
-from tfstudy.tasks.errors import UserError, one_of
 
 WEIGHTS = "weights.safetensors"  # weights alone, in the run folder: see `tfstudy weights`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be

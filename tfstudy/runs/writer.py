@@ -16,6 +16,7 @@ import msgspec
 from tfstudy.config.display import to_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
+from tfstudy.errors import UserError
 from tfstudy.runs.commands import resuming_command
 from tfstudy.runs.files import archive_name, lock_run, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
@@ -40,7 +41,6 @@ from tfstudy.runs.repair import repair
 from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores, SplitScores
 from tfstudy.runs.sealing import seal
 from tfstudy.runs.train_log import last_lines
-from tfstudy.tasks.errors import UserError
 
 
 class RunFolder:

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tfstudy.plugins import load_file
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.plugins import load_file
 
 if TYPE_CHECKING:
     from tfstudy.models.base import Model

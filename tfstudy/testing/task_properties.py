@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Task, TaskConfig, fingerprint, overlap
-from tfstudy.tasks.errors import UserError
 from tfstudy.testing.expect import expect
 
 UNKNOWN = "no such split scheme"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of
 
 LOGGERS = ["tensorboard", "wandb", "mlflow"]
 

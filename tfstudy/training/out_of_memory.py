@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import torch
 
-from tfstudy.tasks.errors import UserError
+from tfstudy.errors import UserError
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  # bytes that an evaluation or a validation may use at a time, as estimated

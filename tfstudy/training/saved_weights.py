@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tfstudy.errors import UserError
 from tfstudy.runs.files import write_atomically
-from tfstudy.tasks.errors import UserError
 
 STATE_KEY = "checkpoints"  # of the callback that writes them: the entry that names the run
 PREFIX = b"sha256:"

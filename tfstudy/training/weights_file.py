@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import write_atomically
-from tfstudy.tasks.errors import UserError, quoted
 
 ENTRY = "tfstudy"  # of the metadata: `RUN sha256:DIGEST`
 MAX_HEADER = 1 << 20  # bytes: names, shapes and metadata

@@ -8,8 +8,8 @@ import yaml
 
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.trees import Tree, merge
+from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import archive_name, write_atomically
-from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tuning.finals import Finalist, final_seeds
 from tfstudy.tuning.search import Search, Trial, TrialScore
 from tfstudy.tuning.space import SEARCHED

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
+from tfstudy.errors import UserError
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
-from tfstudy.tasks.errors import UserError
 from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, Trial, TrialScore, score
 
 MAX_SEEDS = 100

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from tfstudy.tasks.errors import UserError, one_of
+from tfstudy.errors import UserError, one_of
 from tfstudy.tuning.space import Range, Space, draw
 
 Values = dict[str, Any]

@@ -15,13 +15,13 @@ from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.data.vocabulary import Vocab
+from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_metrics, read_result
-from tfstudy.tasks.errors import UserError, quoted
 from tfstudy.tuning.samplers import Sampler, Values, sampler
 from tfstudy.tuning.space import WIDTH, Space, default_searches, for_architecture, parse_space, scaled
 

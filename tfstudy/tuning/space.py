@@ -16,9 +16,9 @@ from tfstudy import models
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, as_number, merge, nested
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.parameter_matching import width_divisors
 from tfstudy.grids.spec import LARGEST, SMALLEST
-from tfstudy.tasks.errors import UserError, one_of, quoted
 
 WIDTH = "width"
 DEFAULT = ("train.learning_rate=1e-4..1e-2:log", "model.dropout=0.0..0.4", "width=0.5..2:log")

@@ -8,8 +8,8 @@ from random import Random
 from typing import Any
 
 from tfstudy import tasks
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Task
-from tfstudy.tasks.errors import UserError
 from tools.site.markdown import code, table, text
 
 SAMPLED = 3  # examples of each split

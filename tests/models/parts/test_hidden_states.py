@@ -7,12 +7,12 @@ from torch.testing import assert_close
 from tests.conftest import perturbed
 from tfstudy import models
 from tfstudy.data.vocabulary import PAD
+from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
 from tfstudy.models.parts.hidden_states import observing, record_states
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.ragged import RaggedGroup
-from tfstudy.tasks.errors import UserError
 
 BUILT_IN = models.built_in()
 NAMES = [*BUILT_IN, "lstm-input_feeding", "lstm-tanh"]

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.ragged import RaggedGroup
-from tfstudy.tasks.errors import UserError
 
 Observer = Callable[[Site, Tensor], Tensor]  # gets hidden states (..., width), and returns those to compute with
 

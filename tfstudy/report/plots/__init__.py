@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.analysis.collection import Study, read_finished_runs
 from tfstudy.analysis.conditions import Condition, conditions
-from tfstudy.tasks.errors import UserError, one_of, quoted
+from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot

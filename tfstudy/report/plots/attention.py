@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tfstudy.errors import printable
 from tfstudy.report.plots import layout
 from tfstudy.runs.attention_record import AttentionRecord
-from tfstudy.tasks.errors import printable
 
 TITLES = {
     "encoder": "Encoder self-attention: from source tokens (rows) to source tokens",

@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from tfstudy.analysis.medians import median_interval
+from tfstudy.errors import UserError
 from tfstudy.performance.record import WORKS, Record
 from tfstudy.report.markup import plural
 from tfstudy.report.plots import layout
 from tfstudy.report.plots.panel_labels import set_title
 from tfstudy.report.plots.series_style import LINES, MARKERS, SeriesStyle, architecture_colours
-from tfstudy.tasks.errors import UserError
 
 SIZES = {"length": "length (tokens)", "width": "width (model.dim)", "batch": "batch (examples)"}
 MIB, GIGA = 2**20, 1e9

@@ -8,12 +8,12 @@ from matplotlib.lines import Line2D
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.power import MAX_SEEDS
+from tfstudy.errors import UserError
 from tfstudy.report.comparisons import needs_too_many
 from tfstudy.report.markup import MINUS, p_equals, signed
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import architecture_colours
-from tfstudy.tasks.errors import UserError
 
 MAX_COMPARISONS = 60  # in one plot
 MAX_LETTERS = 56  # of two labels on one line

@@ -7,12 +7,12 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
 from tfstudy.analysis.conditions import Condition
+from tfstudy.errors import UserError
 from tfstudy.evaluation.error_kinds import CORRECT
 from tfstudy.report.error_examples import error_kinds
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.rows import row_panels
-from tfstudy.tasks.errors import UserError
 
 # Colour and hatch. Too short is blue, too long is orange, of the right length green or purple (after Okabe & Ito 2008).
 KIND_STYLES = {

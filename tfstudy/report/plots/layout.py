@@ -18,12 +18,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from tfstudy.errors import UserError, printable
 from tfstudy.report.plots import captions
 from tfstudy.report.plots.compact_svg import compact_svg, numbered_clips
 from tfstudy.report.plots.panel_labels import BESIDE, LETTER
 from tfstudy.report.plots.series_style import Styles
 from tfstudy.runs.files import write_atomically
-from tfstudy.tasks.errors import UserError, printable
 
 PERCENT = (-3.0, 103.0)  # limits of an axis of percentages
 CORPUS_METRICS = frozenset(("bleu", "chrf"))  # of all outputs together, not shares of examples

@@ -10,12 +10,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
+from tfstudy.errors import UserError
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_split
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
 from tfstudy.runs.reader import read_metrics
-from tfstudy.tasks.errors import UserError
 
 SUPERSCRIPTS = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 MIN_LOSS = 1e-6  # smaller losses are drawn as this one, since the axis is logarithmic

@@ -7,6 +7,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
+from tfstudy.errors import UserError
 from tfstudy.evaluation import lengths
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.curves import coincide, draw_percentages
@@ -15,7 +16,6 @@ from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import condition_styles
 from tfstudy.report.table_lines import length_threshold
 from tfstudy.runs.schema import Lengths
-from tfstudy.tasks.errors import UserError
 
 Measured = Mapping[str, Sequence[Lengths]]  # experiment to what each run measured
 NO_INTERVAL = "One seed gives no interval."

@@ -11,11 +11,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 
 from tfstudy.analysis.conditions import Condition
+from tfstudy.errors import UserError
 from tfstudy.report.error_examples import predictions_if_readable
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_split, trained_range
 from tfstudy.report.plots.panel_labels import label_axes, set_title
-from tfstudy.tasks.errors import UserError
 
 LEFT, RIGHT = "digits_left", "digits_right"  # tags
 Range = tuple[tuple[int, int], tuple[int, int]]  # fewest and most digits of the left and of the right operand

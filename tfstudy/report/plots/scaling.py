@@ -14,11 +14,11 @@ from tfstudy.analysis.condition_selection import differing_settings
 from tfstudy.analysis.condition_settings import DEFAULT, OUTDATED
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
+from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import Styles, series_styles
-from tfstudy.tasks.errors import UserError
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
 BETWEEN_SETTINGS = re.compile(r" (?=[\w.]+=)")

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 
 from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.config.trees import short_key
+from tfstudy.errors import UserError
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.series_style import condition_styles
-from tfstudy.tasks.errors import UserError
 
 CELL = (0.62, 0.21)  # inches
 COLOURS, DARK = "Blues", 60.0  # percent above which a number is white

@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
+from tfstudy.errors import UserError
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.panel_labels import label_axes, set_title
 from tfstudy.report.plots.series_style import Styles, condition_styles
-from tfstudy.tasks.errors import UserError
 
 MAX_WIDTH = 11.0  # inches of all panels in a row
 MAX_TICKS = 25  # of a horizontal axis

@@ -9,13 +9,13 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.errors import UserError
 from tfstudy.report.plots import captions, layout
 from tfstudy.report.plots.grouping import group_by_test_set
 from tfstudy.report.plots.published_marks import Mark, draw_mark, mark_handles, marks_beside, source_notes
 from tfstudy.report.plots.rows import row_panels
 from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
 from tfstudy.report.plots.trivial_systems import draw_lines, line_handles, line_styles, trivial_results
-from tfstudy.tasks.errors import UserError
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures
 RIGHT = 1.02  # of the axes: where published figures are written

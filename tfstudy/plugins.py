@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple, TypeVar, cast
 
-from tfstudy.tasks.errors import UserError, quoted
+from tfstudy.errors import UserError, quoted
 
 T = TypeVar("T")
 VARIABLE = "TFSTUDY_PLUGINS"  # environment variable: the files of --plugin, separated as in PATH; processes inherit it

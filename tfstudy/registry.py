@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tfstudy.tasks import plugins
-from tfstudy.tasks.errors import UserError, one_of, similar
-from tfstudy.tasks.plugins import BASES, Plugin
+from tfstudy import plugins
+from tfstudy.errors import UserError, one_of, similar
+from tfstudy.plugins import BASES, Plugin
 
 
 class Registry:
@@ -44,7 +44,7 @@ class Registry:
         try:
             return one_of(self.kind, name, names)
         except UserError as error:
-            hint = "; if it is a plug-in's, add --plugin FILE.py (in Python: tfstudy.tasks.plugins.add)"
+            hint = "; if it is a plug-in's, add --plugin FILE.py (in Python: tfstudy.plugins.add)"
             raise UserError(f"{error}{'' if similar(name, names) else hint}") from None
 
     def plugin(self, name: str) -> Plugin | None:

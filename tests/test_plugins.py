@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.example_plugins import TASK, install, write
-from tfstudy import tasks
-from tfstudy.tasks import plugins
+from tfstudy import plugins, tasks
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Task
-from tfstudy.tasks.errors import UserError
 
 
 @pytest.fixture(autouse=True)

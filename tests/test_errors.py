@@ -2,7 +2,7 @@
 
 import pytest
 
-from tfstudy.tasks.errors import UserError, one_of, printable, quoted, similar
+from tfstudy.errors import UserError, one_of, printable, quoted, similar
 
 
 @pytest.mark.parametrize(
