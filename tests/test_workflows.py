@@ -1,6 +1,5 @@
-"""Workflows, the reusable action and the issue forms: GitHub's schemas, and their commands; targets of the Makefile."""
+"""Workflows and the issue forms: GitHub's schemas, and their commands; targets of the Makefile."""
 
-import os
 import re
 import subprocess
 import sys
@@ -13,16 +12,14 @@ import yaml
 
 from tests.code_blocks import check_command, commands
 from tests.committed import ROOT
-from tests.example_jobs import executable
 
 GITHUB = ROOT / ".github"
 SCHEMAS = {
     "github-workflows": sorted(GITHUB.glob("workflows/*.yml")),
-    "github-actions": sorted(GITHUB.glob("actions/*/action.yml")),
     "github-issue-forms": [p for p in sorted(GITHUB.glob("ISSUE_TEMPLATE/*.yml")) if p.name != "config.yml"],
     "github-issue-config": [GITHUB / "ISSUE_TEMPLATE" / "config.yml"],
 }
-WORKFLOWS, [ACTION] = SCHEMAS["github-workflows"], SCHEMAS["github-actions"]
+WORKFLOWS = SCHEMAS["github-workflows"]
 
 
 def read(path: Path) -> Any:
@@ -30,9 +27,8 @@ def read(path: Path) -> Any:
 
 
 def steps() -> list[tuple[str, dict[str, Any]]]:
-    """Every step of a workflow or an action, with the file that it is in."""
-    found = [(path.name, step) for path in WORKFLOWS for job in read(path)["jobs"].values() for step in job["steps"]]
-    return found + [(ACTION.name, step) for step in read(ACTION)["runs"]["steps"]]
+    """Every step of a workflow, with the file that it is in."""
+    return [(path.name, step) for path in WORKFLOWS for job in read(path)["jobs"].values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -48,64 +44,11 @@ def test_every_command_of_a_workflow_exists():
     known = [words for words in lines if words[0] in ("make", "tfstudy")]
     assert {" ".join(words[:2]) for words in known} >= {"make check", "make dist", "tfstudy grid", "tfstudy check"}
     for words in known:
-        check_command([word for word in words if word != "$OPTIONS"])
-
-
-def test_a_step_that_uses_the_action_gives_inputs_that_it_has():
-    inputs = read(ACTION)["inputs"]
-    used = [step for _, step in steps() if step.get("uses") == f"./{ACTION.parent.relative_to(ROOT)}"]
-    assert used
-    for step in used:
-        assert step["with"].keys() <= inputs.keys()
-        assert {name for name, given in inputs.items() if given.get("required")} <= step["with"].keys()
-        assert (ROOT / step["with"]["baseline"]).is_file()
+        check_command(words)
 
 
 def test_no_input_is_pasted_into_a_script():
     assert [name for name, step in steps() if "${{" in step.get("run", "")] == []
-
-
-def test_the_inputs_that_the_action_reads_are_those_that_it_declares():
-    read_names = set(re.findall(r"inputs\.([\w-]+)", ACTION.read_text()))
-    assert read_names == read(ACTION)["inputs"].keys()
-
-
-def outputs(environment: dict[str, str], file: Path) -> dict[str, str]:
-    """The outputs of the step that names the study and the artifact."""
-    [step] = [step for step in read(ACTION)["runs"]["steps"] if step.get("id") == "names"]
-    subprocess.run(["bash", "-e", "-c", step["run"]], check=True, env=environment | {"GITHUB_OUTPUT": str(file)})
-    return dict(line.split("=", 1) for line in file.read_text().splitlines())
-
-
-@pytest.mark.parametrize(
-    ("grid", "study", "expected"), [("ci", "", "ci"), ("my grids/a.yaml", "", "a"), ("ci", "x", "x")]
-)
-def test_the_action_trains_and_checks_one_study(grid, study, expected, tmp_path):
-    executable(tmp_path / "bin" / "tfstudy", f'printf "%s|" "$@" >> {tmp_path}/calls; echo >> {tmp_path}/calls')
-    given = {"GRID": grid, "OPTIONS": "--accelerator cpu --seed 0-2", "RESULTS": "results", "SUITE": str(ROOT)}
-    given |= {"BASELINE": "b.json", "TOLERANCE": "2", "JUNIT": "j.xml", "GITHUB_STEP_SUMMARY": "s.md", "ARTIFACT": ""}
-    environment = os.environ | given | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    named = outputs(environment | {"STUDY": study}, tmp_path / "outputs")
-    for step in read(ACTION)["runs"]["steps"]:
-        if "tfstudy " in step.get("run", ""):
-            assert step["env"]["STUDY"] == "${{ steps.names.outputs.study }}"
-            words = ["bash", "-e", "-o", "pipefail", "-c", step["run"]]
-            subprocess.run(words, check=True, env=environment | {"STUDY": named["study"]})
-    assert (tmp_path / "calls").read_text().splitlines() == [
-        f"grid|{grid}|--study|{expected}|--results|results|--accelerator|cpu|--seed|0-2|",
-        f"check|{expected}|--results|results|--against|b.json|--tolerance|2|--junit|j.xml|--summary|s.md|",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("grid", "study", "artifact", "expected"),
-    [("a/b.yaml", "", "", "accuracy-b"), ("a/b.yaml", "x", "", "accuracy-x"), ("ci", "", "on-3.12", "on-3.12")],
-)
-def test_the_artifact_is_named_after_the_study_or_as_asked(grid, study, artifact, expected, tmp_path):
-    given = {"GRID": grid, "STUDY": study, "ARTIFACT": artifact, "SUITE": str(ROOT)}
-    assert outputs(os.environ | given, tmp_path / "outputs")["artifact"] == expected
-    [upload] = [step for step in read(ACTION)["runs"]["steps"] if "upload-artifact" in step.get("uses", "")]
-    assert upload["with"]["name"] == "${{ steps.names.outputs.artifact }}"
 
 
 def test_accuracies_are_checked_when_the_versions_of_packages_change():

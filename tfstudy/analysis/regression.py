@@ -4,7 +4,7 @@ The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.j
 metric dropped by more than the tolerance and the drop is significant over seeds, corrected for the number of conditions
 (Bonferroni).
 Seeds are paired: a seed gives the same initial weights and order of training in both. A run that diverged counts as 0.
-A condition with fewer seeds than in the baseline counts as missing, unless that is allowed. A test needs two seeds.
+A condition with fewer seeds than in the baseline counts as missing. A test needs two seeds.
 """
 
 import math
@@ -30,7 +30,7 @@ WORSE, MISSING, UNTESTED, UNDECIDED, BETTER, UNCHANGED = STATES = (
     "better",
     "unchanged",  # the whole interval lies within the tolerance
 )
-Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what XML and a line of a table can hold
+Text = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f]*$")]  # what a line of a table can hold
 
 
 class BaselineRow(msgspec.Struct, frozen=True):
@@ -99,12 +99,9 @@ def read_baseline(path: Path) -> list[BaselineRow]:
 
 
 def compare_with_baseline(
-    baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float, partial: bool = False
+    baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float
 ) -> list[Outcome]:
-    """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested.
-
-    `partial` allows fewer seeds than in the baseline.
-    """
+    """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested."""
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for condition in conditions:
         c = condition
@@ -112,7 +109,7 @@ def compare_with_baseline(
         by_name.setdefault((*examples, c.arch, c.preset), []).append(condition)
     tests = len(baseline)
     compared = [_compare(row, _find(row, by_name), tests) for row in baseline]
-    outcomes = [_count_seeds(_decide(outcome, tests, tolerance), partial) for outcome in compared]
+    outcomes = [_count_seeds(_decide(outcome, tests, tolerance)) for outcome in compared]
     if not any(len(outcome.shared) >= MIN_SEEDS for outcome in outcomes):
         raise UserError(f"nothing could be checked: {_reasons(outcomes)}")
     return outcomes
@@ -177,12 +174,13 @@ def _decide(outcome: Outcome, tests: int, tolerance: float) -> Outcome:
     return outcome._replace(p=p, reason=reason)
 
 
-def _count_seeds(outcome: Outcome, partial: bool) -> Outcome:
-    """Return an outcome as missing if seeds of the baseline are, unless a drop was found; `partial` only notes it."""
+def _count_seeds(outcome: Outcome) -> Outcome:
+    """Return an outcome as missing if seeds of the baseline are, unless a drop was found."""
     total, shared = len(outcome.baseline.each_seed), len(outcome.shared)
     if outcome.state == MISSING or shared == total:
         return outcome
-    if not partial and outcome.state != WORSE:
+    if outcome.state != WORSE:
         return outcome._replace(state=MISSING, reason=f"{total - shared} of the baseline's {total} seeds")
-    present = f"{shared} of the baseline's {total} seeds"
-    return outcome._replace(reason="; ".join(filter(None, (present, outcome.reason))))
+    return outcome._replace(
+        reason="; ".join(filter(None, (f"{shared} of the baseline's {total} seeds", outcome.reason)))
+    )

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfstudy.cli.check_command import CheckCommand, errors_written, write_files
 from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, some_path
 from tfstudy.cli.output import DocumentFormat, document_format, print_json
 
@@ -13,40 +12,27 @@ if TYPE_CHECKING:
     from tfstudy.report.regression import Check
 
 
-@app.command(cls=CheckCommand, rich_help_panel=STUDY)
+@app.command(rich_help_panel=STUDY)
 def check(
     against: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")
     ],
     study: OneStudy = "",
     tolerance: Annotated[float, typer.Option(min=0, help="Allowed drop in percentage points.")] = 1.0,
-    junit: Annotated[
-        Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also write JUnit XML to this file.")
-    ] = None,
-    summary: Annotated[
-        Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also append the Markdown to this file.")
-    ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Allow missing conditions and seeds.")] = False,
     format_: DocumentFormat = "",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Fail if a metric dropped below a baseline.
 
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition or some of its
-    seeds are missing, and 2 if no condition could be tested. Both files are written whatever the exit code; if nothing
-    could be checked, they hold the error.
+    seeds are missing, and 2 if no condition could be tested.
     """
-    files = {"--junit": junit, "--summary": summary}
-    with errors_written(files):
-        from tfstudy.report.regression import check_study
-        from tfstudy.runs.find import one_study
+    from tfstudy.report.regression import check_study
+    from tfstudy.runs.find import one_study
 
-        format_ = document_format(format_, ("text", "md", "json"))
-        outcome = check_study(one_study(study, results), against, tolerance, partial)
-    try:
-        write_files(files, outcome)
-    finally:
-        _show(outcome, tolerance, format_)
+    format_ = document_format(format_, ("text", "md", "json"))
+    outcome = check_study(one_study(study, results), against, tolerance)
+    _show(outcome, tolerance, format_)
     raise typer.Exit(int(outcome.failed))
 
 

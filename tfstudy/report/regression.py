@@ -1,17 +1,15 @@
-"""The comparison of a study with its baseline, for people and for CI: Markdown and JUnit XML."""
+"""The comparison of a study with its baseline, as Markdown and as plain values."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
 
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.regression import (
     MISSING,
     STATES,
-    UNTESTED,
     WORSE,
     Outcome,
     compare_with_baseline,
@@ -26,27 +24,26 @@ NOTE = (
 
 
 class Check(NamedTuple):
-    """The comparison of a study with its baseline: as Markdown, as JUnit XML, and whether the check failed."""
+    """The comparison of a study with its baseline, and whether the check failed."""
 
     headline: str
     markdown: str
-    junit: bytes
     failed: bool
-    outcomes: Sequence[Outcome] = ()  # of each condition
+    outcomes: Sequence[Outcome]  # of each condition
 
 
-def check_study(study: Path, against: Path, tolerance: float, partial: bool = False) -> Check:
-    """Compare a folder of runs with the baseline in a file; `partial` allows missing conditions and seeds.
+def check_study(study: Path, against: Path, tolerance: float) -> Check:
+    """Compare a folder of runs with the baseline in a file; `tolerance` is in percentage points.
 
-    `tolerance` is in percentage points. `UserError` if the file is no baseline or if no condition could be tested.
+    The check fails if a metric dropped, or if conditions or seeds are missing. `UserError` if the file is no baseline
+    or if no condition could be tested.
     """
     baseline, runs = read_baseline(against), read_study(study)
     current = conditions(runs.runs, baseline[0].tag)  # a table has one tag for all conditions
-    outcomes = compare_with_baseline(baseline, current, tolerance, partial)
-    failing = (WORSE,) if partial else (WORSE, MISSING)
+    outcomes = compare_with_baseline(baseline, current, tolerance)
     text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
-    failed = any(outcome.state in failing for outcome in outcomes)
-    return Check(headline(outcomes, tolerance), text, junit(outcomes, tolerance, failing), failed, outcomes)
+    failed = any(outcome.state in (WORSE, MISSING) for outcome in outcomes)
+    return Check(headline(outcomes, tolerance), text, failed, outcomes)
 
 
 def outcome_values(outcome: Outcome) -> dict[str, Any]:
@@ -58,15 +55,6 @@ def outcome_values(outcome: Outcome) -> dict[str, Any]:
     none = dict.fromkeys(("difference", "low", "high"))
     by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
     return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **difference, "p": outcome.p}
-
-
-def error_check(message: str) -> Check:
-    """Return a check that could not be made, as Markdown and as JUnit XML with one error."""
-    case = ElementTree.Element("testcase", classname="tfstudy", name="check")
-    ElementTree.SubElement(case, "error", message=message)
-    lines = "\n".join(f"> {line}" for line in message.splitlines())
-    head = "tfstudy check: error"
-    return Check(head, f"**{head}**\n\n{lines}\n", _suite([case]), True)
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
@@ -96,44 +84,3 @@ def _numbers(outcome: Outcome) -> tuple[str, str, str, str]:
 
 def _mean(values: Sequence[float]) -> str:
     return f"{mean(values):.1f} (n = {len(values)})" if values else ""
-
-
-def junit(outcomes: Sequence[Outcome], tolerance: float, failing: Collection[str]) -> bytes:
-    """Return JUnit XML: a test case per row, failed if its state is in `failing`, skipped if it could not be tested."""
-    cases = [_case(outcome, tolerance, failing) for outcome in outcomes]
-    return _suite(cases)
-
-
-def _suite(cases: Sequence[ElementTree.Element]) -> bytes:
-    tags = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-    counts = {name: str(sum(case.find(tag) is not None for case in cases)) for name, tag in tags.items()}
-    suite = ElementTree.Element("testsuite", {"name": "tfstudy check", "tests": str(len(cases)), **counts})
-    suite.extend(cases)
-    ElementTree.indent(suite)
-    encoded: bytes = ElementTree.tostring(suite, encoding="utf-8", xml_declaration=True)
-    return encoded
-
-
-def _case(outcome: Outcome, tolerance: float, failing: Collection[str]) -> ElementTree.Element:
-    row = outcome.baseline
-    baseline, current, change, p = _numbers(outcome)
-    parts = (
-        f"baseline {baseline}, current {current or 'none'}",
-        f"change {change}" * bool(change),
-        f"p {p}" * bool(p),
-        outcome.reason,
-    )
-    text = "; ".join(filter(None, parts))
-    case = ElementTree.Element("testcase", classname=f"{row.task}.{row.split}", name=row.name)
-    if outcome.state in failing:
-        message = f"dropped by more than {tolerance:g} points" if outcome.state == WORSE else _with_reason(outcome)
-        ElementTree.SubElement(case, "failure", message=message).text = text
-    elif outcome.state in (UNTESTED, MISSING):
-        ElementTree.SubElement(case, "skipped", message=_with_reason(outcome))
-    else:
-        ElementTree.SubElement(case, "system-out").text = f"{outcome.state}: {text}"
-    return case
-
-
-def _with_reason(outcome: Outcome) -> str:
-    return f"{outcome.state}: {outcome.reason}"
