@@ -1,7 +1,5 @@
 """Greedy and beam search with any model's `decode`, one token at a time, with a limit for each row."""
 
-from collections.abc import Callable
-
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -15,7 +13,6 @@ COMPACT = 0.8  # finished rows are dropped when at most this fraction of the row
 INFINITY = float("inf")
 
 Ids = list[list[int]]  # of the tokens of each row
-Generate = Callable[[Tensor, Tensor, Tensor, Tensor, DecodeConfig], tuple[Ids, Ids]]  # `generate_both` of one model
 
 
 def greedy(

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +11,7 @@ from tfstudy.config.schema import DecodeConfig, EvalConfig
 from tfstudy.data.encoding import PaddedRows, TaskEncoder
 from tfstudy.data.vocabulary import PAD
 from tfstudy.evaluation.batches import MemoryUse, in_batches
-from tfstudy.evaluation.decoding import Generate, generate_both
+from tfstudy.evaluation.decoding import generate_both
 from tfstudy.evaluation.lengths import mean_over_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.models.base import Model
@@ -61,15 +60,13 @@ def evaluate(
     config: EvalConfig,
     device: torch.device,
     shown: Shown | None = None,
-    generate: Generate | None = None,
 ) -> Evaluation:
     """Evaluate a split with free-running decoding, oracle length and teacher forcing. The model stays in eval mode.
 
-    The predictions of the task's trivial systems are scored on the same examples. `generate` decodes a batch (default:
-    `decoding.generate_both`).
+    The predictions of the task's trivial systems are scored on the same examples.
     """
     examples = sample_examples(data.task.examples(split), config.max_examples)
-    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown, generate)
+    evaluation = evaluate_examples(model, data, examples, decode, config, device, shown)
     if examples and (baselines := baseline_metrics(data.task, split, config.max_examples)):
         evaluation.summary["baselines"] = baselines
     return evaluation
@@ -91,13 +88,12 @@ def evaluate_examples(
     config: EvalConfig,
     device: torch.device,
     shown: Shown | None = None,
-    generate: Generate | None = None,
 ) -> Evaluation:
     """Evaluate any examples of the task, as `evaluate` does those of a split."""
     model.eval().to(device)
     if not examples:
         return Evaluation({"n": 0}, [])
-    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown, generate)
+    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown)
     text = data.task.text
     rows = [
         Prediction(text(e.source), text(e.target), text(o.free), text(o.oracle), round(o.teacher_forced, 6), {**e.tags})
@@ -122,14 +118,13 @@ def _outputs(
     batch_size: int,
     device: torch.device,
     shown: Shown | None,
-    generate: Generate | None,
 ) -> list[Output]:
     """Return the outputs of a model for all examples, computed in batches of similar source length."""
     encoded = data.encode(examples).to(device)
     source, target = encoded.source_lengths, encoded.target_lengths
     limits = limits_of(generation_limit(data.task, decode, examples), source - 1)
     memory = MemoryUse.of(model, len(data.target_vocab), decode.hypotheses)
-    tokens, generate = data.target_vocab.decode, generate or partial(generate_both, model)
+    tokens = data.target_vocab.decode
 
     def forced(index: Tensor) -> list[float]:
         return teacher_forced_accuracy(model, encoded.rows(index))
@@ -137,7 +132,7 @@ def _outputs(
     def compute(index: Tensor) -> list[Output]:
         rows = encoded.rows(index)
         searched = limits[index].to(device), (target[index] - 2).to(device)
-        free, oracle = generate(rows.source, rows.source != PAD, *searched, decode)
+        free, oracle = generate_both(model, rows.source, rows.source != PAD, *searched, decode)
         parts = in_batches(forced, index, source, target, memory.teacher_forcing, len(index))
         accuracies = [accuracy for _, part in parts for accuracy in part]
         cut = [len(ids) >= limit for ids, limit in zip(free, limits[index].tolist(), strict=True)]

@@ -12,7 +12,6 @@ import torch
 from tfstudy.config.presets import about_preset
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.static_decoding import graphed_generation
 from tfstudy.experiment.compatibility import check_output
 from tfstudy.experiment.measure_training import check_measured
 from tfstudy.experiment.options import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
@@ -114,9 +113,8 @@ def _score(
     """Evaluate what is not evaluated yet; if this fails, say that the training is not lost."""
     if done := [name for name in splits if name in folder.scores().splits]:
         report(f"already evaluated: {', '.join(done)}")
-    generate = graphed_generation(prepared.model, device) if options.execution == "graphed" else None
     try:
-        return score(prepared, folder, device, splits, generate)
+        return score(prepared, folder, device, splits)
     except BaseException:
         report("the evaluation did not finish; the training is complete and kept: the same command only evaluates")
         raise

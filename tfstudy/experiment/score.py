@@ -9,7 +9,6 @@ import torch
 
 from tfstudy.errors import UserError
 from tfstudy.evaluation import evaluate
-from tfstudy.evaluation.decoding import Generate
 from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.evaluation.lengths import accuracy_by_length
 from tfstudy.evaluation.limits import generation_limit
@@ -54,13 +53,12 @@ def score(
     folder: RunFolder,
     device: torch.device,
     names: Sequence[str],
-    generate: Generate | None = None,
     reason: str = "run",
 ) -> Scored:
     """Evaluate held-out splits for the reason `run` or `evaluate`, and return what was measured.
 
     For `run`, predictions are written, and also what is measured on a split as soon as it is complete. Splits that an
-    earlier process of this run has completed are not evaluated again. `generate` decodes a batch, as in `evaluate`.
+    earlier process of this run has completed are not evaluated again.
     """
     scores = folder.scores() if reason == "run" else Scores(folder.run)
     for name in names:
@@ -68,7 +66,7 @@ def score(
             continue
         start = time.monotonic()
         reset_peak(device)
-        splits = {**scores.splits, name: score_split(prepared, folder, device, name, reason, generate)}
+        splits = {**scores.splits, name: score_split(prepared, folder, device, name, reason)}
         seconds, peak = scores.seconds + time.monotonic() - start, max(scores.peak_mib, peak_mib(device))
         scores = Scores(folder.run, splits, seconds, peak)
         if reason == "run":
@@ -85,7 +83,6 @@ def score_split(
     device: torch.device,
     name: str,
     reason: str,
-    generate: Generate | None = None,
 ) -> SplitScores:
     """Return the scores of a held-out split; if it is a test set, this is counted with the reason `run` or `evaluate`.
 
@@ -98,7 +95,7 @@ def score_split(
     examples = evaluate.sample(prepared.task.examples(name), config.eval.max_examples)
     with ProgressDisplay(f"evaluate {name}", len(examples), "examples") as display:
         evaluation = evaluate.evaluate(
-            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples, generate
+            prepared.model, prepared.data, name, config.decode, config.eval, device, display.examples
         )
     if reason == "run":
         folder.write_predictions(name, evaluation.rows)

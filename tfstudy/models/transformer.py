@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from tfstudy.models.base import RaggedModel, State
 from tfstudy.models.parts.attention import windowed
-from tfstudy.models.parts.cache import StaticPosition
 from tfstudy.models.parts.checkpointing import run_layer
 from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
 from tfstudy.models.parts.decoder_only import PrefixState, read_source, read_target, target_positions
@@ -220,7 +219,7 @@ class Transformer(RaggedModel):
         return DigitPositions(setup, source_vocab, target_vocab)
 
     def _numbers(
-        self, tokens: Sequence[Tensor], starts: Sequence[int | StaticPosition], drawn: Sequence[Tensor | None]
+        self, tokens: Sequence[Tensor], starts: Sequence[int], drawn: Sequence[Tensor | None]
     ) -> list[Numbers]:
         """Return the positions of each group's tokens, which follow `start` others."""
         groups = zip(tokens, starts, drawn, strict=True)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from tfstudy.models.parts import positions
-from tfstudy.models.parts.cache import Cache, KeyValue, static_masks
+from tfstudy.models.parts.cache import Cache, KeyValue
 from tfstudy.models.parts.chunks import in_chunks
 from tfstudy.models.parts.layers import Dropout
 from tfstudy.models.parts.listening import Site, is_recorded, record, recorded_attention
@@ -138,7 +138,7 @@ class MultiHeadAttention(nn.Module):
         """
         new = self.project(x, shapes, places)
         past = [before.append(now) for before, now in zip(past, new, strict=True)]
-        seen, masks = [cache.seen for cache in past], masks or static_masks(past, self.window)
+        seen = [cache.seen for cache in past]
         return self(x, shapes, seen, masks, causal=masks is None, site=site, places=places), past
 
     def with_weights(

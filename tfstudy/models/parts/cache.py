@@ -1,10 +1,9 @@
-"""Keys and values that attention reads, a cache of them that grows with the target, and one of a fixed size."""
+"""Keys and values that attention reads, and a cache of them that grows with the target."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 SPARE = 16  # least number of tokens that a buffer has room for when it is allocated
@@ -87,48 +86,3 @@ class Buffer:
     def first(self, length: int) -> KeyValue:
         """Return the keys and values of the first tokens, as views."""
         return KeyValue(*(part[:, :, :length] for part in self.parts))
-
-
-class StaticPosition(NamedTuple):
-    """How many tokens a cache of a fixed size holds, as a number on the device."""
-
-    value: Int[Tensor, " 1"]  # also the position of the next token
-    room: int  # of all caches that share the number
-
-
-class StaticCache(Cache):
-    """The keys and values of the target tokens in memory of a fixed size, so that a step of decoding can be a graph.
-
-    Appending one token writes in place and leaves the number of tokens as it is: who computes the step raises it, once
-    for all layers. What is behind the last token is not visible.
-    """
-
-    def __init__(self, seen: KeyValue, position: StaticPosition) -> None:
-        super().__init__(seen)
-        self.position = position
-
-    @property
-    def length(self) -> StaticPosition:  # type: ignore[override]
-        """The number of tokens, on the device."""
-        return self.position
-
-    def append(self, new: KeyValue) -> "StaticCache":
-        """Write the keys and values of the next token, and return this cache."""
-        for part, written in zip(self.seen, new, strict=True):
-            part.index_copy_(2, self.position.value, written)
-        return self
-
-    def select_rows(self, rows: Int[Tensor, " rows"]) -> "StaticCache":
-        """Return the cache of these rows of the batch, in this order."""
-        return StaticCache(KeyValue(*(part.index_select(0, rows) for part in self.seen)), self.position)
-
-    def visible(self, window: int) -> Bool[Tensor, "1 1 1 room"]:
-        """Return which keys the token appended last may see: those up to its own, within a window if there is one."""
-        before = self.position.value - torch.arange(self.position.room, device=self.position.value.device)
-        seen = (before >= 0) & (before <= window) if window else before >= 0
-        return seen[None, None, None]
-
-
-def static_masks(caches: Sequence[Cache], window: int) -> list[Tensor] | None:
-    """Return what is visible in caches of a fixed size; None for caches that grow, where everything is."""
-    return [cache.visible(window) for cache in caches if isinstance(cache, StaticCache)] or None

@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from tfstudy.models.parts.cache import StaticPosition
 from tfstudy.models.parts.layers import uniform
 from tfstudy.models.parts.positions.base import Places
 
@@ -16,15 +15,14 @@ class Numbers(NamedTuple):
     """The positions of one group's tokens, the same for all rows; those from `start` on are new."""
 
     all: Int[Tensor, "1 length"]
-    start: int | Int[Tensor, " 1"]  # a tensor if one token is new, and more positions follow
+    start: int
     first: int  # no new position is below
     end: int  # all positions are below
 
     @property
     def new(self) -> Int[Tensor, "1 new"]:
         """The positions of the new tokens."""
-        start = self.start
-        return self.all[:, start:] if isinstance(start, int) else self.all.index_select(1, start)
+        return self.all[:, self.start :]
 
 
 def places(queries: Numbers, keys: Numbers, repeated: int = 1) -> Places:
@@ -51,7 +49,7 @@ class Numbering(nn.Module):
 
     def forward(
         self,
-        start: int | StaticPosition,
+        start: int,
         new: int,
         device: torch.device,
         sample: Int[Tensor, "rows length"] | None = None,
@@ -60,8 +58,6 @@ class Numbering(nn.Module):
 
         A length above `longest` raises an IndexError if positions are random.
         """
-        if isinstance(start, StaticPosition):
-            return self._static(start, device)
         length = start + new
         if not self.size:
             return Numbers(torch.arange(length, device=device)[None], start, start, length)
@@ -69,13 +65,6 @@ class Numbering(nn.Module):
             raise IndexError(f"there are random positions for {self.longest} tokens, but a sequence has {length}")
         positions = self.fixed[None] if sample is None else sample[:1]
         return Numbers(positions[:, :length], start, 0, self.size)
-
-    def _static(self, start: StaticPosition, device: torch.device) -> Numbers:
-        """Return the position of one token, in evaluation, among those of a cache of a fixed size."""
-        if not self.size:
-            return Numbers(torch.arange(start.room, device=device)[None], start.value, 0, start.room)
-        last = torch.arange(start.room, device=device).clamp(max=self.longest - 1)  # the room may be larger
-        return Numbers(self.fixed[last][None], start.value, 0, self.size)
 
     def sample(self, length: int, device: torch.device) -> Int[Tensor, "1 length"] | None:
         """Draw the positions of `length` tokens in training; None in evaluation, or if positions are not random."""
