@@ -8,7 +8,7 @@ from tfstudy import models, tasks
 from tfstudy.cli.run_config import requested
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.presets import preset, presets
-from tfstudy.config.resolve import overrides, resolve
+from tfstudy.config.resolve import RETIRED, overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
 from tfstudy.errors import UserError
@@ -74,6 +74,13 @@ def test_all_errors_are_reported_at_once_with_their_keys():
         "unknown key 'extra'",
     ):
         assert any(text in line for line in found), (text, found)
+
+
+def test_keys_that_are_gone_are_read_with_their_last_default_only():
+    assert config(*(f"{key}={value}" for key, value in RETIRED.items())) == config()
+    assert errors("train.ema_decay=0.9") == [
+        "'train.ema_decay' is no longer a setting; a config may only have its last default, 0.0"
+    ]
 
 
 @pytest.mark.parametrize(

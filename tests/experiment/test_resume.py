@@ -104,7 +104,7 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(undisturbed, capsys
         ["train.batching=fairseq", "train.batch_tokens=40", "train.resampled_examples=90"],
         pytest.param(["train.optimizer=sgd"], marks=pytest.mark.slow),
         ["eval.checkpoint=best", "train.label_smoothing=0.1"],
-        ["train.average_last=12", "train.gradient_checkpointing=true", "eval.checkpoint=best"],
+        ["train.gradient_checkpointing=true", "eval.checkpoint=best"],
     ],
     ids=lambda settings: settings[0],
 )

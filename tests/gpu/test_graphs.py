@@ -73,8 +73,8 @@ def test_graphs_draw_the_dropout_of_the_same_steps_without_graphs(arch):
     assert same(trained("graphed", arch, 0.2, **LONG), trained(ReplayedExecution(), arch, 0.2, **LONG), atol=1e-3)
 
 
-@pytest.mark.parametrize("settings", [{"optimizer": "sgd", "learning_rate": 0.1}, {"ema_decay": 0.9}])
-def test_other_ways_of_training_equal_the_eager_one(settings):
+def test_sgd_equals_the_eager_one():
+    settings = {"optimizer": "sgd", "learning_rate": 0.1}
     assert same(trained("eager", **LONG | settings), trained("graphed", **LONG | settings), atol=1e-3)
 
 

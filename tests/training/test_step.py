@@ -70,7 +70,6 @@ def test_replayed_steps_train_as_eager_steps_do(arch):
     [
         {"optimizer": "sgd", "learning_rate": 0.1},
         {"loss_reduction": "sum", "label_smoothing": 0.1, "gradient_clip_norm": 0},
-        {"ema_decay": 0.9},
         {"precision": "bf16-mixed"},
     ],
 )

@@ -23,6 +23,7 @@ Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
 LARGEST = 2**63 - 1  # of all integers
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
+RETIRED: Tree = {"train.average_last": 0, "train.ema_decay": 0.0}  # keys that are gone, with their last default
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},
@@ -31,7 +32,10 @@ SMOKE: Tree = {
 
 
 def resolve(tree: Tree) -> RunConfig:
-    """Return the config with the settings of a tree; `UserError` with one line for each error."""
+    """Return the config with the settings of a tree; `UserError` with one line for each error.
+
+    Configs of older code may have keys that are gone, if their values are the defaults.
+    """
     types: dict[str, type[BaseModel]] = {
         "data": tasks.find(str(tree.get("task"))).Config,
         "model": models.find(str(tree.get("arch"))).Config,
@@ -47,6 +51,7 @@ def resolve(tree: Tree) -> RunConfig:
         if not isinstance(values, dict):
             errors.append(f"'{name}' must be a section of keys, but is {quoted(values)}")
             values = {}
+        values = _without_retired(values, section, f"{name}.")
         wrong = _wrong_kinds(values, section, f"{name}.")
         errors += wrong.values()
         try:
@@ -116,6 +121,15 @@ def overrides(assignments: Sequence[str]) -> Tree:
     return tree
 
 
+def _without_retired(values: Tree, section: type[BaseModel], prefix: str) -> Tree:
+    """Return the values of a section without the keys in `RETIRED` that have their last default.
+
+    A key that the section itself has, such as that of a plug-in, is not one of them.
+    """
+    gone = {key for key in values if f"{prefix}{key}" in RETIRED and key not in section.model_fields}
+    return {key: value for key, value in values.items() if key not in gone or value != RETIRED[f"{prefix}{key}"]}
+
+
 def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[str, str]:
     """Return the messages, by key, for values that pydantic would convert to another kind: `steps: yes` to 1 step.
 
@@ -160,6 +174,8 @@ def _settings_of(arch: str) -> Iterable[str]:
 
 def _unknown(key: str, section: type[BaseModel], prefix: str, known: Sequence[str]) -> str:
     """The message for an unknown key: the architecture that has it, the nearest key, or all keys of the section."""
+    if (whole := prefix + key) in RETIRED:
+        return f"'{whole}' is no longer a setting; a config may only have its last default, {RETIRED[whole]}"
     keys, text = [prefix + name for name in section.model_fields], f"unknown key '{prefix}{key}'"
     owners = [name for name in models.names() if prefix == "model." and key in _settings_of(name)]
     if owners:

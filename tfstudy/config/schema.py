@@ -99,15 +99,6 @@ class TrainConfig(Section):
         False,
         description="compute each layer again in the backward pass: the same gradient with less memory, but slower",
     )
-    ema_decay: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="validate and evaluate a moving average of the weights, with this decay per step (0: off)",
-    )
-    average_last: int = Field(
-        0, ge=0, description="validate and evaluate the mean of the weights over this many last steps (0: off)"
-    )
     compile: bool = Field(False, description="use torch.compile: takes minutes at the start, faster steps on a GPU")
     log_interval: int = Field(50, ge=1, description="steps between two records of the training metrics")
     validation_interval: int = Field(
@@ -123,8 +114,6 @@ class TrainConfig(Section):
             )
         if self.sampling_stops_at_eos and not self.target_eos:
             raise ValueError("sampling_stops_at_eos must be false if target_eos is false")
-        if self.ema_decay and self.average_last:
-            raise ValueError(f"average_last must be 0 if ema_decay is set, but is {self.average_last}")
         if self.gradient_checkpointing and self.compile:
             raise ValueError("gradient_checkpointing must be false if compile is true")
         return self

@@ -59,8 +59,6 @@ class Resume(Callback):
         for callback in self._callbacks:
             if state := self._checkpoint["callbacks"].get(callback.state_key):
                 callback.load_state_dict(state)
-        for callback in (one for one in trainer.callbacks if one is not self):  # type: ignore[attr-defined]
-            callback.on_load_checkpoint(trainer, pl_module, self._checkpoint)
         epochs, steps = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop
         epochs.processed = epochs.completed = self._epochs  # type: ignore[attr-defined]
         steps.automatic_optimization.optim_progress.optimizer.step.total.completed = self._checkpoint["global_step"]

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from lightning.pytorch import Callback, LightningModule
+from lightning.pytorch import LightningModule
 from torch import Tensor, nn
 from torchmetrics import MeanMetric, SumMetric
 from torchmetrics.classification import MulticlassAccuracy
@@ -16,7 +16,6 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.training.averaging import AveragedWeights
 from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.loss import exact_matches, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
@@ -161,9 +160,6 @@ class Seq2Seq(LightningModule):
 
     def _rate_factor(self, step: int) -> float:
         return learning_rate_factor(self.config, step, self.model.dim)
-
-    def configure_callbacks(self) -> list[Callback]:
-        return [AveragedWeights(self.config)] if self.config.ema_decay or self.config.average_last else []
 
     def configure_optimizers(self) -> Any:
         optimizer = build_optimizer(self.model, self.config)
