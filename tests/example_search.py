@@ -6,6 +6,7 @@ from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
 from tfstudy.tuning.search import Search, SearchRequest, TrialScore, run_search
 
+ROOT = Path("results/tuning")
 SMALL = (
     "train.validation_interval=10",
     "train.log_interval=5",
@@ -23,14 +24,13 @@ def request(*searches, **more) -> SearchRequest:
     return SearchRequest("reverse", searches=searches, assignments=small, **given)
 
 
-def trials(plan: Search, root: Path = Path("results/tuning")) -> list[TrialScore]:
+def trials(plan: Search, root: Path = ROOT) -> list[TrialScore]:
     """The trials of a search, run in this process."""
-    return run_search(plan, root, "reverse", lambda planned: executed(planned, root))
 
+    def executed(planned) -> bool:
+        options = RunOptions(accelerator="cpu", tuning=True)
+        for run in planned:
+            experiment.run(run.config, root, "reverse", options, report=lambda _: None)
+        return True
 
-def executed(planned, root: Path = Path("results/tuning")) -> bool:
-    """Run trials in this process; True."""
-    options = RunOptions(accelerator="cpu", tuning=True)
-    for run in planned:
-        experiment.run(run.config, root, "reverse", options, report=lambda _: None)
-    return True
+    return run_search(plan, root, "reverse", executed)

@@ -1,41 +1,67 @@
-"""Searches: equal budgets, the best trials, and what separates trials from runs."""
+"""Searches and `tfstudy tune`: equal budgets, the best trials, and what separates trials from runs."""
 
+import contextlib
 import math
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_search import request, trials
+from tests.example_search import ROOT, SMALL, request, trials
 from tests.example_task import TASK, added
 from tfstudy import tasks
+from tfstudy.cli.trials import show_trials
 from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge
-from tfstudy.console.tuning import show_trials
 from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
-from tfstudy.tuning.best_presets import NAME, best_trials, preset_text, save_presets, sections
+from tfstudy.tuning.presets import NAME, preset_text, save_presets, sections
 from tfstudy.tuning.search import (
     IncompleteSearchError,
     Trial,
     TrialScore,
+    best_trials,
     make_trial,
     plan_search,
     run_search,
     score,
 )
 
+SEARCHED = ("train.learning_rate=1e-4..1e-2:log", "model.layers=1..2", "cnn.model.kernel=[3,5]")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _reverse(tmp_path_factory):
+    with added(tasks, "reverse", TASK, tmp_path_factory.mktemp("tasks")):
+        yield
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> Path:
+    """The results of a search with two trials for each of two architectures."""
+    folder = tmp_path_factory.mktemp("searched")
+    with contextlib.chdir(folder):
+        trials(plan_search(request(*SEARCHED)))
+    return folder / "results"
+
+
+@pytest.fixture
+def scores(results, tmp_path, monkeypatch) -> list[TrialScore]:
+    """Its trials, in a copy of the results in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(results, "results")
+    return trials(plan_search(request(*SEARCHED)))
+
 
 @pytest.fixture(autouse=True)
-def _reverse(tmp_path, monkeypatch):
+def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
-        yield
 
 
 def scored(arch: str, exact: float, loss: float, name: str, status: str = "finished") -> TrialScore:
@@ -43,47 +69,36 @@ def scored(arch: str, exact: float, loss: float, name: str, status: str = "finis
 
 
 def test_the_best_trial_has_the_lowest_loss_whatever_its_exact_match_then_the_first_name():
-    scores = [
+    given = [
         scored("lstm", 0.9, 0.1, "b"),
         scored("lstm", 0.8, 0.1, "a"),
         scored("lstm", 1.0, 0.3, "c"),
         scored("lstm", 1.0, math.inf, "0"),
         scored("lstm", 0.0, 0.0, "00", "diverged"),
         scored("cnn", 0.0, 3.0, "z"),
+        scored("gru", 1.0, math.inf, "never measured"),
     ]
-    for turn in range(len(scores)):
-        chosen = best_trials(scores[turn:] + scores[:turn])
+    for turn in range(len(given)):
+        chosen = best_trials(given[turn:] + given[:turn])
         assert {arch: each.path.name for arch, each in chosen.items()} == {"lstm": "a", "cnn": "z"}
-    values = {each.path.name: each.value for each in scores[:5]}
-    assert values["a"] == values["b"] > values["c"] > values["0"] == values["00"] == 0
-
-
-def test_a_trial_without_a_loss_is_never_the_best():
-    assert best_trials([scored("lstm", 1.0, math.inf, "a")]) == {}
 
 
 def test_without_a_measured_trial_there_is_no_presets_file(capsys):
     given = plan_search(request(archs=("lstm",), trials=1))
-    [one] = [scored("lstm", 0.0, math.inf, "a")]
-    assert show_trials(given, [one], Path("preset.yaml")) == 1
-    out, err = capsys.readouterr()
-    assert err == "no trial of lstm has a validation loss, so it has no preset\n"
-    assert "* 1" not in out
+    for status, reason in (("finished", "no trial of lstm has a validation loss"), ("diverged", "all trials of lstm")):
+        assert show_trials(given, [scored("lstm", 0.0, math.inf, "a", status)], Path("preset.yaml")) == 1
+        out, err = capsys.readouterr()
+        assert err.startswith(reason)
+        assert "* 1" not in out
     assert not Path("preset.yaml").exists()
 
 
-def test_an_architecture_whose_trials_all_diverged_has_no_best():
-    assert best_trials([scored("lstm", 0.0, math.inf, "a", "diverged")]) == {}
-
-
-def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated():
-    scores = trials(plan_search(request("train.learning_rate=1e-3..1e-2", "model.layers=1..2")))
+def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated(scores):
     assert [each.trial.arch for each in scores] == ["lstm", "cnn"] * 2
     assert {each.trial.config.train.steps for each in scores} == {20}
-    rates = [
-        [s.trial.values["train.learning_rate"] for s in scores if s.trial.arch == arch] for arch in ("lstm", "cnn")
-    ]
-    assert rates[0] == rates[1]
+    for key in ("train.learning_rate", "model.layers"):
+        lstm, cnn = ([s.trial.values[key] for s in scores if s.trial.arch == arch] for arch in ("lstm", "cnn"))
+        assert lstm == cnn
     for each in scores:
         result = read_result(each.path)
         assert result.tuning is True
@@ -94,22 +109,23 @@ def test_every_architecture_has_the_same_budget_and_no_test_set_is_evaluated():
         assert math.isfinite(each.loss)
 
 
-def test_the_same_search_again_trains_nothing_and_can_be_extended(monkeypatch):
-    first = trials(plan_search(request()))
+def test_the_same_search_again_trains_nothing_and_can_be_extended(scores, monkeypatch):
     trained = []
     train = experiment.train
     monkeypatch.setattr(experiment, "train", lambda *given: trained.append(1) or train(*given))
-    assert trials(plan_search(request())) == first
+    assert trials(plan_search(request(*SEARCHED))) == scores
     assert trained == []
-    assert trials(plan_search(request(trials=3)))[:4] == first
+    assert trials(plan_search(request(*SEARCHED, trials=3)))[:4] == scores
     assert len(trained) == 2
 
 
-def test_the_preset_of_the_best_trial_gives_its_config(capsys):
-    given = plan_search(request("train.learning_rate=1e-4..1e-2:log", "cnn.model.kernel=[3,5]"))
-    chosen = best_trials(trials(given))
-    save_presets(Path("found.yaml"), preset_text(given, chosen))
-    assert list(read_yaml(Path("found.yaml"))) == [NAME]
+def test_the_preset_of_the_best_trial_gives_its_config(scores):
+    given = plan_search(request(*SEARCHED))
+    chosen = best_trials(scores)
+    for text in ("a: 1", "a: 1", preset_text(given, chosen)):
+        save_presets(Path("found.yaml"), text)
+    assert Path("found.old-1.yaml").read_text() == "a: 1", "another file of this name is kept"
+    assert not Path("found.old-2.yaml").exists()
     for arch, each in chosen.items():
         tree = preset("reverse", arch, f"found.yaml:{NAME}")
         named = {"task": "reverse", "arch": arch, "data": {"split": "short"}}
@@ -119,70 +135,110 @@ def test_the_preset_of_the_best_trial_gives_its_config(capsys):
     for part in ("of 2 by random search, 20 steps each, 1 seed (0)", "model.kernel=[3, 5]", "0.0001..0.01:log"):
         assert part in told
     assert f"exact match {100 * chosen['cnn'].exact_match:.1f} %, loss {chosen['cnn'].loss:.4f}" in told
-    assert tfstudy("config", "reverse", "--arch", "cnn", "--preset", f"found.yaml:{NAME}") == 0
-    assert f"kernel: {chosen['cnn'].trial.config.model.kernel} " in capsys.readouterr().out
 
 
 def test_a_preset_keeps_data_and_evaluation_settings_of_its_base_preset(monkeypatch):
     told = {"default": {"lstm": {"data": {"seed": 3}, "eval": {"checkpoint": "best"}, "model": {"layers": 2}}}}
     monkeypatch.setattr("tfstudy.config.presets.presets", lambda task: told)
-    given = plan_search(request(archs=("lstm",)))
-    found = sections(given, make_trial(given, "lstm", 0, {"model.dropout": 0.3}))
+    given = plan_search(request("model.dropout=[0.3]", archs=("lstm",)))
+    found = sections(given, make_trial(given, "lstm", 0))
     assert found["data"] == {"seed": 3}
     assert found["eval"] == {"checkpoint": "best"}
     assert (found["model"]["layers"], found["model"]["dropout"]) == (2, 0.3)
     assert found["train"]["steps"] == 20
 
 
-def test_an_existing_preset_file_is_archived(capsys):
-    for text in ("a: 1", "a: 1", "a: 2", "a: 3"):
-        save_presets(Path("found.yaml"), text)
-    assert [Path(f"found{part}.yaml").read_text() for part in (".old-1", ".old-2", "")] == ["a: 1", "a: 2", "a: 3"]
-
-
 def test_diverged_trials_are_the_worst_and_do_not_stop_the_search():
-    scores = trials(plan_search(request("train.learning_rate=[1e-3, 1e30]", archs=("lstm",), trials=5)))
-    assert {each.status for each in scores} == {"finished", "diverged"}
-    assert best_trials(scores)["lstm"].trial.values["train.learning_rate"] == 1e-3
-    assert min(scores, key=lambda each: each.value).status == "diverged"
+    given = trials(plan_search(request("train.learning_rate=[1e-3, 1e30]", archs=("lstm",), trials=5)))
+    assert {each.status for each in given} == {"finished", "diverged"}
+    assert best_trials(given)["lstm"].trial.values["train.learning_rate"] == 1e-3
 
 
 def test_a_search_with_a_failed_trial_has_no_best():
     with pytest.raises(IncompleteSearchError):
-        run_search(plan_search(request()), Path("results/tuning"), "reverse", lambda _: False)
+        run_search(plan_search(request()), ROOT, "reverse", lambda _: False)
 
 
-def test_trials_are_no_study_among_results(capsys):
-    trials(plan_search(request(archs=("lstm",), trials=1)))
+def test_trials_are_no_study_and_their_test_sets_stay_unread(scores, capsys):
     assert (studies(Path("results")), list(find_runs(Path("results")))) == ([], [])
-    assert len(list(find_runs(Path("results/tuning")))) == 1
-    assert tfstudy("run", "reverse", "--study", "tuning") == 2
-    assert "'tuning'" in capsys.readouterr().err
+    assert len(list(find_runs(ROOT))) == 4
+    path = scores[0].path
+    assert tfstudy("evaluate", path) == 0
+    for words, fact in {
+        ("run", "reverse", "--study", "tuning"): "'tuning'",
+        ("table", "reverse", "--results", "results/tuning"): "trial",
+        ("evaluate", path, "--test-set", "test"): "'test'",
+        ("evaluate", path, "--extend"): "",
+    }.items():
+        assert tfstudy(*words) == 2
+        assert fact in capsys.readouterr().err
+    assert not (path / "test_reads.csv").exists()
 
 
-def test_tables_refuse_trials(capsys):
-    trials(plan_search(request(archs=("lstm",), trials=1)))
-    assert tfstudy("table", "reverse", "--results", "results/tuning") == 2
-    assert "trial" in capsys.readouterr().err
-
-
-def test_evaluate_refuses_the_test_sets_of_a_trial(capsys):
-    [each] = trials(plan_search(request(archs=("lstm",), trials=1)))
-    assert tfstudy("evaluate", each.path) == 0
-    assert tfstudy("evaluate", each.path, "--test-set", "test") == 2
-    assert "'test'" in capsys.readouterr().err
-    assert tfstudy("evaluate", each.path, "--extend") == 2
-    assert not (each.path / "test_reads.csv").exists()
-
-
-def test_a_run_is_not_used_as_a_trial_nor_a_trial_as_a_run():
-    [each] = trials(plan_search(request(archs=("lstm",), trials=1)))
+def test_a_run_is_not_used_as_a_trial_nor_a_trial_as_a_run(scores):
     plain = RunOptions(accelerator="cpu")
+    config = scores[0].trial.config
     with pytest.raises(UserError, match="trial"):
-        experiment.run(each.trial.config, Path("results/tuning"), "reverse", plain)
-    experiment.run(each.trial.config, Path("results"), "reverse", plain, report=lambda _: None)
+        experiment.run(config, ROOT, "reverse", plain)
+    experiment.run(config, Path("results"), "reverse", plain, report=lambda _: None)
     with pytest.raises(UserError, match="trial"):
-        trials(plan_search(request(archs=("lstm",), trials=1)), Path("results"))
+        trials(plan_search(request(*SEARCHED)), Path("results"))
     [path] = find_runs(Path("results"))
     with pytest.raises(UserError, match="not a trial"):
-        score(each.trial, path)
+        score(scores[0].trial, path)
+
+
+def test_the_command_runs_trials_in_processes_and_saves_a_preset(capfd):
+    small = ("data.train_examples=100", "data.test_length=11-12", *(text for text in SMALL if "model.dim" not in text))
+    words = ["tune", "copying", "--arch", "lstm,cnn", "--trials", 1, "--budget", 20, "--match-params", 9000]
+    words += [word for text in small for word in ("--set", text)]
+    assert tfstudy(*words, "--accelerator", "cpu") == 0
+    out = capfd.readouterr().out
+    assert out.startswith("searched for lstm, cnn:\n  train.learning_rate=0.0001..0.01:log\n")
+    assert "2 trials to start, 0 already finished" in out
+    assert "[2/2]" in out
+    assert "--preset results/tuning/copying-copy/preset.yaml:tuned" in out
+    text = Path("results/tuning/copying-copy/preset.yaml").read_text()
+    counts = [read_result(path).parameters for path in find_runs(ROOT)]
+    assert len(counts) == 2
+    assert all(abs(count - 9000) <= 450 for count in counts)
+    assert [path.name for path in Path("results").iterdir()] == ["tuning"]
+    assert tfstudy(*words, "--accelerator", "cpu", "--out", "mine.yaml") == 0
+    assert "0 trials to start, 2 already finished" in capfd.readouterr().out
+    assert Path("mine.yaml").read_text() == text
+
+
+def test_invalid_input_is_one_line_with_exit_code_2_before_anything_starts(capsys):
+    for given, message in {
+        "--trials 99999999999": "--trials must be from 1 to 10,000",
+        "--study ../x": "--study must be the name of a folder",
+        "--out .": "--out must be a file, but '.' is none",
+        "--out /dev/null/x/preset.yaml": "--out: can't write '/dev/null/x/preset.yaml': Not a directory",
+        "--arch lstm,,": "--arch must name at least one architecture",
+        "--arch lstm,cnnn": "did you mean 'cnn'?",
+        "--split shrot": "did you mean 'short'?",
+        "--split alone": "validation split",
+        "--budget 20": "--budget 20 is less than train.validation_interval 500",
+        "--set lstm.train.steps=9": "train.steps must be the same",
+        "--set lstm.data.seed=9": "data must be the same",
+        "--set seed=9": "'seed'",
+        "--search train.lerning_rate=1e-4..1e-2": "did you mean 'train.learning_rate'?",
+        "--search model.kernel=1..3": "cnn (transformer, lstm)",
+        "--search model.dropout=0..1.5": "'1.5'",
+        "--search widht=1..2": "did you mean 'width'?",
+        "--arch lstm --search cnn.model.kernel=1..3": "'cnn.model.kernel=1..3'",
+        "--arch lstm,cnn --search cnn.model.kernel=1..3": "every --search is for another architecture (lstm)",
+        "--search trian.gradient_clip_norm=1..2": "did you mean 'train'?",
+        "--search train.steps=1..2": "'train.steps'",
+        "--search data.seed=1..2": "'data.seed'",
+        "--search model.dim=8..16 --match-params 9000": "--match-params",
+        "--set cnn.model.channels=16 --match-params 9000": "--set can't include 'model.channels' (cnn)",
+        "--search model.dim=8..16 --search width=1..2": "'width'",
+        "--arch lstm --match-params 10": "no widths of lstm give 10 parameters",
+        "--preset found.yaml:tuned": "No such file or directory",
+    }.items():
+        assert tfstudy("tune", "reverse", *given.split()) == 2, given
+        err = capsys.readouterr().err
+        assert message in err
+        assert err.count("\n") == 1, given
+        assert not ROOT.exists()

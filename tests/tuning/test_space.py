@@ -17,10 +17,9 @@ from tfstudy.tuning import space
 from tfstudy.tuning.space import Choice, Range, draw, for_architecture, parse, parse_space
 
 
-@pytest.fixture(autouse=True)
-def _reverse(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with added(tasks, "reverse", TASK, tmp_path / "more"):
+@pytest.fixture(scope="module", autouse=True)
+def _reverse(tmp_path_factory):
+    with added(tasks, "reverse", TASK, tmp_path_factory.mktemp("tasks")):
         yield
 
 
@@ -40,16 +39,12 @@ def test_a_key_has_a_range_or_a_list():
     [
         ("model.dim", "'model.dim'"),
         ("model.dim=[]", "must be KEY=LOW..HIGH"),
-        ("model.dim=[[1]]", "must be KEY=LOW..HIGH"),
         ("=1..2", "must be KEY=LOW..HIGH"),
         ("model.dim=1..2:lin", "must be KEY=LOW..HIGH"),
         ("model.dim=1..two", "must range over numbers"),
-        ("model.dim=1..inf", "must range over numbers"),
         ("model.dim=4..2", "'4..2'"),
-        ("train.learning_rate=0..1:log", "at least 1e-30"),
         ("width=0..1", "at least 1e-30"),
         ("train.learning_rate=1e-320..1:log", "at least 1e-30"),
-        ("train.learning_rate=0..1e400", "at most 1e+30"),
         ("train.learning_rate=0..nan", "at most 1e+30"),
     ],
 )
@@ -92,28 +87,23 @@ def test_a_key_for_one_architecture_goes_only_to_it():
 def test_only_the_keys_that_are_named_are_searched():
     base = {"task": "reverse", "arch": "lstm", "data": {"split": "short"}}
     assert parse_space(["model.dropout=[0.5]"], base, True) == {"model.dropout": Choice((0.5,))}
-    assert set(parse_space(space.default_searches(False), base, False)) == {
-        "train.learning_rate",
-        "model.dropout",
-        "width",
-    }
-    assert set(parse_space(space.default_searches(True), base, True)) == {"train.learning_rate", "model.dropout"}
-    with pytest.raises(UserError, match="every --search is for another architecture"):
-        parse_space([], base, False)
+    for match, widths in ((False, {"width"}), (True, set())):
+        found = parse_space(space.default_searches(match), base, match)
+        assert set(found) == {"train.learning_rate", "model.dropout"} | widths
 
 
 @pytest.mark.parametrize("arch", models.names())
-@pytest.mark.parametrize("wanted", [50_000, 300_000])
-def test_matched_models_have_the_wanted_parameters_within_5_per_cent(arch, wanted):
+def test_matched_models_have_the_wanted_parameters_within_5_per_cent(arch):
     config = resolve(merge(preset("copying", arch), {"task": "reverse", "arch": arch, "data": {"split": "short"}}))
-    widths = match_sizes(config, (12, 9), wanted)
-    kind = models.find(arch)
-    with torch.device("meta"):
-        count = parameter_count(kind(kind.Config(**config.model.model_dump() | widths), 12, 9))
-    assert abs(count - wanted) <= 0.05 * wanted
+    for wanted in (50_000, 300_000):
+        widths = match_sizes(config, (12, 9), wanted)
+        kind = models.find(arch)
+        with torch.device("meta"):
+            count = parameter_count(kind(kind.Config(**config.model.model_dump() | widths), 12, 9))
+        assert abs(count - wanted) <= 0.05 * wanted
 
 
-@pytest.mark.parametrize("factor", [0.5, 0.7, 1, 1.9])
+@pytest.mark.parametrize("factor", [0.5, 0.7, 1.9])
 def test_scaled_widths_fit_the_heads(factor):
     config = resolve({"task": "reverse", "arch": "transformer", "data": {"split": "short"}, "model": {"heads": 8}})
     widths = space.scaled(config, factor)

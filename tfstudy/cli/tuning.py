@@ -46,12 +46,7 @@ def tune(
     trials: Annotated[int, typer.Option(help="Trials of each architecture.")] = 20,
     budget: Annotated[int | None, typer.Option(metavar="STEPS", help="Steps of a trial (default: preset).")] = None,
     match_params: Annotated[int, typer.Option(min=0, help="Parameters of each model, ±5 % (0: any).")] = 0,
-    method: Annotated[str, typer.Option(help="random or optuna.")] = "random",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of every run.")] = 0,
-    final_trials: Annotated[
-        int, typer.Option(min=0, help="Best trials that are judged on several seeds (0: none).")
-    ] = 0,
-    final_seeds: Annotated[int | None, typer.Option(help="Seeds of each of these (default: 3).")] = None,
     out: Annotated[
         Path | None,
         typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: preset.yaml in the study)."),
@@ -69,25 +64,19 @@ def tune(
     Trials are judged on the validation split; no test set is evaluated. Without --search the learning
     rate, dropout and width (one factor for all widths) are searched. The same command resumes an interrupted search.
     """
-    from tfstudy.errors import UserError
     from tfstudy.experiment.options import RunOptions
     from tfstudy.grids.cohorts import check_cohort
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
 
-    if final_seeds is not None and not final_trials:
-        raise UserError("--final-seeds needs --final-trials, such as --final-trials 3")
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
     check_cohort(cohort)
     options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
-    from tfstudy.console.tuning import tune_architectures
-    from tfstudy.tuning.search import FINAL_SEEDS, SearchRequest
+    from tfstudy.cli.trials import tune_architectures
+    from tfstudy.tuning.search import SearchRequest
 
-    finals = (final_trials, FINAL_SEEDS if final_seeds is None else final_seeds)
-    request = SearchRequest(
-        task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, method, seed, *finals
-    )
+    request = SearchRequest(task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, seed)
     settings = ExecutorSettings(per_device, options=options, cohort=cohort)
     raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out, quiet))

@@ -22,11 +22,9 @@ from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun
 from tfstudy.grids.plan import PlannedRun, plan
 from tfstudy.runs.reader import read_metrics, read_result
-from tfstudy.tuning.samplers import Sampler, Values, sampler
-from tfstudy.tuning.space import WIDTH, Space, default_searches, for_architecture, parse_space, scaled
+from tfstudy.tuning.space import WIDTH, Space, default_searches, draw, for_architecture, parse_space, scaled
 
 MAX_TRIALS = 10_000  # of each architecture
-FINAL_SEEDS = 3  # of each of the best trials, where they are judged on several
 T = TypeVar("T")
 
 
@@ -42,10 +40,7 @@ class SearchRequest(NamedTuple):
     trials: int = 20  # of each architecture
     budget: int | None = None  # steps of each trial; None: train.steps, which must then be equal
     parameters: int = 0  # of the model of every trial; 0: widths are searched
-    method: str = "random"
     seed: int = 0  # of the search and of every run
-    final_trials: int = 0  # the best of each architecture, which are judged on several seeds; 0: by one seed only
-    final_seeds: int = FINAL_SEEDS  # of each of these
 
 
 class Search(NamedTuple):
@@ -67,7 +62,7 @@ class Trial(NamedTuple):
 
     arch: str
     number: int  # 1, 2, ... within its architecture
-    values: Values
+    values: Mapping[str, Any]
     tree: Tree  # the settings that are not defaults
     config: RunConfig
 
@@ -95,11 +90,6 @@ class TrialScore(NamedTuple):
         """
         return self.status != "finished", self.loss, self.path.name
 
-    @property
-    def value(self) -> float:
-        """The same order as one number, higher is better, between 0 (diverged) and 1."""
-        return 1 / (1 + self.loss) if self.status == "finished" else 0.0
-
 
 class IncompleteSearchError(Exception):
     """Some trials failed, so the architectures did not have the same budget."""
@@ -109,9 +99,9 @@ def plan_search(request: SearchRequest) -> Search:
     """Return the validated search; `UserError` with all errors of the request."""
     if not 1 <= request.trials <= MAX_TRIALS:
         raise UserError(f"--trials must be from 1 to {MAX_TRIALS:,}, but is {quoted(request.trials)}")
-    if not all(request.archs) or not request.archs:
-        raise UserError("--arch must name at least one architecture, and several with commas between them")
     archs = request.archs
+    if not archs or not all(archs):
+        raise UserError("--arch must name at least one architecture, and several with commas between them")
     for arch in archs:
         models.find(arch)
     bases = _for_each(archs, lambda arch: _base(request, arch))
@@ -122,7 +112,6 @@ def plan_search(request: SearchRequest) -> Search:
     match = request.parameters > 0
     searches = request.searches or default_searches(match)
     spaces = _for_each(archs, lambda arch: parse_space(for_architecture(searches, arch, archs), bases[arch], match))
-    sampler(request.method, {}, request.seed)  # checks the method
     task = tasks.find(request.task)(configs[archs[0]].data)
     scored_splits(task, RunOptions(tuning=True))  # checks that there is a validation split
     source, target = task.vocabulary()
@@ -134,26 +123,21 @@ def run_search(
 ) -> list[TrialScore]:
     """Run every trial and return the scores. `execute` runs trials and returns whether all of them finished.
 
-    Trials come in rounds; the sampler chooses their size. Scores are read from the records of finished trials, so a
-    repeated search resumes. `IncompleteSearchError` if a trial failed.
+    Scores are read from the records of finished trials, so a repeated search resumes. `IncompleteSearchError` if a
+    trial failed.
     """
     request = search.request
-    samplers = {arch: sampler(request.method, space, request.seed) for arch, space in search.spaces.items()}
-    scores: list[TrialScore] = []
-    while left := request.trials - len(scores) // len(samplers):
-        trials = _next_round(search, samplers, request.trials - left, left)
-        planned = plan([GridRun(trial.config, request.preset) for trial in trials], root, study)
-        if not execute(list({run.path: run for run in planned}.values())):
-            raise IncompleteSearchError
-        scored = [score(trial, run.path) for trial, run in zip(trials, planned, strict=True)]
-        for arch, proposer in samplers.items():
-            proposer.tell([score.value for score in scored if score.trial.arch == arch])
-        scores += scored
-    return scores
+    by_arch = _for_each(request.archs, lambda arch: [make_trial(search, arch, i) for i in range(request.trials)])
+    trials = [trial for turn in zip(*by_arch.values(), strict=True) for trial in turn]
+    planned = plan([GridRun(trial.config, request.preset) for trial in trials], root, study)
+    if not execute(list({run.path: run for run in planned}.values())):
+        raise IncompleteSearchError
+    return [score(trial, run.path) for trial, run in zip(trials, planned, strict=True)]
 
 
-def make_trial(search: Search, arch: str, index: int, values: Values) -> Trial:
-    """Return the trial with these values; its widths are scaled, or matched to a number of parameters."""
+def make_trial(search: Search, arch: str, index: int) -> Trial:
+    """Return a trial, whose values depend only on the search's seed and the trial's index, from 0."""
+    values = draw(search.spaces[arch], search.request.seed, index)
     tree = merge(search.bases[arch], unflatten({key: value for key, value in values.items() if key != WIDTH}))
     config, widths = resolve(tree), {}
     if search.request.parameters:
@@ -171,22 +155,18 @@ def score(trial: Trial, path: Path) -> TrialScore:
         raise UserError(f"{path} is not a trial: its test sets were evaluated")
     validation = [scores for scores in result.splits.values() if scores.role == "validation"]
     exact_match = validation[0].metrics["exact_match"] if validation else 0.0
-    return TrialScore(trial, path, result.status, exact_match, last_loss(path), result.parameters)
-
-
-def last_loss(path: Path) -> float:
-    """Return the last validation loss of a run in nats per target token; infinity if there is no finite one."""
     losses = [value for _, metric, value in read_metrics(path) if metric == "validation_loss"]
-    return losses[-1] if losses and math.isfinite(losses[-1]) else math.inf
+    loss = losses[-1] if losses and math.isfinite(losses[-1]) else math.inf
+    return TrialScore(trial, path, result.status, exact_match, loss, result.parameters)
 
 
-def _next_round(search: Search, samplers: Mapping[str, Sampler], before: int, left: int) -> list[Trial]:
-    """The trials that the samplers propose next, at most `left` for each architecture, in turns of one for each."""
-    values = {arch: proposer.ask(min(left, proposer.round_size)) for arch, proposer in samplers.items()}
-    trials = _for_each(
-        list(values), lambda arch: [make_trial(search, arch, before + i, v) for i, v in enumerate(values[arch])]
-    )
-    return [trial for turn in zip(*trials.values(), strict=True) for trial in turn]
+def best_trials(scores: Sequence[TrialScore]) -> dict[str, TrialScore]:
+    """Return the best trial of each architecture; none for an architecture without a validation loss."""
+    best: dict[str, TrialScore] = {}
+    for one in sorted(scores, key=lambda one: one.order):
+        if one.measured:
+            best.setdefault(one.trial.arch, one)
+    return {arch: best[arch] for arch in dict.fromkeys(one.trial.arch for one in scores) if arch in best}
 
 
 def _base(request: SearchRequest, arch: str) -> Tree:

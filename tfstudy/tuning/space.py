@@ -34,12 +34,9 @@ class Range(NamedTuple):
     whole: bool
 
     def at(self, share: float) -> float:
-        """Return the number at this share, in [0, 1), of the range."""
+        """Return the number at this share, in [0, 1), of the range: a whole number, or one of three digits."""
         low, high = self.low, self.high + self.whole
-        return self.rounded(low * (high / low) ** share if self.log else low + share * (high - low))
-
-    def rounded(self, number: float) -> float:
-        """Return the number as a config holds it, within the ends: a whole number, or one of three digits."""
+        number = low * (high / low) ** share if self.log else low + share * (high - low)
         if self.whole:
             return min(int(number), int(self.high))
         return min(max(float(f"{number:.3g}"), self.low), self.high)

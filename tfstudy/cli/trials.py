@@ -1,11 +1,18 @@
-"""Run a search and show its trials: a line for each that ends, then a table and the best presets."""
+"""Run a search and show its trials: a line for each that ends, then a table and the best presets.
 
+Imported by `tfstudy tune` when it runs.
+"""
+
+import math
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
 
 from tfstudy.errors import printable
 from tfstudy.grids.plan import PlannedRun
@@ -14,13 +21,19 @@ from tfstudy.launchers.job_batch import running
 from tfstudy.launchers.job_list import jobs_of
 from tfstudy.launchers.supervisor import RETRYING, Event, supervise
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import Terminal
-from tfstudy.report.tuning_trials import finalist_lines, trial_lines
+from tfstudy.report.terminal import Column, Terminal, column_table, fitting
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.status import FAILED, FINISHED
-from tfstudy.tuning.best_presets import NAME, best_trials, check_out, preset_text, save_presets
-from tfstudy.tuning.finals import Finalist, best_finalists, check_finals, run_finals
-from tfstudy.tuning.search import IncompleteSearchError, Search, SearchRequest, TrialScore, plan_search, run_search
+from tfstudy.tuning.presets import NAME, check_out, preset_text, save_presets
+from tfstudy.tuning.search import (
+    IncompleteSearchError,
+    Search,
+    SearchRequest,
+    TrialScore,
+    best_trials,
+    plan_search,
+    run_search,
+)
 
 WIDTH = 200  # characters, where the output is not a terminal
 
@@ -40,21 +53,16 @@ def tune_architectures(
     """
     if out:
         check_out(out)
-    check_finals(request)
     search = plan_search(request)
     study = study or f"{request.task}-{search.split.replace('/', '_')}"
     try:
         with open(os.devnull, "w") if quiet else nullcontext(sys.stdout) as progress, redirect_stdout(progress):
             print("\n".join(searched_lines(search)), flush=True)
             scores = run_search(search, root, study, lambda planned: run_trials(planned, settings))
-            finalists = None
-            if request.final_trials:
-                print(f"the best of each architecture with {request.final_seeds} seeds:", flush=True)
-                finalists = run_finals(search, scores, root, study, lambda planned: run_trials(planned, settings))
     except IncompleteSearchError:
         print("some trials failed, so no preset was saved; run the same command again to retry them", file=sys.stderr)
         return 1
-    return show_trials(search, scores, out or root / study / "preset.yaml", finalists)
+    return show_trials(search, scores, out or root / study / "preset.yaml")
 
 
 def searched_lines(search: Search) -> list[str]:
@@ -88,49 +96,58 @@ class TrialLines:
         if event is None or event.state not in (FINISHED, FAILED, RETRYING):
             return
         self._ended += event.state != RETRYING
-        text = outcome(Path(event.job.path)) if event.state == FINISHED else f"{event.state}: {event.reason}"
+        text = f"{event.state}: {event.reason}"
+        if event.state == FINISHED:
+            result = read_result(Path(event.job.path))
+            validation = [scores for scores in result.splits.values() if scores.role == "validation"]
+            exact = [f"exact match {100 * scores.metrics['exact_match']:.1f} % on validation" for scores in validation]
+            text = exact[0] if exact else result.status
         print(f"[{self._ended}/{self._trials}] {event.job.name}: {text} in {event.seconds:.1f} s", flush=True)
 
 
-def outcome(path: Path) -> str:
-    """Return the validation result of a trial, in words."""
-    result = read_result(path)
-    validation = [scores for scores in result.splits.values() if scores.role == "validation"]
-    if not validation:
-        return result.status
-    return f"exact match {100 * validation[0].metrics['exact_match']:.1f} % on validation"
-
-
-def show_trials(
-    search: Search,
-    scores: Sequence[TrialScore],
-    out: Path,
-    finalists: Sequence[Finalist] | None = None,
-) -> int:
-    """Print all trials and save the best as presets; return 1 if an architecture has none.
-
-    With `finalists`, the best are those of the second round.
-    """
-    best_of_finals = best_finalists(finalists or [])
-    best = best_trials(scores) if finalists is None else {arch: one.trial for arch, one in best_of_finals.items()}
-    console = Terminal(piped_width=WIDTH)
-    lines = trial_lines(scores, best, console.width)
-    if finalists is not None:
-        lines += finalist_lines(search, finalists, best_of_finals, console.width)
-    for line in lines:
+def show_trials(search: Search, scores: Sequence[TrialScore], out: Path) -> int:
+    """Print all trials and save the best as presets; return 1 if an architecture has none."""
+    best, console = best_trials(scores), Terminal(piped_width=WIDTH)
+    for line in trial_lines(scores, best, console.width):
         console.print(line)
     if best:
-        if archived := save_presets(out, preset_text(search, best, best_of_finals)):
+        if archived := save_presets(out, preset_text(search, best)):
             print(f"archived the previous presets: {archived}")
-        request = search.request
-        split = ["--split", request.split] if request.split else []
-        data = [word for one in request.assignments if one.startswith("data.") for word in ("--set", one)]
-        words = ["run", request.task, *split, *data, "--arch", next(iter(best)), "--preset", f"{out}:{NAME}"]
-        print(f"next: tfstudy {shlex.join(words)}")
+        print(f"saved: {out}; to use it: --preset {shlex.quote(f'{out}:{NAME}')}")
     without = [arch for arch in search.request.archs if arch not in best]
     for arch in without:
-        finished = [one for one in scores if one.trial.arch == arch and one.status == "finished"]
-        unmeasured = finished and not any(one.measured for one in finished)
-        reason = f"no trial of {arch} has a validation loss" if unmeasured else f"all trials of {arch} diverged"
+        finished = any(one.trial.arch == arch and one.status == "finished" for one in scores)
+        reason = f"no trial of {arch} has a validation loss" if finished else f"all trials of {arch} diverged"
         print(f"{reason}, so it has no preset", file=sys.stderr)
     return int(bool(without))
+
+
+def trial_lines(scores: Sequence[TrialScore], best: Mapping[str, TrialScore], width: int) -> list[Table | Text | str]:
+    """Return a table of all trials by architecture, the best first and marked with a star, and what did not fit."""
+    keys = list(dict.fromkeys(key for score in scores for key in score.trial.values))
+    archs = list(dict.fromkeys(score.trial.arch for score in scores))
+    rows = sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order))
+    stars = ["* " * (row is best.get(row.trial.arch)) for row in rows]
+    columns = {
+        "architecture": Column("architecture", [row.trial.arch for row in rows], left=True),
+        "trial": Column("trial", [f"{star}{row.trial.number}" for star, row in zip(stars, rows, strict=True)]),
+        **{key: Column(key.rpartition(".")[2].replace("_", " "), _values(rows, key)) for key in keys},
+        "loss": Column("loss", [f"{row.loss:.4f}" if math.isfinite(row.loss) else "" for row in rows]),
+        "exact match": Column(
+            "exact match", [f"{100 * row.exact_match:.1f}" if row.status == "finished" else row.status for row in rows]
+        ),
+        "parameters": Column("parameters", [f"{row.parameters:,}" for row in rows]),
+        "run": Column("run", [row.path.name for row in rows], left=True),
+    }
+    columns, left_out = fitting(columns, ("parameters", "exact match", "run"), width)
+    note = f"left out to fit {width} characters: {', '.join(left_out)}"
+    return [
+        Text("trials, judged on the validation split (* is the best)", style="bold"),
+        column_table("", columns.values(), width),
+        *([note] if left_out else []),
+    ]
+
+
+def _values(rows: Sequence[TrialScore], key: str) -> list[str]:
+    values = [row.trial.values.get(key, "") for row in rows]
+    return [f"{value:g}" if isinstance(value, float) else str(value) for value in values]

@@ -1,6 +1,6 @@
 """The result of a search: the best trial of each architecture, as a file of presets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -10,34 +10,15 @@ from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.trees import Tree, merge
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import archive_name, write_atomically
-from tfstudy.tuning.finals import Finalist, final_seeds
 from tfstudy.tuning.search import Search, Trial, TrialScore
 from tfstudy.tuning.space import SEARCHED
 
 NAME = "tuned"  # of the preset
 
 
-def best_trials(scores: Sequence[TrialScore]) -> dict[str, TrialScore]:
-    """Return the best trial of each architecture; none for an architecture without a validation loss."""
-    best: dict[str, TrialScore] = {}
-    for score in sorted(scores, key=lambda score: score.order):
-        if score.measured:
-            best.setdefault(score.trial.arch, score)
-    return {arch: best[arch] for arch in dict.fromkeys(score.trial.arch for score in scores) if arch in best}
-
-
-def preset_text(search: Search, best: Mapping[str, TrialScore], finalists: Mapping[str, Finalist] = {}) -> str:
-    """Return the best trials as the text of a preset file; the same trials give the same text.
-
-    `finalists` are the best trials with all their seeds, if there was a second round.
-    """
-    presets = {
-        arch: {
-            "about": about(search, score) + about_seeds(search, finalists.get(arch)),
-            **sections(search, score.trial),
-        }
-        for arch, score in best.items()
-    }
+def preset_text(search: Search, best: Mapping[str, TrialScore]) -> str:
+    """Return the best trials as the text of a preset file; the same trials give the same text."""
+    presets = {arch: {"about": about(search, one), **sections(search, one.trial)} for arch, one in best.items()}
     head = f"# Found by tfstudy tune. To use it: tfstudy run {search.request.task} --preset FILE:{NAME}\n"
     return head + yaml.safe_dump({NAME: presets}, sort_keys=False, allow_unicode=True, width=1000)
 
@@ -49,21 +30,9 @@ def about(search: Search, score: TrialScore) -> str:
     fixed = f" with {', '.join(request.assignments)}" if request.assignments else ""
     match = f", {request.parameters:,} parameters within 5 %" if request.parameters else ""
     return (
-        f"trial {score.trial.number} of {request.trials} by {request.method} search, {config.train.steps} steps each, "
+        f"trial {score.trial.number} of {request.trials} by random search, {config.train.steps} steps each, "
         f"1 seed ({request.seed}){match}; {space}; validation of {request.task} {config.data.split}{fixed}: "
         f"exact match {100 * score.exact_match:.1f} %, loss {score.loss:.4f}"
-    )
-
-
-def about_seeds(search: Search, finalist: Finalist | None) -> str:
-    """Return how the best of the second round was chosen; empty without one."""
-    if not finalist:
-        return ""
-    seeds, trials = final_seeds(search.request), search.request.final_trials
-    losses = ", ".join(f"{one.loss:.4f}" for one in finalist.seeds)
-    return (
-        f"; the best of {trials} trials by mean loss over {len(seeds)} seeds ({seeds[0]}-{seeds[-1]}): "
-        f"{finalist.loss:.4f} ({losses})"
     )
 
 
