@@ -1,6 +1,6 @@
-"""Write the documents of `results/` from its records: tables of studies, claims, comparisons with papers, figures.
+"""Write the documents of `results/` from its records: tables of studies, claims, figures.
 
-python results/update.py            # tables, claims and papers (seconds)
+python results/update.py            # tables and claims (seconds)
 python results/update.py --figures  # figures and the report too (a minute)
 """
 
@@ -9,19 +9,12 @@ import contextlib
 import io
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfstudy.analysis.claims import NOT_RUN
-from tfstudy.analysis.collection import read_studies
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.published import papers
-from tfstudy.analysis.reproduction import NO_COUNTERPART, VERDICTS, compare_paper
-from tfstudy.analysis.reproduction import NOT_RUN as FIGURE_NOT_RUN
 from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
-from tfstudy.report.markup import markdown_table
 from tfstudy.report.verdict_table import verdict_table
 from tfstudy.runs.reader import read_result
 
@@ -52,15 +45,6 @@ TABLES = {  # by study: the options of its table
 }
 UNFINISHED: tuple[str, ...] = ()  # some runs of their grids are missing
 PERFORMANCE = "performance"  # the measurements of `tfstudy bench`
-PAPERS_HEAD = """# Published figures beside these runs
-
-{counts}
-A figure agrees, differs or is undecided if there are runs with the settings of its paper. A figure with other settings
-stands beside our nearest run on the same test set, and its reason names the differences. A figure without a counterpart
-needs a task, a network or a metric that tfstudy lacks. Papers that have no other figures are in the last row only.
-
-Each section is what `tfstudy reproduce` prints for a paper with figures on a test set of these runs.
-"""
 FIGURES = (  # file, then the command that draws it
     ("scan/differences.png", "plot", "scan", "--kind", "differences"),
     ("scan/errors.png", "plot", "scan", "--kind", "errors"),
@@ -115,20 +99,6 @@ def decided_claims() -> str:
     return verdict_table(verdicts, "claims.md") + "\n"
 
 
-def figure_counts() -> dict[str, Counter[str]]:
-    """Return the number of figures with each verdict, for all papers, by the records in the current folder."""
-    ours = [condition for study in read_studies(Path()) for condition in conditions(study.runs)]
-    return {name: Counter(found.verdict for found in compare_paper(name, ours)) for name in papers()}
-
-
-def count_table(counts: dict[str, Counter[str]]) -> str:
-    """Return a table with a row for each paper that tfstudy can repeat a figure of, and for all papers together."""
-    rows = {name: row for name, row in counts.items() if row.keys() - {NO_COUNTERPART}}
-    rows["all papers"] = sum(counts.values(), Counter())
-    cells = [[name, *(str(row[verdict] or "") for verdict in VERDICTS)] for name, row in rows.items()]
-    return markdown_table(("paper", *VERDICTS), cells) + "\n"
-
-
 def with_costs(page: str) -> str:
     """Return a page whose table of studies has the number of runs and the device hours of each, and of all.
 
@@ -158,10 +128,6 @@ def documents() -> Iterator[tuple[Path, str]]:
     page = RESULTS / "README.md"
     table = decided_claims()
     yield page, with_costs(CLAIMS.sub(lambda _: table, page.read_text(encoding="utf-8"), count=1))
-    counts = figure_counts()
-    shown = {paper: row for paper, row in counts.items() if row.keys() - {FIGURE_NOT_RUN, NO_COUNTERPART}}
-    pages = (f"## {paper}\n\n{output('reproduce', paper, '--format', 'md')}" for paper in sorted(shown))
-    yield RESULTS / "papers.md", "\n".join((PAPERS_HEAD.format(counts=count_table(counts)), *pages))
 
 
 def main() -> None:

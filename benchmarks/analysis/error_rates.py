@@ -15,10 +15,10 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 
+from tfstudy.analysis.counterparts import UNDECIDED, Gap, decide, more_seeds
 from tfstudy.analysis.estimates import ACROSS, estimate_mean
 from tfstudy.analysis.intervals import interval
 from tfstudy.analysis.power import power_of_t, seeds_needed
-from tfstudy.analysis.reproduction import TOLERANCE, UNDECIDED, Gap, decide, more_seeds
 from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
@@ -137,10 +137,10 @@ def promises(studies: int) -> Iterator[tuple[str, float, int]]:
         yield f"pair {gap:g} apart, {n} seeds (nominal: .80)", share, studies
     for gap, error in ((0.5, 0.0), (10.0, 0.0), (25.0, 4.1)):
         known = Gap(gap, 64.0, 5, error, 5, 1 - ALPHA / 8)
-        n = 5 + (more_seeds(known, TOLERANCE) or 0)
+        n = 5 + (more_seeds(known) or 0)
         values = np.random.default_rng(n).normal(gap, 8, (studies, n))
         gaps = (known._replace(excess=abs(x.mean()), variance=x.var(ddof=1), n=n) for x in values)
-        share = _share(decide(each.excess, each.half_width, TOLERANCE) != UNDECIDED for each in gaps)
+        share = _share(decide(each.excess, each.half_width) != UNDECIDED for each in gaps)
         yield f"figure {gap:g} apart, {n} seeds (about .50)", share, studies
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tfstudy import tasks
 from tfstudy.analysis import published
-from tfstudy.analysis.statements import METRICS
+from tfstudy.analysis.statements import DIVERGED, METRICS
 from tfstudy.config.files import configs
 from tfstudy.config.presets import preset
 from tfstudy.errors import UserError
@@ -71,6 +71,10 @@ def test_a_preset_exists_for_the_network_of_its_figure_and_only_for_plain_traini
     assert all((figure.method, bool(figure.test)) == ("plain", True) for figure in with_preset)
     assert all(figure.split in tasks.find(figure.task).split_schemes() for figure in with_preset)
     assert len(with_preset) >= 13
+    # the other kinds, such as bounds and the best of several seeds, are not compared with runs
+    assert {figure.value_kind for figure in with_preset} <= {"mean", "median", "single", "approximate"}
+    assert {figure.metric for figure in with_preset} <= METRICS.keys() - {DIVERGED}
+    assert {figure.unit for figure in with_preset} == {"percent"}
 
 
 def test_every_paper_has_an_entry_in_the_bibliography_with_authors_and_an_address():

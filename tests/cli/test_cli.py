@@ -111,7 +111,6 @@ def test_no_command_catches_an_exit_or_calls_another_command(path):
         (["errors", "abc"], ["no folder of results at 'results'"]),
         (["export", "scam", "--out", "data"], ["did you mean 'scan'?"]),
         (["export", "scan", "--split", "lenght", "--out", "data"], ["did you mean 'length'?"]),
-        (["reproduce", "lake-2018", "--tier", "quick"], ["--tier", "--run"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -35,7 +35,6 @@ def completed(monkeypatch, capsys):
         ("tfstudy run scan --preset dessi", "dessi-2019"),
         ("tfstudy grid sc", "scan"),
         ("tfstudy grid --arch transformer,c", "transformer,cnn"),
-        ("tfstudy reproduce lak", "lake-2018"),
     ],
 )
 def test_names_are_completed(completed, line, word):

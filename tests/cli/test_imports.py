@@ -70,8 +70,6 @@ def test_commands_that_read_records_import_no_torch(study):
         *(["list", kind] for kind in ("runs", "tasks", "splits", "presets", "grids")),
         ["table", "study"],
         ["claims", "L2"],
-        ["reproduce"],
-        ["reproduce", "lake-2018"],
         ["logs", run],
         ["result", run],
         ["diff", run, run],

@@ -48,12 +48,6 @@ def test_a_verdict_on_a_run_has_its_changes(document, study):
     assert found["changes"]
 
 
-def test_papers_have_the_numbers_of_their_figures(document):
-    papers = {row["paper"]: row for row in document("reproduce")}
-    assert papers["lake-2018"]["with_preset"] > 0
-    assert papers["lake-2018"].keys() == {"paper", "citation", "with_preset", "other_settings", "no_counterpart"}
-
-
 def test_a_check_has_a_row_for_each_condition(document):
     table = document("table", "results/study")  # a path names the study
     Path("baseline.json").write_text(json.dumps(table))

@@ -1,4 +1,4 @@
-"""The commands `claims` and `reproduce`."""
+"""The command `claims`."""
 
 import json
 import re
@@ -6,8 +6,7 @@ import re
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_claims import NEAR_HALF, values
-from tfstudy.grids.spec import load_grid
+from tests.example_claims import values
 
 
 def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
@@ -37,9 +36,6 @@ def test_the_command_shows_all_and_some_claims(tmp_path, capsys):
         (("claims", "L33"), "unknown claim"),
         (("claims", "--format", "mdd"), "did you mean 'md'?"),
         (("claims", "--results", "nowhere"), "there is no folder of results at 'nowhere'"),
-        (("reproduce", "lake-2019"), "did you mean 'lake-2018'?"),
-        (("reproduce", "hupkes-2020", "--run"), "--run needs a grid with the name of the paper"),
-        (("reproduce", "lake-2018", "--tier", "quick"), "--tier needs --run"),
     ],
 )
 def test_a_config_error_is_one_message(tmp_path, monkeypatch, capsys, words, message):
@@ -49,17 +45,3 @@ def test_a_config_error_is_one_message(tmp_path, monkeypatch, capsys, words, mes
     assert message in error
     assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_run_starts_the_grid_of_the_paper(tmp_path, monkeypatch, capsys):
-    started = []
-    monkeypatch.setattr("tfstudy.console.grids.run_grid", lambda spec, folder, settings: started.append((spec, folder)))
-    study = values(tmp_path, "lstm", *NEAR_HALF)
-    assert tfstudy("reproduce", "lake-2018", "--run", "--tier", "quick", "--results", str(study)) == 0
-    [(spec, folder)] = started
-    assert (spec, folder) == (load_grid("lake-2018", "quick"), study / "lake-2018")
-
-
-def test_papers_are_listed_without_a_name(capsys):
-    assert tfstudy("reproduce") == 0
-    assert re.search(r"deletang-2022 +\d+ +\d+ +\d+ ", capsys.readouterr().out)

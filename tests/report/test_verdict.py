@@ -129,7 +129,7 @@ def test_figures_of_other_settings_are_not_tested(tmp_path):
     assert "so none is tested" in last
 
 
-def test_figures_under_the_same_settings_have_the_verdicts_of_reproduce(tmp_path, monkeypatch):
+def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
     table = study_table(tmp_path, {"lstm": 0.5})
     quoted = [Quotation(figure("lake-2018-09"), True), Quotation(figure("lake-2018-13"), True)]
     line = table.lines[0]._replace(published=quoted)

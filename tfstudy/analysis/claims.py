@@ -8,7 +8,7 @@ With fewer than the minimum number of seeds, or if a run diverged, nothing is de
   difference, interval and p value as in the table and figures.
 - All other statements with bounds are one family: those of all claims, run or not. Each interval has the level
   1 - .05/m, so that all of them together hold with 95 %, whichever claims are printed.
-- A statement that quotes a published figure is judged as by `tfstudy reproduce`.
+- A statement that quotes a published figure is judged as in `analysis.counterparts`.
 - A statement about a ratio of measurements of `tfstudy bench` is judged as in `analysis.ratios`.
 
 A claim is supported if all its statements are, mixed if some are supported and others refuted, and refuted if all were
@@ -18,24 +18,23 @@ run and all that were decided are refuted.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from tfstudy.analysis import reproduction
 from tfstudy.analysis.benchmarks import Pair, find_pair
 from tfstudy.analysis.collection import Study
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.condition_selection import candidate_conditions, select_conditions
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics
+from tfstudy.analysis.counterparts import AGREES, DIFFERS, FigureVerdict, judge_figure
 from tfstudy.analysis.estimates import ACROSS, WITHIN, Estimate, estimate_comparison, estimate_statement
 from tfstudy.analysis.instrument_values import NotMeasuredError
 from tfstudy.analysis.medians import EXACT
 from tfstudy.analysis.published import figure_of
 from tfstudy.analysis.ratios import estimate_ratio
-from tfstudy.analysis.reproduction import Reproduction, judge_figure
 from tfstudy.analysis.statements import DIVERGED, Claim, Statement
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 
 SUPPORTED, REFUTED, MIXED, UNDECIDED, NOT_RUN = VERDICTS = ("supported", "refuted", "mixed", "undecided", "not run")
-AS_VERDICT = {reproduction.AGREES: SUPPORTED, reproduction.DIFFERS: REFUTED, reproduction.UNDECIDED: UNDECIDED}
+AS_VERDICT = {AGREES: SUPPORTED, DIFFERS: REFUTED}  # of a published figure; the others have the same names
 
 
 class Evidence(NamedTuple):
@@ -55,7 +54,7 @@ class StatementVerdict(NamedTuple):
     conditions: tuple[Condition, ...]  # of, minus
     unused: int  # number of other conditions that the statement selects
     estimate: Estimate | None
-    reproduction: Reproduction | None  # of a published figure
+    published: FigureVerdict | None  # of a published figure
     verdict: str
     reason: str
     pair: Pair | None = None  # what a ratio was measured by
@@ -156,8 +155,8 @@ def _comparison(statement: Statement, pair: Sequence[Condition], evidence: Evide
 
 def _judge_published(statement: Statement, evidence: Evidence) -> StatementVerdict:
     found = judge_figure(figure_of(statement.published), evidence.conditions)
-    verdict = AS_VERDICT.get(found.verdict, NOT_RUN)
-    own = found.conditions if verdict != NOT_RUN else ()
+    verdict = AS_VERDICT.get(found.verdict, found.verdict)
+    own = (found.condition,) if found.condition else ()
     return StatementVerdict(statement, own, 0, None, found, verdict, found.reason)
 
 

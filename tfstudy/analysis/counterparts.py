@@ -1,76 +1,98 @@
-"""What tfstudy has beside a published figure: runs of the same settings, similar runs, or nothing.
+"""A published figure beside our runs: whether runs of its own settings agree with it.
 
-The settings are the same if the condition has the preset that the figure names, with none of its settings changed. All
-other runs on the same test set are similar, and how they differ is said in words.
+    judge_figure(figure: Figure, conditions: Sequence[Condition]) -> FigureVerdict
+
+A figure is compared only with runs of its own settings: of the preset that it names, with nothing changed. The
+difference is ours minus theirs, with an interval: Welch's with the published standard error, or Student's with the
+published value as it stands where the paper gives none. Its level is 1 - .05/m, where m is the number of this paper's
+figures whose settings a preset has, run or not. So all intervals of a paper hold together with 95 %.
+
+agrees: the whole interval lies within the tolerance (5 points). differs: the whole interval lies outside. undecided:
+neither, or fewer seeds than the variance of the split scheme needs.
 """
 
+import math
 from collections.abc import Iterable, Sequence
+from functools import cache
+from statistics import variance
 from textwrap import shorten
-from typing import Any
+from typing import NamedTuple
 
-from tfstudy import tasks
-from tfstudy.analysis.condition_selection import closest, differing_settings, has_seeds, preset_distance
+from tfstudy.analysis.comparisons import resolution
+from tfstudy.analysis.condition_selection import closest, differing_settings, preset_distance
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.estimates import metric_by_seed
+from tfstudy.analysis.estimates import metric_by_seed, metric_interval
+from tfstudy.analysis.intervals import Interval, clipped, t_quantile
+from tfstudy.analysis.power import MAX_SEEDS
 from tfstudy.analysis.published import Figure, figures_of
 from tfstudy.analysis.settings_text import preset_text
-from tfstudy.analysis.statements import DIVERGED, METRICS, minimum_seeds
-from tfstudy.config.files import configs
+from tfstudy.analysis.significance import ALPHA, welch
+from tfstudy.analysis.statements import minimum_seeds
 
-ARCHITECTURES = {"transformer": "transformer", "lstm": "lstm", "cnn": "cnn", "gru": "lstm"}  # ours, the nearest
-NETWORKS = {"srn": "a simple recurrent network", "other": "another kind of network"}  # that tfstudy lacks
-METHODS = {
-    "augmentation": "augmented training data",
-    "meta_learning": "meta-learning",
-    "pretraining": "pre-training",
-    "scratchpad": "a scratchpad",
-    "pruning": "pruning",
-    "modified": "a modified network",
-}
+TOLERANCE = 5.0  # points
+AGREES, DIFFERS, UNDECIDED, NOT_RUN = "agrees", "differs", "undecided", "not run"
+KINDS = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
 SHORT = 110  # characters of a paper's settings
 
 
-def missing_counterpart(figure: Figure) -> str:
-    """Return what tfstudy lacks to run the counterpart of a figure; empty if it lacks nothing."""
-    if figure.method != "plain":
-        return f"{METHODS[figure.method]}, which tfstudy lacks"
-    if figure.family not in ARCHITECTURES:
-        return f"{NETWORKS[figure.family]}, which tfstudy lacks"
-    if figure.task not in tasks.names():
-        return f"tfstudy has no task {figure.task}"
-    if figure.split not in tasks.find(figure.task).split_schemes():
-        return f"tfstudy has no split scheme {figure.split}"
-    if not figure.test:
-        return "tfstudy has no such test set"
-    if figure.metric not in METRICS or figure.metric == DIVERGED:
-        return f"tfstudy has no metric {figure.metric}"
-    if figure.value_kind == "max":
-        return "the highest of " + (f"{figure.n} settings" if figure.n else "several settings")
-    return ""
+class FigureVerdict(NamedTuple):
+    """A published figure and ours."""
+
+    figure: Figure
+    condition: Condition | None  # ours, of the figure's settings; None without runs
+    ours: Interval | None  # our mean with its own 95 % interval
+    difference: Interval | None  # ours minus theirs
+    verdict: str
+    reason: str
 
 
-def has_preset(figure: Figure) -> bool:
-    """Whether a preset has the settings of a figure, so that runs can be compared with it."""
-    return bool(figure.preset) and not missing_counterpart(figure)
+class Gap(NamedTuple):
+    """What decides on the mean of n of our seeds, beside a published value: how far apart, how uncertain."""
+
+    excess: float  # |ours minus theirs|
+    variance: float  # over our seeds
+    n: int
+    error: float = 0.0  # standard error of the published value; 0 if it is taken as it stands
+    seeds: int = 0  # behind the published value
+    level: float = 1 - ALPHA  # of the interval
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the interval of the difference; infinite for a single seed."""
+        if self.n < 2:
+            return math.inf
+        error, degrees = math.sqrt(self.variance / self.n), float(self.n - 1)
+        if self.error:
+            error, degrees = welch(self.variance, self.n, self.error**2 * self.seeds, self.seeds)
+        return t_quantile((1 + self.level) / 2, degrees) * error
 
 
-def same_settings(figure: Figure, known: Iterable[Condition]) -> Condition | None:
-    """Return the condition with the settings of a figure; of several, a current one with most seeds."""
-    if not has_preset(figure):
-        return None
-    found = [c for c in known if _same_examples(figure, c) and c.arch == figure.family and has_settings(figure, c)]
-    return closest(found, lambda condition: preset_distance(condition, {})) if found else None
+def decide(excess: float, half_width: float, tolerance: float = TOLERANCE) -> str:
+    """Return `agrees` if the whole interval lies within the tolerance, `differs` if it lies outside, or `undecided`."""
+    if excess + half_width <= tolerance:
+        return AGREES
+    return DIFFERS if excess - half_width > tolerance else UNDECIDED
 
 
-def nearest(figure: Figure, known: Iterable[Condition]) -> Condition | None:
-    """Return the condition on the same test set that is most like a figure's, with any settings; None without one."""
-    found = [c for c in known if _same_examples(figure, c) and metric_by_seed(c, figure.metric)]
-    return closest(found, lambda condition: _distance(figure, condition)) if found else None
+def more_seeds(gap: Gap, tolerance: float = TOLERANCE) -> int | None:
+    """Return how many more of our seeds decide a gap of this size and variance; None if 1,000 seeds don't.
+
+    The next seeds change the mean, so that about every second study of this size is decided.
+    """
+    for n in range(gap.n + 1, MAX_SEEDS + 1):
+        if decide(gap.excess, gap._replace(n=n).half_width, tolerance) != UNDECIDED:
+            return n - gap.n
+    return None
 
 
-def _same_examples(figure: Figure, condition: Condition) -> bool:
-    ours = (condition.task, condition.split, condition.test_set, condition.tag, condition.arch)
-    return ours == (figure.task, figure.split, figure.test, "", ARCHITECTURES.get(figure.family, ""))
+@cache
+def family_size(paper: str) -> int:
+    """Return the number of a paper's figures that are corrected for together: those with a preset, run or not."""
+    return max(1, sum(bool(figure.preset) for figure in figures_of(paper)))
+
+
+def _level(figure: Figure) -> float:
+    return 1 - ALPHA / family_size(figure.paper)
 
 
 def has_settings(figure: Figure, condition: Condition) -> bool:
@@ -78,32 +100,91 @@ def has_settings(figure: Figure, condition: Condition) -> bool:
     return condition.preset == figure.preset and not differing_settings(condition)
 
 
-def _distance(figure: Figure, condition: Condition) -> tuple[Any, ...]:
-    """Order by attention, by preset (the figure's own, those of its paper, the default, others), then by seeds.
+def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> FigureVerdict:
+    """Return the verdict on a published figure with a preset, by the conditions of its own settings.
 
-    A condition with enough seeds for a verdict comes first.
+    Of several conditions it is a current one with most seeds.
     """
-    preset = condition.preset
-    other_attention = _attention(figure, condition)
-    of_paper = preset.startswith(figure.paper)
-    return (
-        other_attention != "",
-        preset != figure.preset,
-        not of_paper,
-        preset != "default",
-        not has_seeds(condition, minimum_seeds(condition.split)),
-        *preset_distance(condition, {}),
-    )
+    place = (figure.task, figure.split, figure.test, "", figure.family)
+    same_examples = [c for c in conditions if (c.task, c.split, c.test_set, c.tag, c.arch) == place]
+    if own := [condition for condition in same_examples if has_settings(figure, condition)]:
+        return _judge(figure, closest(own, lambda condition: preset_distance(condition, {})))
+    others = any(metric_by_seed(condition, figure.metric) for condition in same_examples)
+    reasons = [
+        f"no run with the settings of the preset {figure.preset}",
+        _cannot_agree(figure),
+        "" if others else "no other run on this test set",
+    ]
+    return FigureVerdict(figure, None, None, None, NOT_RUN, "; ".join(filter(None, reasons)))
+
+
+def _judge(figure: Figure, condition: Condition) -> FigureVerdict:
+    values = list(metric_by_seed(condition, figure.metric).values())
+    ours, gap = metric_interval(condition, figure.metric), gap_between(figure, values, resolution(condition))
+    mean, half = ours.mean - figure.value, gap.half_width if gap.n > 1 else math.nan
+    difference = clipped(Interval(mean, mean - half, mean + half, gap.n, "Welch" if gap.error else "t"), -100)
+    verdict, reason = _verdict(figure, condition, gap, mean)
+    kind = KINDS.get(figure.value_kind, "theirs has no standard error")
+    notes = [
+        reason,
+        _floor_or_ceiling(ours.mean, figure) if verdict == AGREES else "",
+        f"{kind}, compared as if exact" if figure.standard_error is None else KINDS.get(figure.value_kind, ""),
+        _cannot_agree(figure) if verdict != AGREES else "",
+    ]
+    return FigureVerdict(figure, condition, ours, difference, verdict, "; ".join(filter(None, notes)))
+
+
+def gap_between(figure: Figure, values: Sequence[float], resolution: float = 0.0) -> Gap:
+    """Return the gap between our seeds and a published value; `resolution` is what one example is worth, in percent."""
+    n = len(values)
+    excess = abs(sum(values) / n - figure.value) if n else math.nan
+    own = max(variance(values) if n > 1 else 0.0, resolution**2 / 12)  # at least that of rounding
+    return Gap(excess, own, n, figure.standard_error or 0.0, figure.n or 0, _level(figure))
+
+
+def _verdict(figure: Figure, condition: Condition, gap: Gap, mean: float) -> tuple[str, str]:
+    """Return the verdict on the mean of our seeds, and the reason."""
+    minimum = minimum_seeds(figure.split)
+    if condition.diverged:
+        return UNDECIDED, f"{len(condition.diverged)} diverged, and the mean would only be over the other runs"
+    if gap.n < minimum:
+        return UNDECIDED, f"{gap.n} of at least {minimum} seeds"
+    verdict = decide(gap.excess, gap.half_width)
+    if verdict == AGREES:
+        return verdict, f"within {TOLERANCE:g} points"
+    if verdict == DIFFERS:
+        return verdict, f"ours is {'higher' if mean > 0 else 'lower'} by more than {TOLERANCE:g} points"
+    more = more_seeds(gap)
+    if more is None:
+        return UNDECIDED, "no number of our seeds decides it"
+    return UNDECIDED, f"about {more} more seed{'s' * (more != 1)}, if mean and variance stay"
+
+
+def _floor_or_ceiling(ours: float, figure: Figure) -> str:
+    """Return a warning if ours and theirs are both near 0 or near 100, where networks agree that share nothing."""
+    for end in (0, 100):
+        if abs(ours - end) <= TOLERANCE and abs(figure.value - end) <= TOLERANCE:
+            return f"both near {end}: this says little"
+    return ""
+
+
+def _cannot_agree(figure: Figure) -> str:
+    """Return a warning if the published mean is too uncertain for any number of our seeds to agree with it."""
+    error, n = figure.standard_error, figure.n or 1
+    if error is None:
+        return ""
+    half = t_quantile((1 + _level(figure)) / 2, n - 1) * error
+    if figure.value + half >= 100:  # no percentage lies beyond 0 or 100
+        half = min(half, figure.value)
+    if half <= TOLERANCE:
+        return ""
+    return f"it can differ but not agree: the published mean is uncertain by {half:.1f} points"
 
 
 def unlike(figure: Figure, condition: Condition) -> str:
-    """Return how a condition differs from a figure's settings: kind of network, attention, preset."""
+    """Return how the settings of a condition differ from those of a figure for the same architecture."""
     theirs = shorten(figure.settings, SHORT, placeholder=" ...")
-    parts = [
-        "an LSTM, theirs a GRU" if figure.family == "gru" else "",
-        _attention(figure, condition),
-        f"ours: {preset_text(condition)}; theirs: {theirs}",
-    ]
+    parts = (_attention(figure, condition), f"ours: {preset_text(condition)}; theirs: {theirs}")
     return "; ".join(filter(None, parts))
 
 
@@ -117,33 +198,3 @@ def _attention(figure: Figure, condition: Condition) -> str:
     if (ours == "none") == (figure.attention == "no"):
         return ""
     return "without attention, theirs with" if ours == "none" else "with attention, theirs without"
-
-
-def command(paper: str) -> str:
-    """Return the command that runs the counterparts of a paper's figures; empty if there are none.
-
-    This is the grid of the paper, or else the presets with the settings of its figures, or else the default preset.
-    """
-    if (configs() / "grids" / f"{paper}.yaml").exists():
-        return f"tfstudy grid {paper}"
-    figures = [figure for figure in figures_of(paper) if not missing_counterpart(figure)]
-    chosen = [figure for figure in figures if figure.preset] or figures
-    if not chosen:
-        return ""
-    task, split = chosen[0].task, _names(figure.split for figure in chosen if figure.task == chosen[0].task)
-    archs = _names(ARCHITECTURES[figure.family] for figure in chosen)
-    presets = _names(figure.preset for figure in chosen if figure.preset)
-    files = " --set data.root=DIR" if "mcd" in split else ""  # a copy of SCAN
-    preset = f" --preset {presets}" if presets else ""
-    return f"tfstudy grid --task {task} --split {split} --arch {archs}{preset} --seed 0-4{files}"
-
-
-def _names(values: Iterable[str]) -> str:
-    return ",".join(dict.fromkeys(values))
-
-
-def counts(figures: Sequence[Figure]) -> tuple[int, int, int]:
-    """Return how many figures have a preset with their settings, only similar runs, and no counterpart."""
-    missing = sum(bool(missing_counterpart(figure)) for figure in figures)
-    own = sum(has_preset(figure) for figure in figures)
-    return own, len(figures) - own - missing, missing

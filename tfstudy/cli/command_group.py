@@ -12,11 +12,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from tfstudy.cli.printable_stream import PrintableStream
 
-RESUMABLE = ("run", "grid", "retry", "tune", "reproduce")  # commands that continue an interrupted one
+RESUMABLE = ("run", "grid", "retry", "tune")  # commands that continue an interrupted one
 RUN, STUDY, INSPECT, SHARE = "Run", "Study", "Inspect", "Share"  # the groups of commands in `tfstudy --help`
 GROUPS = {  # the order of groups and of the commands within them; others follow
     RUN: ("list", "config", "run", "grid", "tune", "retry", "bench"),
-    STUDY: ("status", "table", "plot", "claims", "reproduce", "check"),
+    STUDY: ("status", "table", "plot", "claims", "check"),
     INSPECT: ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
     SHARE: ("new", "report", "export", "weights"),
 }

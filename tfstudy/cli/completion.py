@@ -64,12 +64,6 @@ def _grids(_: dict[str, Any]) -> Iterable[str]:
     return grid_names()
 
 
-def _papers(_: dict[str, Any]) -> Iterable[str]:
-    from tfstudy.analysis.published import papers
-
-    return papers()
-
-
 def _studies(options: dict[str, Any]) -> Iterable[str]:
     from tfstudy.runs.find import studies
 
@@ -81,5 +75,4 @@ architecture = _completer(_architectures)
 split = _completer(_splits)
 preset = _completer(_presets)
 grid = _completer(_grids)
-paper = _completer(_papers)
 study = _completer(_studies)

@@ -6,9 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tfstudy.config.trees import Tree
-from tfstudy.errors import one_of, printable
+from tfstudy.errors import printable
 from tfstudy.experiment.options import device_of
-from tfstudy.grids.spec import grid_names, load_grid
 from tfstudy.launchers import ExecutorSettings, Job
 from tfstudy.launchers.job_batch import Batch, grid_batch, running
 from tfstudy.launchers.job_list import copy_finished, save_plan
@@ -50,12 +49,6 @@ def _recorded_batch(grid: Tree, study: Path, settings: ExecutorSettings, smoke: 
         if copied := copy_finished(batch.pending):
             print(f"{plural(len(copied), 'finished run')} copied from other studies in {study.parent}", flush=True)
         yield batch
-
-
-def run_paper_grid(paper: str, tier: str, results: Path) -> int:
-    """Run the grid with the name of a paper, in a study of this name; return what `run_grid` returns."""
-    name = one_of("grid", paper, grid_names(), "--run needs a grid with the name of the paper")
-    return run_grid(load_grid(name, tier), results / name, ExecutorSettings())
 
 
 def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> Forecast:

@@ -26,8 +26,8 @@ PROTOCOL = (
     "a statement that one of two conditions is higher takes the comparison of their study: difference, interval and p "
     "are those of its table. The other statements with bounds are one family of {tests}, run or not: p is {tests} "
     "times the p of one test (Student's t, two-sided, against the deciding bound), and the intervals have the level "
-    "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure has the verdict "
-    "of `tfstudy reproduce`",
+    "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure is judged by "
+    "runs of its own settings, within 5 points, and its family is the figures of that paper with a preset",
     "ratios of speeds that `tfstudy bench` measured are a family of their own, of {ratios}: the interval is that of "
     "the median over rounds (order statistics), at the level 1 - .05/{ratios}. Ratios of memory and FLOPs are exact. "
     "They hold for the machine and the sizes listed with them",

@@ -6,8 +6,8 @@ from itertools import groupby
 from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SETTINGS, SIZES
 from tfstudy.analysis.claims import NOT_RUN, StatementVerdict
 from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.counterparts import FigureVerdict
 from tfstudy.analysis.medians import EXACT
-from tfstudy.analysis.reproduction import Reproduction
 from tfstudy.analysis.settings_text import settings_text
 from tfstudy.analysis.significance import UNPAIRED
 from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, TAKE, Selector
@@ -44,8 +44,8 @@ def measured(judged: StatementVerdict) -> str:
     """Return the result, `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured."""
     if judged.statement.over:
         return _measured_ratio(judged)
-    if judged.reproduction:
-        return _reproduced(judged.reproduction)
+    if judged.published:
+        return _beside_figure(judged.published)
     estimate = judged.estimate
     if estimate is None:
         return ""
@@ -101,7 +101,7 @@ def ratio_subject(judged: StatementVerdict) -> str:
     return f"{', '.join(shared)}: {first} of {names[0]} over {right}"
 
 
-def _reproduced(found: Reproduction) -> str:
+def _beside_figure(found: FigureVerdict) -> str:
     ours, gap = found.ours, found.difference
     if ours is None or gap is None:
         return "nothing measured"
@@ -118,7 +118,7 @@ def settings(judged: StatementVerdict) -> str:
 
 
 def _claimed(judged: StatementVerdict) -> str:
-    found = judged.reproduction
+    found = judged.published
     if not found:
         return judged.statement.claimed
     seeds = f" (n = {found.figure.n})" if found.figure.n else ""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.reproduction import AGREES, DIFFERS, TOLERANCE, UNDECIDED, judge_figure
+from tfstudy.analysis.counterparts import AGREES, DIFFERS, TOLERANCE, UNDECIDED, judge_figure
 from tfstudy.report.comparisons import examples_labels
 from tfstudy.report.markup import count_range, listed, number, plural
 from tfstudy.report.quotations import Quotation
