@@ -119,7 +119,6 @@ def test_a_record_has_the_weights_to_three_decimals(measure):
         ("transformer", ("c", "<pad>"), {}, ["'<pad>'"]),
         ("cnn", ("c",) * 8, {"max_positions": 8}, ["fewer than 8 tokens", "has 8"]),
         ("lstm-none", TARGET, {}, ["needs attention", "(LSTM) does not have"]),
-        ("transformer-decoder_only_linear", TARGET, {}, ["model.attention=linear", "no weights"]),
     ],
 )
 def test_what_can_not_be_measured_is_refused(measure, variant, target, config, facts):

@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tfstudy.errors import UserError
-from tfstudy.instruments.entropy import Entropy, entropy_share
+from tfstudy.instruments.entropy import entropy_share
 
 
 def one_hot(*keys, count=4):
@@ -45,12 +44,3 @@ def test_each_head_has_a_row_at_each_layer_and_length(subject, measure):
     rows = measure("head_entropy", one, split="test", examples=5)
     assert rows == measure("entropy", one, split="test", examples=5)
     assert {(row["layer"], row["head"]) for row in rows} == {(1, 1), (1, 2), (2, 1), (2, 2)}
-
-
-def test_linear_attention_has_no_weights(subject, measure):
-    for name in ("entropy", "head_entropy", "head_roles"):
-        with pytest.raises(UserError, match=r"model\.attention=linear"):
-            measure(name, subject("transformer-decoder_only_linear"), examples=3)
-    one = subject("transformer-linear")
-    assert {row["kind"] for row in measure("entropy", one, examples=3)} == {"cross"}
-    assert "no self-attention" in Entropy(Entropy.Config()).note(one)

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from tfstudy.errors import UserError
-from tfstudy.instruments.score_variance import GRADIENT, ScoreVariance, jacobian_norm, quantities
+from tfstudy.instruments.score_variance import GRADIENT, jacobian_norm, quantities
 
 
 def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, measure):
@@ -40,15 +39,6 @@ def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure)
     assert {row["d_k"] for row in rows} == {8}
     variance = {row["scale"]: row["value"] for row in rows if row["quantity"] == "variance" and row["kind"] == "cross"}
     assert variance["no scaling"] == pytest.approx(8 * variance["/ sqrt(d_k)"]) == pytest.approx(64 * variance["/ d_k"])
-
-
-def test_linear_attention_has_no_scores(subject, measure):
-    with pytest.raises(UserError, match=r"model\.attention=linear"):
-        measure("score_variance", subject("transformer-decoder_only_linear"), examples=3, queries=10)
-    one = subject("transformer-linear")
-    rows = measure("score_variance", one, examples=3, queries=10)
-    assert {row["kind"] for row in rows if row["source"] == "model"} == {"cross"}
-    assert "no self-attention" in ScoreVariance(ScoreVariance.Config()).note(one)
 
 
 def test_quantities_are_means_over_queries_of_what_torch_computes():

@@ -171,10 +171,7 @@ def test_what_no_graph_can_hold_is_named(settings):
     assert key in graph_obstacle(TrainConfig(**settings), small_training()[0].model)
 
 
-def test_experts_and_several_devices_are_not_graphed():
-    cls = models.find("transformer")
-    experts = cls(cls.Config(**cls.small, experts=2), 9, 9)
-    assert "experts" in graph_obstacle(TrainConfig(), experts)
+def test_several_devices_are_not_graphed():
     assert "devices" in graph_obstacle(TrainConfig(), small_training()[0].model, 2)
 
 

@@ -23,7 +23,15 @@ Section = TypeVar("Section", bound=BaseModel)
 ALMOST = 0.9  # share of characters that an unknown key has in common with one of another section
 LARGEST = 2**63 - 1  # of all integers
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
-RETIRED: Tree = {"train.average_last": 0, "train.ema_decay": 0.0}  # keys that are gone, with their last default
+RETIRED: Tree = {  # keys that are gone, with their last default
+    "model.attention": "full",  # of the Transformer
+    "model.expert_balance": 0.01,
+    "model.experts": 0,
+    "model.experts_per_token": 1,
+    "model.layer_init": "xavier",
+    "train.average_last": 0,
+    "train.ema_decay": 0.0,
+}
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
     "eval": {"max_examples": 32},

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings
-from tfstudy.instruments.recorded import linear_note, recorded_weights
+from tfstudy.instruments.recorded import recorded_weights
 
 
 class Entropy(Instrument):
@@ -28,9 +28,6 @@ class Entropy(Instrument):
 
     def measure(self, subject: Subject) -> list[Row]:
         return head_entropies(subject, self.config)
-
-    def note(self, subject: Subject) -> str:
-        return linear_note(subject.model)
 
 
 def head_entropies(subject: Subject, settings: ExampleSettings) -> list[Row]:

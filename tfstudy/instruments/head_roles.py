@@ -22,7 +22,7 @@ from tfstudy.data.vocabulary import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced
-from tfstudy.instruments.recorded import linear_note, recorded_weights
+from tfstudy.instruments.recorded import recorded_weights
 from tfstudy.models.parts.listening import Site
 
 OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query
@@ -74,9 +74,6 @@ class HeadRoles(Instrument):
                 for head, score in enumerate(means[:-1], 1) if counts[site, role]
             ]  # fmt: skip
         return rows
-
-    def note(self, subject: Subject) -> str:
-        return linear_note(subject.model)
 
 
 def tokens_of(site: Site, batch: TeacherForced, data: TaskEncoder) -> Keys:

@@ -11,7 +11,6 @@ from tfstudy.errors import UserError
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
-from tfstudy.models.parts.linear_attention import LinearAttention
 from tfstudy.models.parts.listening import Site, joined, joined_visible, recorded_attention
 
 
@@ -42,21 +41,6 @@ def weights_of(model: Model, batch: TeacherForced) -> tuple[dict[Site, Tensor], 
     return joined(recorded), joined_visible(recorded)
 
 
-def has_linear_attention(model: Model) -> bool:
-    """Return whether a layer of a model has linear attention."""
-    return any(isinstance(module, LinearAttention) for module in model.modules())
-
-
-def linear_note(model: Model) -> str:
-    """Return why rows on self-attention are missing beside those on cross-attention; empty if they are not."""
-    return "no self-attention: linear attention has no weights of each token" if has_linear_attention(model) else ""
-
-
 def no_attention(model: Model) -> UserError:
-    """Return the error for a model that has no attention, or only linear attention."""
-    if has_linear_attention(model):
-        return UserError(
-            "this needs the attention weight of each token, but linear attention (model.attention=linear) sums over "
-            "tokens and has no weights"
-        )
+    """Return the error for a model that has no attention."""
     return UserError(f"this needs attention, which this model ({type(model).__name__}) does not have")

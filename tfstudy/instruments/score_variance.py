@@ -19,7 +19,7 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.entropy import entropy_share
 from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.heads import attention_modules
-from tfstudy.instruments.recorded import linear_note, no_attention
+from tfstudy.instruments.recorded import no_attention
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.cache import KeyValue
@@ -74,9 +74,6 @@ class ScoreVariance(Instrument):
             rows += _rows("model", site.kind, site.layer, width, means)
         return rows
 
-    def note(self, subject: Subject) -> str:
-        return linear_note(subject.model)
-
     def _random(self, width: int) -> "Quantities":
         generator = torch.Generator().manual_seed(0)
         queries = torch.randn(self.config.queries, 1, 1, width, generator=generator)
@@ -113,7 +110,7 @@ def jacobian_norm(weights: Tensor) -> Tensor:
 
 
 def with_scores(model: Model) -> list[MultiHeadAttention]:
-    """Return the multi-head attention that computes scores; `UserError` if there is none, or only linear attention."""
+    """Return the multi-head attention that computes scores; `UserError` if there is none."""
     found = [module for module in attention_modules(model).values() if type(module) is MultiHeadAttention]
     if not found:
         raise no_attention(model)

@@ -11,7 +11,6 @@ from tfstudy.data.module import TaskData
 from tfstudy.data.resident import ResidentRows
 from tfstudy.data.shapes import choose_shapes
 from tfstudy.models.base import Model
-from tfstudy.models.parts.feedforward import MixtureOfExperts
 from tfstudy.training.graphed_step import GraphedStep
 from tfstudy.training.graphs import CudaGraphs, Graphs
 from tfstudy.training.module import Seq2Seq
@@ -97,7 +96,6 @@ def graph_obstacle(config: TrainConfig, model: Model, devices: int = 1) -> str:
         "train.accumulate_grad_batches is above 1": config.accumulate_grad_batches > 1,
         "train.micro_batches is above 1": config.micro_batches > 1,
         "train.precision is 16-mixed": config.precision == "16-mixed",
-        "experts compute different numbers of tokens": any(isinstance(m, MixtureOfExperts) for m in model.modules()),
         "the run has several devices": devices > 1,
     }
     return next((reason for reason, applies in obstacles.items() if applies), "")

@@ -35,10 +35,9 @@ class Seq2Seq(LightningModule):
     The loss is the sum over target tokens, divided by `batch.tokens` unless `config.loss_reduction` is `sum`. All
     random numbers of a step come from generators seeded by (seed, step), including torch's global one, so a resumed run
     continues as if it had never stopped. Metrics are collected on the device and logged every `config.log_interval`
-    steps: `train_loss` (nats per target token, without the loss that balances experts), `gradient_norm` and
-    `learning_rate`, and after validation `validation_loss` (nats per target token, without label smoothing),
-    `validation_accuracy` (of target tokens, teacher-forced) and `validation_exact_match` (by greedy decoding).
-    `DivergenceError` if a logged loss is not finite.
+    steps: `train_loss` (nats per target token), `gradient_norm` and `learning_rate`, and after validation
+    `validation_loss` (nats per target token, without label smoothing), `validation_accuracy` (of target tokens,
+    teacher-forced) and `validation_exact_match` (by greedy decoding). `DivergenceError` if a logged loss is not finite.
     """
 
     def __init__(

@@ -14,8 +14,7 @@ from tfstudy.data.shapes import Shape
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.parts.checkpointing import gradient_checkpointing
-from tfstudy.models.parts.feedforward import recorded_routing
-from tfstudy.models.parts.ragged import RaggedGroup, flatten_groups
+from tfstudy.models.parts.ragged import RaggedGroup
 from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor
 
@@ -45,11 +44,7 @@ class BatchLoss:
             self._forward = torch.compile(model.forward_groups)
 
     def __call__(self, micro_batch: MicroBatch, teacher_forcing: bool) -> Tensor:
-        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model.
-
-        With a mixture of experts, the loss that balances their load adds its gradient, but not its value. It counts
-        the source tokens and the target positions that are scored.
-        """
+        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
         groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
         if not teacher_forcing:
             groups = [
@@ -58,14 +53,9 @@ class BatchLoss:
             ]
             if self._config.sampling_stops_at_eos:
                 targets = targets.masked_fill(follows_eos(groups), PAD)
-        with gradient_checkpointing(self._config.gradient_checkpointing), recorded_routing() as routings:
+        with gradient_checkpointing(self._config.gradient_checkpointing):
             logits = self._forward(groups)
-        loss = summed_loss(logits, targets, self._config.label_smoothing)
-        if not routings:
-            return loss
-        counted = {"encoder": flatten_groups([group.source_mask for group in groups]), "decoder": targets != PAD}
-        balance = torch.stack([routing.only(counted[routing.site.kind]).loss for routing in routings]).sum()
-        return loss + (balance - balance.detach())
+        return summed_loss(logits, targets, self._config.label_smoothing)
 
 
 class EagerStep(StepRunner):

@@ -10,16 +10,7 @@ from tfstudy.models.parts.transformer_config import TransformerConfig
     ("settings", "words"),
     [
         ({"dim": 16, "heads": 3}, ["heads", "16", "3"]),
-        ({"experts": 2, "experts_per_token": 3}, ["experts_per_token", "2", "3"]),
-        ({"experts_per_token": 2}, ["experts_per_token needs a mixture of experts, but experts is 0"]),
         ({"norm": "none", "norm_type": "rms"}, ["norm_type rms", "none"]),
-        ({"attention": "linear", "attention_window": 4}, ["attention_window", "linear"]),
-        ({"expert_balance": 0.1}, ["expert_balance", "experts is 0"]),
-        ({"layout": "decoder_only", "attention": "linear", "temperature": 2.0}, ["temperature", "attention full"]),
-        ({"layout": "decoder_only", "attention": "linear", "score_scale": "none"}, ["score_scale", "decoder_only"]),
-        ({"layout": "decoder_only", "attention": "linear", "attention_dropout": 0.1}, ["attention_dropout"]),
-        ({"attention": "linear", "positions": "rotary"}, ["positions must be one of sinusoidal, learned, none"]),
-        ({"attention": "linear", "decoder_positions": "t5"}, ["decoder_positions must", "is t5"]),
         ({"depth_signal": True}, ["depth_signal", "share_layers"]),
         ({"test_layers": 4}, ["test_layers", "share_layers"]),
         ({"layout": "decoder_only", "cross_positions": "t5"}, ["cross_positions", "decoder_only"]),
@@ -41,10 +32,8 @@ def test_settings_that_contradict_each_other_are_refused(settings, words):
     "settings",
     [
         {"norm": "none", "norm_type": "rms", "qk_norm": True},
-        {"attention": "linear", "temperature": 2.0, "attention_dropout": 0.1},
         {"layout": "decoder_only", "temperature": 2.0, "score_scale": "none"},
         {"layout": "encoder_only", "positions": "contextual"},
-        {"experts": 2, "expert_balance": 0.0},
     ],
     ids=lambda settings: " ".join(settings),
 )

@@ -150,27 +150,25 @@ def test_self_attention_with_relative_positions_is_not_permutation_equivariant()
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "std", "scale", "position_scale"),
+    ("name", "kind", "std", "scale"),
     [
-        ("unit_variance", "normal", 100**-0.5, 10, 1),
-        ("token_upscaling", "uniform", (2 / 500) ** 0.5, 10, 1),
-        ("no_scaling", "normal", 1.0, 1, 1),
-        ("position_downscaling", "normal", (2 / 100) ** 0.5, 1, 0.1),
-        ("xavier", "uniform", (2 / 500) ** 0.5, 1, 1),
+        ("unit_variance", "normal", 100**-0.5, 10),
+        ("token_upscaling", "uniform", (2 / 500) ** 0.5, 10),
+        ("xavier", "uniform", (2 / 500) ** 0.5, 1),
     ],
 )
-def test_embeddings_start_as_csordas_et_al_describe(name, kind, std, scale, position_scale):
+def test_embeddings_start_as_csordas_et_al_describe(name, kind, std, scale):
     torch.manual_seed(0)
     embedding = Embedding(400, 100, "sinusoidal", 50, embedding_init(name, 400, 100))
     weight, positions = embedding.tokens.weight, torch.arange(400)
     assert_close(weight.std().item(), std, rtol=0.01, atol=0)
     assert (weight.abs().max() <= std * 3**0.5) == (kind == "uniform")
-    expected = scale * weight + position_scale * sinusoids(positions, 100)
+    expected = scale * weight + sinusoids(positions, 100)
     assert_close(embedding(positions, positions), expected)
     assert_close(embedding(positions, positions, end=400), expected)
 
 
-@pytest.mark.parametrize("name", ["unit_variance", "token_upscaling", "no_scaling", "xavier"])
+@pytest.mark.parametrize("name", ["unit_variance", "token_upscaling", "xavier"])
 def test_learned_positions_start_with_the_scale_of_the_tokens(name):
     torch.manual_seed(0)
     embedding = Embedding(400, 100, "learned", 500, embedding_init(name, 400, 100))

@@ -151,10 +151,6 @@ class MultiHeadAttention(nn.Module):
             record(*call)  # for who listens outside
         return attended, [call.weights.mean(1) for call in recorded]
 
-    def past(self, seen: KeyValue, mask: Bool[Tensor, "batch keys"]) -> Cache:
-        """Return what `attend_causally` takes after these keys and values."""
-        return Cache(seen)
-
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)
 

@@ -12,12 +12,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from tfstudy.models.parts.attention import visible, windowed
+from tfstudy.models.parts.cache import Cache
 from tfstudy.models.parts.checkpointing import run_layer
 from tfstudy.models.parts.hidden_states import observed
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.positions.base import Places
 from tfstudy.models.parts.ragged import Shapes
-from tfstudy.models.parts.transformer_layers import Past, Stack
+from tfstudy.models.parts.transformer_layers import Stack
 
 
 class PrefixSource(NamedTuple):
@@ -30,7 +31,7 @@ class PrefixState(NamedTuple):
     """What each layer keeps of the source, padding included, and of the target tokens that follow it."""
 
     source: PrefixSource
-    past: tuple[Past, ...]
+    past: tuple[Cache, ...]
     digits: tuple[Tensor, ...] = ()  # a `DigitState`, if there are positions of digits
 
     @property
@@ -81,7 +82,7 @@ def read_source(
         x = stack.enter(x, embedded, number)
         x, own = run_layer(layer.encode_with_keys, x, shapes, seen, number, places)
         x = observed(Site("encoder", number), x)
-        pasts.append([layer.attention.past(*group) for group in zip(own, masks, strict=True)])
+        pasts.append([Cache(seen) for seen in own])
     groups = zip(masks, zip(*pasts, strict=True), digits, strict=True)
     return [PrefixState(PrefixSource(mask), past, start) for mask, past, start in groups]
 

@@ -11,11 +11,10 @@ from tfstudy.models.parts.layers import Dropout
 
 
 class EmbeddingInit(NamedTuple):
-    """How token embeddings start, and what they and the sinusoids are multiplied by."""
+    """How token embeddings start, and what they are multiplied by."""
 
     std: float = 1.0  # standard deviation of the initial token embeddings
     scale: float = 1.0  # factor of the token embeddings
-    position_scale: float = 1.0  # factor of the sinusoids
     uniform: bool = False  # draw from a uniform distribution instead of a normal one
 
 
@@ -25,15 +24,13 @@ NORMAL = EmbeddingInit()
 def embedding_init(name: str, vocab: int, dim: int) -> EmbeddingInit:
     """Return what a value of `model.embedding_init` stands for.
 
-    Csordas et al. 2021 (arXiv 2108.12284, "The Devil is in the Detail", section on scaling of embeddings) compare
-    `token_upscaling`, `no_scaling` and `position_downscaling`, and use `xavier` with relative positions.
+    Csordas et al. 2021 (arXiv 2108.12284, "The Devil is in the Detail", section on scaling of embeddings) have
+    `token_upscaling` with sinusoids, and `xavier` with relative positions.
     """
     xavier = math.sqrt(2 / (vocab + dim))
     return {
         "unit_variance": EmbeddingInit(std=dim**-0.5, scale=math.sqrt(dim)),
         "token_upscaling": EmbeddingInit(std=xavier, scale=math.sqrt(dim), uniform=True),
-        "no_scaling": EmbeddingInit(),
-        "position_downscaling": EmbeddingInit(std=math.sqrt(2 / dim), position_scale=dim**-0.5),
         "xavier": EmbeddingInit(std=xavier, uniform=True),
     }[name]
 
@@ -62,7 +59,7 @@ class Embedding(nn.Module):
             nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * init.std, math.sqrt(3) * init.std)
         else:
             nn.init.normal_(self.tokens.weight, std=init.std)
-        setup = positions.Setup(dim, positions=max_positions, std=init.std * init.scale, scale=init.position_scale)
+        setup = positions.Setup(dim, positions=max_positions, std=init.std * init.scale)
         self.positions = positions.embedded(scheme, setup)
 
     def forward(

@@ -4,9 +4,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from tfstudy.models.parts.position_config import ON_EMBEDDINGS, PositionConfig
+from tfstudy.models.parts.position_config import PositionConfig
 
-OF_SCORES = ("attention_dropout", "temperature", "score_scale")  # settings that linear attention has no use for
 LAYOUTS: dict[str, tuple[str, ...]] = {  # that have a setting; all have the others
     "decoder_positions": ("encoder_decoder",),
     "cross_positions": ("encoder_decoder",),
@@ -29,22 +28,14 @@ class TransformerConfig(PositionConfig):
     )
     encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
     decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
-    embedding_init: Literal["unit_variance", "token_upscaling", "no_scaling", "position_downscaling", "xavier"] = Field(
+    embedding_init: Literal["unit_variance", "token_upscaling", "xavier"] = Field(
         "unit_variance",
         description=(
             "initial token embeddings: normal with variance 1/dim, times sqrt(dim); Xavier uniform, times "
-            "sqrt(dim); normal with variance 1; normal with variance 2/dim, sinusoids divided by sqrt(dim); or "
-            "Xavier uniform, as Csordas et al. 2021 have it with relative positions"
+            "sqrt(dim); or Xavier uniform, as Csordas et al. 2021 have it with relative positions"
         ),
     )
     word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping a token's whole embedding")
-    layer_init: Literal["xavier", "small", "depth_scaled"] = Field(
-        "xavier",
-        description=(
-            "initial weight matrices of the layers: Xavier uniform; normal with variance 2/(5 dim) (SmallInit); or "
-            "Xavier uniform divided by sqrt(number of the layer) (DS-Init)"
-        ),
-    )
     share_layers: bool = Field(False, description="use the same layer at every depth")
     depth_signal: bool = Field(
         False,
@@ -61,14 +52,7 @@ class TransformerConfig(PositionConfig):
         for key in ("depth_signal", "test_layers"):
             if getattr(self, key) and not self.share_layers:
                 raise ValueError(f"{key} needs share_layers")
-        if self.layer_init == "depth_scaled" and self.share_layers:
-            raise ValueError("layer_init 'depth_scaled' needs a layer for each depth, but share_layers is true")
         self._check_layout()
-        if self.attention == "linear":
-            for key, scheme in zip(("positions", "decoder_positions"), self.position_schemes, strict=False):
-                if scheme not in (*ON_EMBEDDINGS, "none"):
-                    allowed = ", ".join((*ON_EMBEDDINGS, "none"))
-                    raise ValueError(f"{key} must be one of {allowed} with linear attention, but is {scheme}")
         return self
 
     def _check_layout(self) -> None:
@@ -78,8 +62,6 @@ class TransformerConfig(PositionConfig):
                 "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would count "
                 "the padding between source and target"
             )
-        of_scores = dict.fromkeys(OF_SCORES, ("encoder_decoder",)) if self.attention == "linear" else {}
-        for key, layouts in {**LAYOUTS, **of_scores}.items():
+        for key, layouts in LAYOUTS.items():
             if self.layout not in layouts and getattr(self, key) != type(self).model_fields[key].default:
-                needed = f"layout {' or '.join(layouts)}{' or attention full' if key in OF_SCORES else ''}"
-                raise ValueError(f"{key} needs {needed}, but layout is {self.layout}")
+                raise ValueError(f"{key} needs layout {' or '.join(layouts)}, but layout is {self.layout}")

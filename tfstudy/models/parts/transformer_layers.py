@@ -8,18 +8,14 @@ from torch import Tensor, nn
 
 from tfstudy.models.parts.attention import MultiHeadAttention, Scores
 from tfstudy.models.parts.cache import Cache, KeyValue
-from tfstudy.models.parts.feedforward import MixtureOfExperts, feedforward
-from tfstudy.models.parts.initialisation import initialise
+from tfstudy.models.parts.feedforward import feedforward
 from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.linear_attention import LinearAttention, LinearState
 from tfstudy.models.parts.listening import Site
 from tfstudy.models.parts.positions.absolute import sinusoids
 from tfstudy.models.parts.positions.base import Places
 from tfstudy.models.parts.ragged import Shapes
 from tfstudy.models.parts.residual import Residual
 from tfstudy.models.parts.transformer_config import TransformerConfig
-
-Past = Cache | LinearState  # what causal self-attention keeps of the tokens so far
 
 
 def residual(config: TransformerConfig, layers: int) -> Residual:
@@ -35,8 +31,6 @@ class Stack(nn.Module):
         self.depth, self.test_depth = layers, config.test_layers or layers
         self.depth_signal, self.input_injection = config.depth_signal, config.input_injection
         self.layers = nn.ModuleList(Layer(config, decoder, layers) for _ in range(1 if config.share_layers else layers))
-        for number, layer in enumerate(self.layers, 1):
-            initialise(layer, config.layer_init, config.dim, number)
         self.norm = residual(config, layers).final_norm(config.dim)
 
     def __iter__(self) -> Iterator["Layer"]:
@@ -68,13 +62,12 @@ class Layer(nn.Module):
         )
         scheme = config.target_positions if decoder else config.positions
         shape = (config.dim, config.heads, config.attention_dropout)
-        attention = LinearAttention if config.attention == "linear" else MultiHeadAttention
-        self.attention = attention(*shape, scheme, decoder, scores, config.attention_window)
+        self.attention = MultiHeadAttention(*shape, scheme, decoder, scores, config.attention_window)
         self.attention_norm = self.residual.norm(config.dim)
         if decoder:
             self.cross = MultiHeadAttention(*shape, config.cross_positions, scores=scores)
             self.cross_norm = self.residual.norm(config.dim)
-        self.feedforward = MixtureOfExperts(config) if config.experts else feedforward(config)
+        self.feedforward = feedforward(config)
         self.feedforward_norm = self.residual.norm(config.dim)
         self.dropout = Dropout(config.dropout)
 
@@ -100,35 +93,35 @@ class Layer(nn.Module):
         normed = self.residual.before(self.attention_norm, x)
         own = self.attention.project(normed, shapes, places)
         update = self.attention(normed, shapes, own, masks, site=Site("encoder", number), places=places)
-        return self._feed(self._add(self.attention_norm, x, update), Site("encoder", number)), own
+        return self._feed(self._add(self.attention_norm, x, update)), own
 
     def decode_self(
         self,
         x: Float[Tensor, "positions dim"],
         shapes: Shapes,
-        past: Sequence[Past],
+        past: Sequence[Cache],
         number: int,
         places: Sequence[Places] | None = None,
         masks: Sequence[Tensor] | None = None,
-    ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
+    ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
         """Attend to the target so far."""
         normed = self.residual.before(self.attention_norm, x)
         site = Site("decoder" if masks is None else "prefix", number)
-        update, after = self.attention.attend_causally(normed, shapes, past, site, places, masks)  # type: ignore[arg-type]
-        return self._add(self.attention_norm, x, update), list(after)
+        update, after = self.attention.attend_causally(normed, shapes, past, site, places, masks)
+        return self._add(self.attention_norm, x, update), after
 
     def decode_after_prefix(
         self,
         x: Float[Tensor, "positions dim"],
         shapes: Shapes,
-        past: Sequence[Past],
+        past: Sequence[Cache],
         masks: Sequence[Tensor],
         number: int,
         places: Sequence[Places],
-    ) -> tuple[Float[Tensor, "positions dim"], list[Past]]:
+    ) -> tuple[Float[Tensor, "positions dim"], list[Cache]]:
         """Attend to the source and the target so far, which are both in `past`, and apply the feed-forward network."""
         x, after = self.decode_self(x, shapes, past, number, places, masks)
-        return self._feed(x, Site("decoder", number)), after
+        return self._feed(x), after
 
     def decode_cross(
         self,
@@ -147,12 +140,10 @@ class Layer(nn.Module):
             update, weights = self.cross.with_weights(normed, shapes, memory, masks, site=site, places=places)
         else:
             update = self.cross(normed, shapes, memory, masks, site=site, places=places)
-        return self._feed(self._add(self.cross_norm, x, update), Site("decoder", number)), weights
+        return self._feed(self._add(self.cross_norm, x, update)), weights
 
-    def _feed(self, x: Tensor, site: Site) -> Tensor:
-        normed, network = self.residual.before(self.feedforward_norm, x), self.feedforward
-        update = network(normed, site) if isinstance(network, MixtureOfExperts) else network(normed)
-        return self._add(self.feedforward_norm, x, update)
+    def _feed(self, x: Tensor) -> Tensor:
+        return self._add(self.feedforward_norm, x, self.feedforward(self.residual.before(self.feedforward_norm, x)))
 
     def _add(self, norm: nn.Module, x: Tensor, update: Tensor) -> Tensor:
         return self.residual.after(norm, x, self.dropout(update))

@@ -5,8 +5,7 @@ from typing import NamedTuple
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from tfstudy.models.parts.cache import KeyValue
-from tfstudy.models.parts.transformer_layers import Past
+from tfstudy.models.parts.cache import Cache, KeyValue
 
 
 class TransformerSource(NamedTuple):
@@ -23,5 +22,5 @@ class TransformerState(NamedTuple):
     """The source, and keys and values of the target tokens decoded so far for each decoder layer."""
 
     source: TransformerSource
-    past: tuple[Past, ...]
+    past: tuple[Cache, ...]
     digits: tuple[Tensor, ...] = ()  # a `DigitState`, if there are positions of digits

@@ -17,19 +17,19 @@ def sinusoids(positions: Int[Tensor, "*shape"], dim: int) -> Float[Tensor, "*sha
 
 
 class Sinusoidal(PositionScheme):
-    """Sinusoids (Vaswani et al. 2017, section 3.5), multiplied by `setup.scale`."""
+    """Sinusoids (Vaswani et al. 2017, section 3.5)."""
 
     acts_on = "embeddings"
 
     def __init__(self, setup: Setup) -> None:
         super().__init__(setup)
-        self.dim, self.scale = setup.dim, setup.scale
+        self.dim = setup.dim
 
     def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
         if end is None:
-            encoded = self.scale * sinusoids(positions, self.dim)
+            encoded = sinusoids(positions, self.dim)
         else:  # sines are expensive, and positions repeat
-            table = self.scale * sinusoids(torch.arange(end, device=positions.device), self.dim)
+            table = sinusoids(torch.arange(end, device=positions.device), self.dim)
             encoded = table[positions]
         return x + encoded.to(x.dtype)
 

@@ -39,7 +39,6 @@ class Setup(NamedTuple):
     causal: bool = False  # no key is after its query
     positions: int = 512  # learned positions are below this number
     std: float = 1.0  # standard deviation of learned positions at the start
-    scale: float = 1.0  # factor of the sinusoids
 
 
 def consecutive(keys: int, queries: int, device: torch.device) -> Places:
