@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("transformer", "lstm", "cnn")
-COHORTS = (4, 8, 16, 32)
+SIDE_BY_SIDE = (4, 8)
 PACKAGES = (  # by the names that they are imported by
     "torch", "lightning", "torchmetrics", "datasets", "pandas", "seaborn", "matplotlib", "typer", "pydantic", "numpy",
     "scipy", "msgspec", "jinja2", "rich", "jaxtyping", "yaml", "sacrebleu", "tokenizers", "safetensors", "pytest",
@@ -33,12 +33,12 @@ GRAPHED = ("--accelerator", "cuda", "--execution", "graphed")
 
 
 class Part(NamedTuple):
-    """A command, its time limit in seconds, and how many runs it trains side by side, for cohorts."""
+    """A command, its time limit in seconds, and how many runs it trains side by side."""
 
     name: str
     command: Sequence[str]
     limit: float
-    cohort: int = 0
+    runs: int = 0
 
 
 def parts(runs: Path) -> Iterator[Part]:
@@ -52,18 +52,18 @@ def parts(runs: Path) -> Iterator[Part]:
     yield Part("decoding", (sys.executable, "-m", "benchmarks.evaluation.gpu_decoding", "--quick"), 180)
     yield Part("packed rows", (sys.executable, "-m", "benchmarks.models.gpu_packed_rows", "--quick"), 120)
     for arch in ARCHITECTURES:
-        for size in COHORTS:
-            yield Part(f"cohort of {size}, {arch}", cohort(arch, size, runs / f"{arch}-{size}"), 120, size)
-    grid = (*TFSTUDY, "grid", "scan", *GRAPHED, "--results", str(runs / "grid"), "--cohort", "16")
+        for size in SIDE_BY_SIDE:
+            yield Part(f"{size} runs of {arch}", side_by_side(arch, size, runs / f"{arch}-{size}"), 120, size)
+    grid = (*TFSTUDY, "grid", "scan", *GRAPHED, "--results", str(runs / "grid"), "--per-device", "8")
     yield Part("grid of 60 runs", grid, 1200)
 
 
-def cohort(arch: str, size: int, results: Path) -> Sequence[str]:
-    """Return the command that trains a cohort of runs which differ in their seed, for 500 steps of 256 examples."""
+def side_by_side(arch: str, size: int, results: Path) -> Sequence[str]:
+    """Return the command of runs that share the GPU and differ in their seed, for 500 steps of 256 examples."""
     words = ("--task", "scan", "--arch", arch, "--split", "simple", "--seed", f"0-{size - 1}")
     settings = ("train.steps=500", "train.batch_size=256", "train.validation_interval=500", "eval.max_examples=16")
     sets = [word for setting in settings for word in ("--set", setting)]
-    return (*TFSTUDY, "grid", *words, *sets, *GRAPHED, "--cohort", str(size), "--results", str(results))
+    return (*TFSTUDY, "grid", *words, *sets, *GRAPHED, "--per-device", str(size), "--results", str(results))
 
 
 def run(part: Part, log: Path, runs: Path, seconds: float) -> dict[str, Any]:
@@ -86,20 +86,20 @@ def run(part: Part, log: Path, runs: Path, seconds: float) -> dict[str, Any]:
     print("\n".join(lines[-4:]), flush=True)
     record = {"name": part.name, "seconds": round(time.monotonic() - start, 1), "exit_code": code, "end": lines[-3:]}
     record["measured"] = [json.loads(line) for line in lines if line.startswith('{"group"')]
-    if part.cohort:
-        record["measured"] += cohort_speed(part, runs)
+    if part.runs:
+        record["measured"] += shared_speed(part, runs)
     return record
 
 
-def cohort_speed(part: Part, runs: Path) -> list[dict[str, Any]]:
-    """Return the examples per second of all runs of a cohort together, if all have finished."""
+def shared_speed(part: Part, runs: Path) -> list[dict[str, Any]]:
+    """Return the examples per second of all runs of a part together, if all have finished."""
     arch = part.name.rpartition(" ")[2]
-    results = [json.loads(path.read_text()) for path in (runs / f"{arch}-{part.cohort}").rglob("result.json")]
-    if len(results) != part.cohort:
+    results = [json.loads(path.read_text()) for path in (runs / f"{arch}-{part.runs}").rglob("result.json")]
+    if len(results) != part.runs:
         return []
     longest = max(result["train_seconds"] for result in results)
     speed = sum(result["step"] * 256 for result in results) / longest
-    return [{"group": arch, "way": f"cohort of {part.cohort}", "baseline": "Lightning", "examples/s": speed}]
+    return [{"group": arch, "way": f"{part.runs} runs side by side", "baseline": "Lightning", "examples/s": speed}]
 
 
 def table(records: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -43,13 +43,6 @@ def test_a_results_folder_that_cannot_be_written_is_one_message(capfd):
     assert "Traceback" not in out + err
 
 
-@pytest.mark.parametrize("words", [["--cohort", "many"], ["--cohort", "2", "--launcher", "slurm"]])
-def test_a_cohort_that_is_impossible_is_one_message(words, capsys):
-    assert tfstudy("grid", "--task", "copying", "--arch", "lstm", *SMALL, *words) == 2
-    [error] = [line for line in capsys.readouterr().err.splitlines() if line]
-    assert error.startswith("error: --cohort ")
-
-
 def test_the_devices_of_a_run_are_at_most_those_of_the_machine(capsys):
     assert tfstudy("run", "copying", "--arch", "lstm", *SMALL, "--devices", "9999") == 2
     assert "--devices must be at most " in capsys.readouterr().err

@@ -29,17 +29,15 @@ def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
     assert not any(job.name in line for line in lines for job in (*jobs[:2], *jobs[4:]))
 
 
-def test_runs_are_retried_with_the_options_of_a_grid(capsys, monkeypatch):
+def test_runs_are_retried_with_the_options_of_a_grid(monkeypatch):
     used = []
     monkeypatch.setattr("tfstudy.console.grids.retry_study", lambda folder, settings, *_: used.append(settings))
     monkeypatch.setattr("tfstudy.training.logger_choice.installed", lambda name: True)
     Path("results/study").mkdir(parents=True)
-    words = ("--cohort", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")
+    words = ("--per-device", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")
     assert tfstudy("retry", "study", *words) == 0
     options = RunOptions(execution="graphed", loggers=("tensorboard",), measure=("layer_gradients",))
-    assert (used[0].cohort, used[0].options) == ("2", options)
-    assert tfstudy("retry", "study", "--cohort", "many") == 2
-    assert "--cohort must be auto" in capsys.readouterr().err
+    assert (used[0].per_device, used[0].options) == ("2", options)
 
 
 def test_a_study_without_failed_runs_has_nothing_to_retry(capsys):

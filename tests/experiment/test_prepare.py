@@ -24,18 +24,6 @@ def test_a_model_copies_to_tokens_of_the_same_text_and_to_unknown_if_there_is_no
     assert "<unk>" in {copied[token] for token in source[4:]}
 
 
-def test_runs_of_a_process_share_the_task_of_the_last_one_and_nothing_else():
-    data = {"train_examples": 50, "eval_examples": 5}
-    trees = [{"data": data, "model": {"dim": dim, "hidden": 8}} for dim in (8, 16)]
-    configs, shared = [compose_config("copying", "lstm", "default", tree) for tree in trees], {}
-    one, two = (prepare(config, shared) for config in configs)
-    assert one.task is two.task
-    assert one.model is not two.model
-    assert [two.identity, one.identity] == [prepare(config).identity for config in configs[::-1]]
-    other = prepare(compose_config("copying", "lstm", "default", {"data": {**data, "split": "reverse"}}), shared)
-    assert [found.task for found in shared.values()] == [other.task]
-
-
 def test_a_run_that_copies_can_be_loaded_from_a_checkpoint_and_from_safetensors(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with added(tasks, "reverse", TASK, tmp_path / "more"):

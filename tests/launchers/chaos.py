@@ -1,10 +1,9 @@
 """Kill the processes of a grid of 20 tiny runs at random, and compare the results with those of an undisturbed grid.
 
     python -m tests.launchers.chaos --kills 200     prints a table (minutes)
-    python -m tests.launchers.chaos --cohort 4      the disturbed runs train in cohorts, the others do not
 
-Each kill is a SIGKILL, at a random moment, of the process of a run (with its cohort) or, one time in ten, of the
-launcher while it has runs. The same command is then started again until all runs are finished. If that happens before
+Each kill is a SIGKILL, at a random moment, of the process of a run or, one time in ten, of the launcher
+while it has runs. The same command is then started again until all runs are finished. If that happens before
 there were enough kills, the next round starts in an empty folder.
 """
 
@@ -105,7 +104,7 @@ def _progress(run: Path) -> str:
     return "in evaluation" if step >= COPYING["base"]["train"]["steps"] else "in training, after a checkpoint"
 
 
-def report(kills: int, seed: int = 0, cohort: str = "") -> tuple[list[str], bool]:
+def report(kills: int, seed: int = 0) -> tuple[list[str], bool]:
     """Return the lines of a table, and whether every grid ended as the undisturbed one."""
     draw, counts, outcome, rounds = random.Random(seed), Counter[tuple[str, str]](), Counter[str](), 0
     with tempfile.TemporaryDirectory() as folder:
@@ -117,7 +116,7 @@ def report(kills: int, seed: int = 0, cohort: str = "") -> tuple[list[str], bool
         while counts.total() < kills:
             rounds += 1
             results = Path(folder) / f"disturbed-{rounds}"
-            counts += disturb(grid, results, kills - counts.total(), draw, *(["--cohort", cohort] if cohort else []))
+            counts += disturb(grid, results, kills - counts.total(), draw)
             found = digests(results)
             outcome["lost"] += len(expected.keys() - found.keys())
             outcome["doubled"] += len(runs(results)) - len(found)
@@ -134,8 +133,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--cohort", default="", help="of the disturbed grids: see `tfstudy grid --cohort`")
     given = parser.parse_args()
-    table, sound = report(given.kills, given.seed, given.cohort)
+    table, sound = report(given.kills, given.seed)
     print("\n".join(table))
     sys.exit(0 if sound else 1)

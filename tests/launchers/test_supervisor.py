@@ -11,7 +11,6 @@ from tests.example_study import finish_run
 from tfstudy.launchers import Executor, JobExit, supervisor
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.supervisor import supervise
-from tfstudy.runs.status import FINISHED
 
 
 class FakeExecutor(Executor):
@@ -73,13 +72,6 @@ def test_a_failed_job_is_retried_once_on_an_exclusive_device_after_the_others(jo
     summary = supervise(jobs, executor)
     assert sorted(names(summary.finished)) == list("abcd")
     assert executor.log[-1] == ("a", True, 0)
-
-
-def test_the_seconds_of_a_job_are_its_share_if_the_executor_knows_it(jobs):
-    real, events = FakeExecutor.wait, []
-    shares = {"wait": lambda self, seconds: [end._replace(seconds=7.0) for end in real(self, seconds)]}
-    supervise(jobs[:1], type("Sharing", (FakeExecutor,), shares)({}), events.append)
-    assert [event.seconds for event in events if event and event.state == FINISHED] == [7.0]
 
 
 def test_a_job_that_fails_twice_is_given_up_with_the_end_of_its_log(jobs):

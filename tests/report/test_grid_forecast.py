@@ -68,15 +68,10 @@ def test_a_grid_says_which_finished_runs_it_does_not_measure(capsys):
     assert "layer_gradients" not in capsys.readouterr().out
 
 
-def test_a_line_says_which_runs_can_train_together(capsys):
-    assert tfstudy(*GRID, "--cohort", "2", "--dry-run") == 0
-    assert "cohorts from 1 group of 4 runs" in capsys.readouterr().out.splitlines()
-
-
 def test_the_forecast_is_one_json_document(capsys):
     assert tfstudy(*GRID, "--dry-run", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
-    lines = {"outdated", "unmeasured", "cohorts"}
+    lines = {"outdated", "unmeasured"}
     assert found.keys() == {"runs", "pending", "parallel", "seconds", "total", "finished"} | lines
     assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
     assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}

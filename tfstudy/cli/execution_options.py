@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 from tfstudy.cli.option_groups import Group
 from tfstudy.cli.options import (
     Accelerator,
-    Cohort,
     Devices,
     Execution,
     LoggerNames,
@@ -38,13 +37,11 @@ def run_options(
 OneRun = Annotated["RunOptions", Group(run_options)]
 
 
-def executor_settings(
-    *, per_device: PerDevice = "auto", cohort: Cohort = "", timeout: Timeout = 0.0, options: OneRun
-) -> "ExecutorSettings":
+def executor_settings(*, per_device: PerDevice = "auto", timeout: Timeout = 0.0, options: OneRun) -> "ExecutorSettings":
     """Return how runs share the devices, and how each is executed."""
     from tfstudy.launchers import ExecutorSettings
 
-    return ExecutorSettings(per_device, timeout, options=options, cohort=cohort)
+    return ExecutorSettings(per_device, timeout, options=options)
 
 
 ManyRuns = Annotated["ExecutorSettings", Group(executor_settings)]

@@ -81,7 +81,6 @@ def grid(
     The same command resumes an interrupted grid.
     """
     from tfstudy.errors import UserError
-    from tfstudy.grids.cohorts import check_cohort
     from tfstudy.grids.spec import load_grid
     from tfstudy.runs.smoke_folder import results_folder
 
@@ -89,7 +88,6 @@ def grid(
     if as_json and not dry_run:
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
     check_slurm_options(slurm, launcher, detach, fail_fast)
-    check_cohort(settings.cohort, launcher, settings.options.devices)
     settings = settings._replace(ray_address=ray_address, slurm=slurm, launcher=launcher)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])

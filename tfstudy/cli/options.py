@@ -153,9 +153,6 @@ Execution = Annotated[
     typer.Option(parser=execution_name, metavar="NAME", help="Training steps: eager or graphed (CUDA graphs)."),
 ]
 PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
-Cohort = Annotated[
-    str, typer.Option(metavar="K|auto", help="Train up to K similar runs in one process (default: a process for each).")
-]
 Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
 FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop when a run fails twice.")]
 LoggerNames = Annotated[

@@ -78,10 +78,8 @@ def retry(
     They run on this machine, with the configs in their folders. To continue a grid as it was started, repeat its
     --execution, --logger and --measure.
     """
-    from tfstudy.grids.cohorts import check_cohort
     from tfstudy.runs.find import find_study
 
-    check_cohort(settings.cohort, devices=settings.options.devices)
     folder = find_study(results, study)
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.console.grids import retry_study

@@ -10,7 +10,6 @@ from tfstudy.cli.options import (
     RESULTS,
     RUN,
     Accelerator,
-    Cohort,
     Execution,
     PerDevice,
     Preset,
@@ -52,7 +51,6 @@ def tune(
         typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: preset.yaml in the study)."),
     ] = None,
     per_device: PerDevice = "auto",
-    cohort: Cohort = "",
     accelerator: Accelerator = "auto",
     execution: Execution = "eager",
     study: Annotated[str, typer.Option(help="Folder of the trials (default: TASK-SPLIT).")] = "",
@@ -65,18 +63,16 @@ def tune(
     rate, dropout and width (one factor for all widths) are searched. The same command resumes an interrupted search.
     """
     from tfstudy.experiment.options import RunOptions
-    from tfstudy.grids.cohorts import check_cohort
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
 
     archs = list(dict.fromkeys(name.strip() for name in arch.split(",")))
     study = study_name(study) if study else ""
-    check_cohort(cohort)
     options = RunOptions(preset, accelerator=accelerator, tuning=True, execution=execution)
     announce(f"{task}: preparing the search ...", quiet)
     from tfstudy.cli.trials import tune_architectures
     from tfstudy.tuning.search import SearchRequest
 
     request = SearchRequest(task, archs, split, preset, set_ or [], search or [], trials, budget, match_params, seed)
-    settings = ExecutorSettings(per_device, options=options, cohort=cohort)
+    settings = ExecutorSettings(per_device, options=options)
     raise typer.Exit(tune_architectures(request, results / TUNING, study, settings, out, quiet))

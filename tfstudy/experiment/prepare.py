@@ -37,36 +37,14 @@ class Prepared(NamedTuple):
     identity: Identity
 
 
-class TaskFacts(NamedTuple):
-    """A task, and what takes long to collect from its examples."""
-
-    task: Task
-    shape: DataShape
-    data: TaskEncoder
-    fingerprint: str
-
-
-def task_facts(config: RunConfig) -> TaskFacts:
-    """Build the task of a config, with all its examples."""
-    task = tasks.find(config.task)(config.data)
-    check_examples(config.task, task)
-    return TaskFacts(task, DataShape.of(task), TaskEncoder(task), fingerprint(task))
-
-
-def prepare(config: RunConfig, shared: dict[str, TaskFacts] | None = None) -> Prepared:
-    """Return the task, data, model and identity of a config; `UserError` if they do not fit each other.
-
-    Runs with the same data may pass the same `shared`, which keeps the last task.
-    """
-    key = f"{config.task} {config.data.model_dump_json()}"
+def prepare(config: RunConfig) -> Prepared:
+    """Return the task, data, model and identity of a config; `UserError` if they do not fit each other."""
     with slow_work_reported(f"preparing {config.task}"):
-        found = (shared or {}).get(key) or task_facts(config)
-        task, shape, data, digest = found
+        task = tasks.find(config.task)(config.data)
+        check_examples(config.task, task)
+        shape, data = DataShape.of(task), TaskEncoder(task)
         check(config, shape)
-        identity = identify(config, digest, declared_versions(config.task, config.arch))
-    if shared is not None:
-        shared.clear()
-        shared[key] = found
+        identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
     match_tokens(model, data.target_vocab.encode(data.source_vocab.tokens))

@@ -27,7 +27,6 @@ from tfstudy.runs.files import utc_now
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.tasks.base import overlap, overlap_warning
-from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.fit import quiet
 from tfstudy.training.logger_choice import check_loggers
 
@@ -55,13 +54,11 @@ def run(
     planned: Path | None = None,
     rank: int = 0,
     report: Report = print,
-    member: Member = ALONE,
 ) -> Outcome | None:
     """Train and evaluate; resume an unfinished run from its last checkpoint; do nothing if the run is finished.
 
     `planned` is the folder that a grid expects. On several devices every process calls this with its `rank`; only the
-    first (0) evaluates and writes, the others return None. A process that trains several runs passes the `member` of
-    its cohort. `UserError` for what can't be run.
+    first (0) evaluates and writes, the others return None. `UserError` for what can't be run.
     """
     quiet()
     if options.restart and options.resume:
@@ -73,7 +70,7 @@ def run(
     device = device_of(options)
     if device.type == "cpu" and config.train.precision == "16-mixed":  # Lightning would use bf16-mixed
         raise UserError("train.precision '16-mixed' needs a GPU; on a CPU use 'bf16-mixed' or '32-true'")
-    prepared = prepare(config, member.shared)
+    prepared = prepare(config)
     check_output(config.arch, prepared.model, prepared.data)
     splits = scored_splits(prepared.task, options)
     path = run_folder(root, study, config, prepared.identity)
@@ -87,7 +84,7 @@ def run(
     with open_run(path, config, prepared.identity, options.restart, replace_broken=planned is not None) as folder:
         if folder.finished:
             return _finished_before(folder, options, report)
-        progress = start(prepared, folder, options, device, member.size)
+        progress = start(prepared, folder, options, device)
         report(describe(prepared, path))
         if about := about_preset(config.task, config.arch, options.preset):
             report(f"preset {options.preset}: {about}")
@@ -96,7 +93,7 @@ def run(
             report(line)
             folder.log(line)
         source = _reuse_weights(prepared, folder, options, device, report)
-        trained = train(prepared, folder, options, rank, progress, report, member)
+        trained = train(prepared, folder, options, rank, progress, report)
         scored = _score(prepared, folder, device, splits, options, report) if trained.status == "finished" else Scored()
         finish(prepared, folder, options, progress, source, trained, scored, shared)
         return Outcome(path, folder.result, True)
@@ -120,12 +117,10 @@ def _score(
         raise
 
 
-def start(
-    prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device, cohort: int = 1
-) -> Progress:
+def start(prepared: Prepared, folder: RunFolder, options: RunOptions, device: torch.device) -> Progress:
     """Record that this process works on the run; return its progress, from which all later reports are derived."""
     threads = torch.get_num_threads()
-    folder.add_environment(environment(prepared.identity, device_name(device), threads, cohort))
+    folder.add_environment(environment(prepared.identity, device_name(device), threads))
     for name, content in prepared.task.files().items():
         folder.write_task_file(name, content)
     previous = folder.progress

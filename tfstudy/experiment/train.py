@@ -16,7 +16,6 @@ from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import ProgressBar
 from tfstudy.training.checkpoints import Checkpoints
-from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.execution import Execution
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
@@ -68,11 +67,10 @@ def train(
     rank: int,
     progress: Progress,
     report: Report = print,
-    member: Member = ALONE,
 ) -> Trained:
     """Train to the end, from the last checkpoint if there is one; load the weights to evaluate into the model."""
     config, last = prepared.config, folder.checkpoints / LAST
-    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed, member)
+    module = Seq2Seq(prepared.model, len(prepared.data.target_vocab), config.train, config.seed)
     checkpoint = resumable_checkpoint(folder.checkpoints, folder.run, config.eval.checkpoint == "best", report)
     step = checkpoint["global_step"] if checkpoint else 0
     listeners = listeners_of(options.measure, config, checkpoint, folder.path)
@@ -95,7 +93,7 @@ def train(
                 module,
                 training_data(prepared),
                 callbacks=[
-                    ProgressBar((lambda _: None) if rank else folder.log, member.seconds),
+                    ProgressBar((lambda _: None) if rank else folder.log),
                     Checkpoints(folder.checkpoints, folder.run),
                     ProgressReport(write_progress),
                     *listeners,

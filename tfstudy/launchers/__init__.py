@@ -25,7 +25,6 @@ class ExecutorSettings(NamedTuple):
     ray_address: str = ""  # of a Ray cluster; empty: start one on this machine
     slurm: SlurmRequest = SlurmRequest()
     options: RunOptions = DEFAULTS  # of every run
-    cohort: str = ""  # runs that a process trains together: a number or auto; empty: a process for each run
     launcher: str = "local"  # one of LAUNCHERS
 
 
@@ -35,7 +34,6 @@ class JobExit(NamedTuple):
     job: Job
     code: int  # an exit code of `job.perform`, or minus the signal that ended the process
     reason: str = ""  # known to the executor in addition to the code
-    seconds: float | None = None  # that it worked on the job; None: since the job started
 
 
 class Detached(NamedTuple):
@@ -75,14 +73,6 @@ class Executor(ABC):
         """Submit the jobs that no earlier command submitted, and leave them; `UserError` without a queue."""
         raise UserError("--detach needs --launcher slurm: only jobs in a queue continue without their launcher")
 
-    def ordered(self, jobs: Sequence[Job]) -> list[Job]:
-        """Return the jobs, given from the longest to the shortest, in the order in which to start them."""
-        return list(jobs)
-
-    def groups(self, jobs: Sequence[Job]) -> str:
-        """Return in one line which jobs can share a process; empty if each has its own."""
-        return ""
-
     def describe(self) -> str:
         """Return the devices and how runs share them, in one line."""
         return type(self).__name__.lower()
@@ -102,10 +92,6 @@ def executor(settings: ExecutorSettings) -> Executor:
         from tfstudy.launchers.slurm import slurm
 
         return slurm(settings)
-    if settings.cohort:
-        from tfstudy.launchers.cohorts import cohorts
-
-        return cohorts(settings)
     from tfstudy.launchers.local import local
 
     return local(settings)

@@ -10,13 +10,10 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from tfstudy.experiment.options import DEFAULTS, RunOptions, process_rank
 from tfstudy.runs.reader import is_finished
-
-if TYPE_CHECKING:
-    from tfstudy.training.cohort import Member
 
 LAUNCHER_PIPE = "TFSTUDY_LAUNCHER"  # environment variable: the file descriptor of a pipe that the launcher holds open
 SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
@@ -62,11 +59,8 @@ class Job(NamedTuple):
         return cls(**{**fields, "options": options, "plugins": tuple(fields["plugins"])})
 
 
-def perform(job: Job, member: "Member | None" = None) -> int:
-    """Execute the run in this process, with all output appended to the run's log. Return an exit code.
-
-    A process that trains several runs passes the `member` of its cohort.
-    """
+def perform(job: Job) -> int:
+    """Execute the run in this process, with all output appended to the run's log. Return an exit code."""
     from tfstudy.runs.files import BusyError, is_locked
 
     path = Path(job.path)
@@ -75,7 +69,7 @@ def perform(job: Job, member: "Member | None" = None) -> int:
             if is_locked(path):
                 return BUSY
             _redirect_output(path)
-        return _run(job, member)
+        return _run(job)
     except BusyError:
         return BUSY
     except OSError as error:  # such as a folder that can't be written
@@ -102,7 +96,7 @@ def _redirect_output(path: Path) -> None:
     os.close(log)
 
 
-def _run(job: Job, member: "Member | None") -> int:
+def _run(job: Job) -> int:
     import torch
 
     from tfstudy import plugins
@@ -110,7 +104,6 @@ def _run(job: Job, member: "Member | None") -> int:
     from tfstudy.errors import UserError
     from tfstudy.experiment.run import run
     from tfstudy.runs.files import BusyError
-    from tfstudy.training.cohort import ALONE
 
     torch.set_num_threads(job.threads)
     root, study = job.study.parent, job.study.name
@@ -124,7 +117,6 @@ def _run(job: Job, member: "Member | None") -> int:
             planned=Path(job.path),
             rank=process_rank(),
             report=_log,
-            member=member or ALONE,
         )
     except BusyError:
         raise

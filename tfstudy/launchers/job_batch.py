@@ -32,7 +32,7 @@ class Batch(NamedTuple):
     @property
     def pending(self) -> list[Job]:
         """The other jobs, the longest first."""
-        return self.executor.ordered(longest_first([job for job in self.jobs if not job.finished], self.seconds))
+        return longest_first([job for job in self.jobs if not job.finished], self.seconds)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Event(NamedTuple):
 
     job: Job
     state: str  # pending, running, finished or failed, as of a run; RETRYING or ELSEWHERE
-    seconds: float = 0.0  # that its process ran, or its share of a process that ran several
+    seconds: float = 0.0  # that its process ran
     reason: str = ""
 
 
@@ -94,7 +94,7 @@ class _Supervisor:
 
     def _handle(self, job_exit: JobExit) -> None:
         job, started = self.running.pop(job_exit.job.path)
-        seconds = time.monotonic() - started if job_exit.seconds is None else job_exit.seconds
+        seconds = time.monotonic() - started
         if job.finished and job_exit.code not in (BUSY, REFUSED):  # a result is whole, however its process ended
             self._finish(job, seconds)
         elif job_exit.code == BUSY:

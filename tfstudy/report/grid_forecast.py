@@ -33,7 +33,6 @@ class Forecast(NamedTuple):
     seconds: float | None  # until all pending runs finish
     outdated: list[str]  # lines on finished runs of older code
     unmeasured: list[str]  # lines on finished runs without what --measure names
-    cohorts: str = ""  # which pending runs can share a process
 
     def tree(self) -> dict[str, Any]:
         """Return all values for JSON."""
@@ -53,8 +52,7 @@ def forecast(batch: Batch) -> Forecast:
     ]
     estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
     seconds = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
-    groups = batch.executor.groups(pending)
-    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), unmeasured_lines(batch), groups)
+    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), unmeasured_lines(batch))
 
 
 def forecast_lines(found: Forecast) -> list[Text | str]:
@@ -65,7 +63,7 @@ def forecast_lines(found: Forecast) -> list[Text | str]:
     lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
     return [
         *lines,
-        *columns([line] for line in [*found.outdated, *found.unmeasured, found.cohorts, *_estimate(found)] if line),
+        *columns([line] for line in [*found.outdated, *found.unmeasured, *_estimate(found)] if line),
     ]
 
 

@@ -15,7 +15,7 @@ from tfstudy.runs.reader import read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
 
 Difference = tuple[str, str, str]  # what differs, its value in A and in B
-MACHINE = ("commit", "platform", "device", "threads", "cohort", "processors", "preloaded")
+MACHINE = ("commit", "platform", "device", "threads", "processors", "preloaded")
 
 
 def compare(a: Path, b: Path) -> list[Text | str]:

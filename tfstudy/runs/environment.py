@@ -32,12 +32,10 @@ HOME = re.compile(rf"(?<![\w.-])({re.escape(str(Path.home()))}|/home/[\w.-]+|/Us
 NUMERIC = tuple(f"tfstudy.{name}." for name in ("tasks", "models", "data", "training", "evaluation"))
 
 
-def environment(identity: Identity, device: str, threads: int, cohort: int = 1) -> Environment:
+def environment(identity: Identity, device: str, threads: int) -> Environment:
     """Return an entry of `env.json`.
 
-    `device` is the name of the processor, `threads` their number per process,
-    `cohort` the number of runs that it may train together.
-
+    `device` is the name of the processor, `threads` their number per process.
     Of the entry only `settings`, `data` and `code_versions` are part of the run's identity.
     """
     return Environment(
@@ -46,7 +44,6 @@ def environment(identity: Identity, device: str, threads: int, cohort: int = 1) 
         platform=platform.platform(),
         device=device,
         threads=threads,
-        cohort=cohort,
         processors=os.cpu_count(),
         preloaded=" ".join(Path(name).name for name in re.split("[ :]+", os.environ.get("LD_PRELOAD", ""))),
         arguments=recorded_words(sys.argv[1:]),

@@ -195,7 +195,6 @@ class Environment(msgspec.Struct, frozen=True):
     device: str = ""
     execution: str = ""  # of training steps: eager, compiled, graphed; why not graphed
     threads: int = 0
-    cohort: int = 1  # how many runs the process may train together
     processors: int | None = 0
     preloaded: str = ""  # names of the libraries in LD_PRELOAD, which may change rounding
     arguments: list[str] = []  # of the command

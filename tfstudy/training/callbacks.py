@@ -18,13 +18,13 @@ class ProgressBar(Callback):
     """Shows step, loss, target tokens per second and time left, and passes a line per validation to `log`.
 
     Its state in a checkpoint holds the seconds of training and the target tokens since the start of the run, and the
-    peak memory in MiB. The seconds are those of `clock`.
+    peak memory in MiB.
     """
 
     state_key = "progress"
 
-    def __init__(self, log: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._clock = log, clock
+    def __init__(self, log: Callable[[str], None]) -> None:
+        self._log = log
         self._display: ProgressDisplay | None = None
         self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0, "peak_mib": 0.0}  # of earlier processes
         self._started = 0.0
@@ -34,7 +34,7 @@ class ProgressBar(Callback):
         self._peak: Callable[[], float] = lambda: 0.0
 
     def state_dict(self) -> dict[str, Any]:
-        seconds = self._clock() - self._started if self._started else 0.0
+        seconds = time.monotonic() - self._started if self._started else 0.0
         return {
             "seconds": self._previous["seconds"] + seconds,
             "tokens": self._previous["tokens"] + self._tokens,
@@ -45,7 +45,7 @@ class ProgressBar(Callback):
         self._previous = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._started = self._clock()
+        self._started = time.monotonic()
         device = pl_module.device
         reset_peak(device)
         self._peak = lambda: peak_mib(device)
@@ -75,7 +75,7 @@ class ProgressBar(Callback):
 
     def _speed(self) -> float:
         """Target tokens per second."""
-        return self._tokens / (self._clock() - self._started)
+        return self._tokens / (time.monotonic() - self._started)
 
     def on_validation_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Batch, batch_idx: int, _: int = 0

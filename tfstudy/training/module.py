@@ -1,7 +1,6 @@
 """The LightningModule that trains any model."""
 
 import math
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.training.cohort import ALONE, Member
 from tfstudy.training.loss import exact_matches, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
 from tfstudy.training.optimization import build_optimizer, learning_rate_factor
@@ -46,13 +44,12 @@ class Seq2Seq(LightningModule):
         target_vocab: int,
         config: TrainConfig | None = None,
         seed: int = 0,
-        member: Member = ALONE,
     ) -> None:
         super().__init__()
         self.model = model
         self.config = config or TrainConfig()
         self.executor = MicroBatchExecutor()
-        self._seed, self._target_vocab, self._member = seed, target_vocab, member
+        self._seed, self._target_vocab = seed, target_vocab
         self.train_loss = MeanMetric(nan_strategy="disable")  # the other strategies wait for the device at every step
         self.validation_loss = SumMetric(nan_strategy="disable")  # a MeanMetric without nan checks ignores weights
         self.validation_tokens = SumMetric(nan_strategy="disable")
@@ -122,11 +119,11 @@ class Seq2Seq(LightningModule):
             super().backward(loss, *args, **kwargs)
 
     def optimizer_step(self, epoch: int, batch_idx: int, optimizer: Any, optimizer_closure: Any = None) -> None:
-        """Take a whole step (forward, backward, clip, optimiser), at which the members of a cohort meet."""
+        """Take a whole step: forward, backward, clip, optimiser."""
         if self.runner.whole:  # the closure calls `training_step`, which updates the weights
-            self._member.step(optimizer_closure)
+            optimizer_closure()
         else:
-            self._member.step(partial(super().optimizer_step, epoch, batch_idx, optimizer, optimizer_closure))
+            super().optimizer_step(epoch, batch_idx, optimizer, optimizer_closure)
 
     def on_train_batch_end(self, *_: Any) -> None:
         step = self.global_step
