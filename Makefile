@@ -6,7 +6,7 @@ STAMP = .venv/installed
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs  # its makers' notice is not a warning of the build
 FAST = $(BIN)/python -m pytest -q --numprocesses auto --maxprocesses 4 --dist worksteal
 
-.PHONY: help scan test check lint types slow chaos engines docs docs-serve dist bench amd gpu peers yoyodyne clean
+.PHONY: help scan test check lint types slow chaos engines docs docs-serve dist bench gpu yoyodyne clean
 
 help:
 	@echo "make scan        train and evaluate a Transformer on SCAN simple (a few minutes on a laptop CPU)"
@@ -21,9 +21,7 @@ help:
 	@echo "make docs-serve  the site on a local port, following changes"
 	@echo "make dist        build the wheel and the sdist in dist/, and check them"
 	@echo "make bench       every benchmark, as ratios to a baseline"
-	@echo "make amd         .venv/libmkl_amd.so, which makes training on AMD processors faster, and how much (a few minutes)"
-	@echo "make gpu         tests and benchmarks that need a CUDA device, in .venv or PYTHON (25 minutes; results in OUT)"
-	@echo "make peers       translation against JoeyNMT, installed in .venv-joeynmt; ARGS holds the options (an hour)"
+	@echo "make gpu         tests and benchmarks that need a CUDA device, in .venv or PYTHON (8 minutes; results in OUT)"
 	@echo "make yoyodyne    training and decoding speed against yoyodyne, installed in .venv-yoyodyne; ARGS (a quarter of an hour)"
 	@echo "make clean       remove what the other targets make: environments, caches, site/, dist/, results of smoke runs"
 	@echo "make help        this list"
@@ -76,26 +74,16 @@ dist: $(STAMP)
 	$(BIN)/python -m pytest -q tests/test_dist.py
 
 bench: $(STAMP)
-	for script in $$(ls benchmarks/*/*.py | grep -v /peers/); do \
-	  echo "== $$script"; $(BIN)/python -m $$(echo $${script%.py} | tr / .) || exit 1; done
-
-# MKL, PyTorch's library of matrix products, asks this function whether it may use AVX-512 (docs/how-to/amd.md).
-.venv/libmkl_amd.so: $(STAMP)
-	@echo 'int mkl_serv_intel_cpu_true(void) { return 1; }' | $(CC) -shared -fPIC -x c -o $@ -
-
-amd: .venv/libmkl_amd.so
-	$(BIN)/python -m benchmarks.training.mkl_on_amd --cpu --threads 1 $(ARGS)
+	for name in against_plain_lightning trainer_overhead decoding startup error_rates; do \
+	  echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # No environment of its own: PyTorch for CUDA is part of the machine. OUT names the folder of the results.
 gpu:
 	@$(GPU_PYTHON) -m benchmarks.gpu $(ARGS)
 
-peers: $(STAMP)
-	$(BIN)/python -m benchmarks.peers.joeynmt $(ARGS)
-
 yoyodyne: $(STAMP)
 	$(BIN)/python -m benchmarks.peers.yoyodyne $(ARGS)
 
 clean:
-	rm -rf site dist build .venv .venv-joeynmt .venv-yoyodyne results-smoke results-peers \
+	rm -rf site dist build .venv .venv-yoyodyne results-smoke \
 	  .mypy_cache .ruff_cache .pytest_cache .hypothesis

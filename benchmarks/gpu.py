@@ -1,11 +1,15 @@
-"""Everything that needs a GPU, in one run of at most 25 minutes: tests first, then benchmarks as ratios. `make gpu`.
+"""What needs a GPU, in at most 8 minutes, the most important first: tests and speeds as ratios. `make gpu`.
 
-Each part is a process of its own. After each, the results so far are written to `gpu.json` and `gpu.md` in the folder
-that the environment variable OUT names (default: results-gpu), beside the output of all parts (`gpu.log`), so a run
-that is cut short keeps what it measured. Runs are in a temporary folder. Without a CUDA device it says so and ends.
+    python -m benchmarks.gpu                                     everything
+    python -m benchmarks.gpu --training transformer --compiled   only the speed of training steps
+
+Each part is a process of its own. After each, what is known so far is written to `gpu.md` in the folder that the
+environment variable OUT names (default: results-gpu), beside the output of all parts (`gpu.log`), so a run that is cut
+short keeps what it measured. Runs are in a temporary folder. Without a CUDA device it says so and ends.
 """
 
 import argparse
+import copy
 import json
 import os
 import signal
@@ -14,60 +18,80 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
+from lightning.pytorch import LightningModule, Trainer
+
+from benchmarks.against_plain_lightning import Speed, usual
+from benchmarks.timing import alternate, now, quiet, scan, table
+from tfstudy.experiment.prepare import Prepared
+from tfstudy.experiment.train import training_data
+from tfstudy.training.execution import Execution
+from tfstudy.training.fit import fit
+from tfstudy.training.module import Seq2Seq
+
 ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("transformer", "lstm", "cnn")
-SIDE_BY_SIDE = (4, 8)
-PACKAGES = (  # by the names that they are imported by
-    "torch", "lightning", "torchmetrics", "datasets", "pandas", "seaborn", "matplotlib", "typer", "pydantic", "numpy",
-    "scipy", "msgspec", "jinja2", "rich", "jaxtyping", "yaml", "sacrebleu", "tokenizers", "safetensors", "pytest",
-    "hypothesis", "beartype",
-)  # fmt: skip
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "")
-TFSTUDY = (sys.executable, "-m", "tfstudy")
-GRAPHED = ("--accelerator", "cuda", "--execution", "graphed")
+TRAINING = (sys.executable, "-m", "benchmarks.gpu", "--training")
+TOGETHER = 8  # runs
+STEPS, BATCH = 500, 256  # of each of them; rows of a batch
+WINDOW, WINDOWS, WARM_UP = 50, 8, 2  # steps that are timed together; windows, of which the first have captures
 
 
 class Part(NamedTuple):
-    """A command, its time limit in seconds, and how many runs it trains side by side."""
+    """A command, and its time limit in seconds."""
 
     name: str
     command: Sequence[str]
     limit: float
-    runs: int = 0
+
+
+class Done(NamedTuple):
+    """How a part ended."""
+
+    name: str
+    seconds: float
+    code: int | None  # exit code; None: out of time
+    lines: Sequence[str]  # the last of its output
 
 
 def parts(runs: Path) -> Iterator[Part]:
-    """Iterate over all parts, the most important first."""
-    yield Part("smoke", (*PYTEST, "tests/gpu/test_smoke.py"), 240)
-    yield Part("tests", (*PYTEST, "tests/gpu", "--deselect", "tests/gpu/test_smoke.py"), 420)
-    for arch in ARCHITECTURES:
-        yield Part(
-            f"training {arch}", (sys.executable, "-m", "benchmarks.training.gpu_steps", "--arch", arch, "--quick"), 240
-        )
-    yield Part("decoding", (sys.executable, "-m", "benchmarks.evaluation.gpu_decoding", "--quick"), 180)
-    yield Part("packed rows", (sys.executable, "-m", "benchmarks.models.gpu_packed_rows", "--quick"), 120)
-    for arch in ARCHITECTURES:
-        for size in SIDE_BY_SIDE:
-            yield Part(f"{size} runs of {arch}", side_by_side(arch, size, runs / f"{arch}-{size}"), 120, size)
-    grid = (*TFSTUDY, "grid", "scan", *GRAPHED, "--results", str(runs / "grid"), "--per-device", "8")
-    yield Part("grid of 60 runs", grid, 1200)
+    """Yield all parts, the most important first."""
+    yield Part("smoke", (*PYTEST, "tests/gpu/test_smoke.py"), 120)
+    yield from (Part(f"training {arch}", (*TRAINING, arch), 90) for arch in ARCHITECTURES)
+    yield Part("runs side by side", side_by_side("transformer", runs), 120)
+    yield Part("decoding", (sys.executable, "-m", "benchmarks.decoding", "--arch", "transformer", "--quick"), 90)
+    yield Part("tests", (*PYTEST, "tests/gpu", "--deselect", "tests/gpu/test_smoke.py"), 240)
+    yield Part("training transformer, compiled", (*TRAINING, "transformer", "--compiled"), 240)
 
 
-def side_by_side(arch: str, size: int, results: Path) -> Sequence[str]:
-    """Return the command of runs that share the GPU and differ in their seed, for 500 steps of 256 examples."""
-    words = ("--task", "scan", "--arch", arch, "--split", "simple", "--seed", f"0-{size - 1}")
-    settings = ("train.steps=500", "train.batch_size=256", "train.validation_interval=500", "eval.max_examples=16")
-    sets = [word for setting in settings for word in ("--set", setting)]
-    return (*TFSTUDY, "grid", *words, *sets, *GRAPHED, "--per-device", str(size), "--results", str(results))
+def side_by_side(arch: str, results: Path) -> Sequence[str]:
+    """Return the command that trains several runs on one GPU, which differ in their seed."""
+    words = ("--task", "scan", "--arch", arch, "--split", "simple", "--seed", f"0-{TOGETHER - 1}")
+    settings = (f"steps={STEPS}", f"batch_size={BATCH}", f"validation_interval={STEPS}")
+    sets = [word for setting in settings for word in ("--set", f"train.{setting}")]
+    how = ("--accelerator", "cuda", "--execution", "graphed", "--per-device", str(TOGETHER))
+    limited = ("--set", "eval.max_examples=16", "--results", str(results))
+    return (sys.executable, "-m", "tfstudy", "grid", *words, *sets, *limited, *how)
 
 
-def run(part: Part, log: Path, runs: Path, seconds: float) -> dict[str, Any]:
-    """Run a part for at most this time; return what to record of it."""
+def speed_side_by_side(results: Path) -> str:
+    """Return a line with the examples per second of all runs of a folder together; empty if some did not finish."""
+    found = [json.loads(path.read_text()) for path in results.rglob("result.json")]
+    if len(found) != TOGETHER:
+        return ""
+    longest = max(result["train_seconds"] for result in found)
+    return f"{sum(result['step'] * BATCH for result in found) / longest:,.0f} examples/s of {TOGETHER} runs together"
+
+
+def run(part: Part, log: Path, seconds: float) -> Done:
+    """Run a part for at most this time."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     environment = os.environ | {"PYTHONPATH": path}  # tests change the working folder
     start, before = time.monotonic(), log.stat().st_size if log.exists() else 0
@@ -83,78 +107,103 @@ def run(part: Part, log: Path, runs: Path, seconds: float) -> dict[str, Any]:
             process.wait()
             code = None
     lines = log.read_bytes()[before:].decode(errors="replace").splitlines()
-    print("\n".join(lines[-4:]), flush=True)
-    record = {"name": part.name, "seconds": round(time.monotonic() - start, 1), "exit_code": code, "end": lines[-3:]}
-    record["measured"] = [json.loads(line) for line in lines if line.startswith('{"group"')]
-    if part.runs:
-        record["measured"] += shared_speed(part, runs)
-    return record
+    print("\n".join(lines[-8:]), flush=True)
+    return Done(part.name, time.monotonic() - start, code, lines[-8:])
 
 
-def shared_speed(part: Part, runs: Path) -> list[dict[str, Any]]:
-    """Return the examples per second of all runs of a part together, if all have finished."""
-    arch = part.name.rpartition(" ")[2]
-    results = [json.loads(path.read_text()) for path in (runs / f"{arch}-{part.runs}").rglob("result.json")]
-    if len(results) != part.runs:
-        return []
-    longest = max(result["train_seconds"] for result in results)
-    speed = sum(result["step"] * 256 for result in results) / longest
-    return [{"group": arch, "way": f"{part.runs} runs side by side", "baseline": "Lightning", "examples/s": speed}]
+def report(done: Sequence[Done]) -> str:
+    """Return what all parts measured, in Markdown."""
+    texts = []
+    for one in done:
+        result = {None: "out of time", 0: "passed"}.get(one.code, f"exit code {one.code}")
+        texts.append("\n".join([f"## {one.name}: {result}, {one.seconds:.0f} s", "", "```text", *one.lines, "```", ""]))
+    return "\n".join(texts)
 
 
-def table(records: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Iterate over the lines of the report in Markdown."""
-    yield from ("| part | seconds | result |", "|---|---|---|")
-    for record in records:
-        code = record["exit_code"]
-        result = "out of time" if code is None else "passed" if code == 0 else f"exit code {code}"
-        last = record["end"][-1:] if record["name"] in ("smoke", "tests") else []
-        yield f"| {record['name']} | {record['seconds']} | {'; '.join([result, *last])} |"
-    measured = [row for record in records for row in record["measured"]]
-    for group in dict.fromkeys(row["group"] for row in measured):
-        rows = [row for row in measured if row["group"] == group]
-        [unit] = [key for key in rows[0] if key not in ("group", "way", "baseline")]
-        speeds = {
-            way: statistics.median(r[unit] for r in rows if r["way"] == way) for way in {r["way"]: 0 for r in rows}
-        }
-        base = speeds.get(rows[0]["baseline"])
-        yield from ("", f"| {group} | {unit} | ratio |", "|---|---|---|")
-        yield from (f"| {way} | {v:,.0f} | {f'{v / base:.2f}' if base else ''} |" for way, v in speeds.items())
-
-
-def write(out: Path, records: Sequence[dict[str, Any]]) -> None:
-    """Write all results so far."""
-    import torch
-
-    device = {"device": torch.cuda.get_device_name(), "count": torch.cuda.device_count(), "torch": torch.__version__}
-    (out / "gpu.json").write_text(json.dumps({**device, "parts": records}, indent=1))
-    heading = f"{device['device']} ({device['count']}), torch {device['torch']}"
-    (out / "gpu.md").write_text("\n".join([heading, "", *table(records), ""]))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=25.0, help="time limit of all parts together")
-    chosen = parser.parse_args()
-    if missing := [name for name in PACKAGES if not find_spec(name)]:
-        print(f"missing packages: {', '.join(missing)}; install them in the versions of constraints.txt")
-        raise SystemExit(2)
-    import torch
-
-    if not torch.cuda.is_available():
-        print("no CUDA device: nothing is tested or measured")
-        return
-    out, end = Path(os.environ.get("OUT", "results-gpu")).absolute(), time.monotonic() + 60 * chosen.minutes
+def every_part(minutes: float) -> None:
+    """Run all parts for which there is time; exit code 1 if a test failed."""
+    out, end = Path(os.environ.get("OUT", "results-gpu")).absolute(), time.monotonic() + 60 * minutes
     out.mkdir(parents=True, exist_ok=True)
-    records: list[dict[str, Any]] = []
+    heading = f"# {torch.cuda.get_device_name()}, torch {torch.__version__}\n\n"
+    done: list[Done] = []
     with tempfile.TemporaryDirectory(prefix="tfstudy-gpu-") as runs:
         for part in parts(Path(runs)):
             if (left := end - time.monotonic()) < 10:
                 break
-            records.append(run(part, out / "gpu.log", Path(runs), min(left, part.limit)))
-            write(out, records)
-    print((out / "gpu.md").read_text())
-    raise SystemExit(any(record["exit_code"] != 0 for record in records if record["name"] in ("smoke", "tests")))
+            done.append(run(part, out / "gpu.log", min(left, part.limit)))
+            if part.name == "runs side by side":
+                done[-1] = done[-1]._replace(lines=[*done[-1].lines, speed_side_by_side(Path(runs))])
+            (out / "gpu.md").write_text(heading + report(done))
+    raise SystemExit(any(one.code != 0 for one in done if one.name in ("smoke", "tests")))
+
+
+class Windows(Speed):
+    """Measures the time of each window of steps, at the end of which the device is waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times: list[float] = []
+
+    def on_train_batch_end(
+        self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
+    ) -> None:
+        if trainer.global_step % WINDOW == 0:
+            torch.cuda.synchronize()
+            self.times.append(now())
+
+    def median(self) -> float:
+        """Return examples per second after the first windows."""
+        return statistics.median(WINDOW * BATCH / (b - a) for a, b in pairwise(self.times[WARM_UP:]))
+
+
+def lightning(prepared: Prepared) -> float:
+    """Return the speed of the usual way."""
+    speed = Windows()
+    usual(prepared, "cuda", speed)
+    return speed.median()
+
+
+def ours(prepared: Prepared, execution: str) -> float:
+    """Return the speed of our steps, computed in this way."""
+    speed, recorded = Windows(), [""]
+    module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
+    chosen = Execution(execution, record=recorded.append)
+    fit(module, training_data(prepared), callbacks=[speed], accelerator="cuda", execution=chosen)
+    if "not" in recorded[-1]:
+        raise RuntimeError(f"steps were {recorded[-1]}")
+    return speed.median()
+
+
+def training(arch: str, compiled: bool) -> None:
+    """Print the examples per second of training steps: the usual way, eager, graphed, and with `compiled` compiled."""
+    settings = {"steps": WINDOW * WINDOWS, "batch_size": BATCH, "validation_interval": 10_000}
+    plain = scan(arch, **settings)
+    ways: dict[str, Callable[[], float]] = {
+        "Lightning": partial(lightning, plain),
+        "eager": partial(ours, plain, "eager"),
+        "graphed": partial(ours, plain, "graphed"),
+    }
+    if compiled:
+        mixed = scan(arch, compile=True, precision="bf16-mixed", **settings)
+        ways["compiled, graphed"] = partial(ours, scan(arch, compile=True, **settings), "graphed")
+        ways["compiled, graphed, bf16"] = partial(ours, mixed, "graphed")
+    table(f"{arch}, batches of {BATCH}", "examples/s", alternate(ways, 1), "Lightning")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=8.0, help="time limit of all parts together")
+    parser.add_argument("--training", metavar="ARCH", help="measure only training steps of this architecture")
+    parser.add_argument("--compiled", action="store_true", help="with --training: also compiled steps (minutes)")
+    chosen = parser.parse_args()
+    if not torch.cuda.is_available():
+        print("no CUDA device: nothing is tested or measured")
+        return
+    quiet()
+    if chosen.training:
+        training(chosen.training, chosen.compiled)
+    else:
+        every_part(chosen.minutes)
 
 
 if __name__ == "__main__":

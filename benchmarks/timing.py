@@ -6,7 +6,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -35,16 +34,12 @@ def now() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def arguments(
-    description: str | None, archs: bool = True, sizes: bool = False, figure: bool = False
-) -> argparse.Namespace:
-    """Parse the command line: `threads`, `cpu`, `quick`, `arch` (a list), `width`, `batch_size`, `figure`."""
+def arguments(description: str | None, archs: bool = True, sizes: bool = False) -> argparse.Namespace:
+    """Parse the command line: `threads`, `cpu`, `quick`, `arch` (a list), `width`, `batch_size`."""
     parser = argparse.ArgumentParser(description=description)
     if sizes:
         parser.add_argument("--width", type=int, default=0, help="width of the models (0: that of the preset)")
         parser.add_argument("--batch-size", type=int, default=0, help="rows of a batch (0: those of the preset)")
-    if figure:
-        parser.add_argument("--figure", type=Path, help="draw the figure to this file, and write its numbers beside it")
     if archs:
         parser.add_argument("--arch", action="append", choices=models.names(), help="repeatable; default: all")
     parser.add_argument("--threads", type=int, default=0, help="threads of torch (0: torch's default)")
@@ -58,15 +53,6 @@ def arguments(
         torch.set_num_threads(chosen.threads)
     quiet()
     warnings.filterwarnings("ignore", ".*(does not have many workers|GPU available|lr_scheduler.step).*")
-    return chosen
-
-
-def cuda_arguments(description: str | None) -> argparse.Namespace:
-    """Parse the command line of a benchmark that needs CUDA; without a CUDA device, say so and end."""
-    chosen = arguments(description)
-    if not torch.cuda.is_available():
-        print("no CUDA device: nothing is measured")
-        raise SystemExit
     return chosen
 
 

@@ -1,34 +1,71 @@
-"""Every benchmark still fits the code that it measures."""
+"""Every benchmark still fits the code that it measures, and yoyodyne is given the same sizes and examples."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import gpu
-
-FOLDER = Path(__file__).parent.parent / "benchmarks"
-OWN = sorted(path for path in FOLDER.rglob("*.py") if not path.stem.endswith("_worker"))  # others run beside a peer
+ROOT = Path(__file__).parent.parent
+SCRIPTS = sorted(path for path in (ROOT / "benchmarks").rglob("*.py") if not path.stem.endswith("_worker"))
 
 
-@pytest.mark.parametrize("path", OWN, ids=lambda path: str(path.relative_to(FOLDER)))
-def test_a_benchmark_can_be_imported(path, monkeypatch):
-    monkeypatch.syspath_prepend(FOLDER.parent)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.__doc__
+@pytest.fixture(autouse=True)
+def _repository(monkeypatch):
+    """Benchmarks are imported from the root of the repository."""
+    monkeypatch.syspath_prepend(str(ROOT))
+
+
+def module_of(path):
+    return importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def test_every_benchmark_can_be_imported():
+    assert [path for path in SCRIPTS if not module_of(path).__doc__] == []
 
 
 def test_a_part_of_the_gpu_benchmark_that_is_cut_short_keeps_what_it_measured(tmp_path):
-    row = '{"group": "lstm", "way": "eager", "baseline": "eager", "examples/s": 200.0}'
-    script = f"import time; print({row!r}, flush=True); time.sleep(60)"
-    log = tmp_path / "gpu.log"
-    records = [gpu.run(gpu.Part("training", (sys.executable, "-c", script), 0), log, tmp_path, 2.0)]
-    records.append(gpu.run(gpu.Part("smoke", (sys.executable, "-c", "print('4 passed')"), 0), log, tmp_path, 20.0))
-    assert [record["exit_code"] for record in records] == [None, 0]
-    assert [len(record["measured"]) for record in records] == [1, 0]
-    text = "\n".join(gpu.table(records))
-    assert "| eager | 200 | 1.00 |" in text
-    assert "passed; 4 passed" in text
+    gpu, log = module_of(ROOT / "benchmarks" / "gpu.py"), tmp_path / "gpu.log"
+    script = "import time; print('  eager   200   1.00', flush=True); time.sleep(60)"
+    done = [gpu.run(gpu.Part("training", (sys.executable, "-c", script), 0), log, 2.0)]
+    done.append(gpu.run(gpu.Part("smoke", (sys.executable, "-c", "print('4 passed')"), 0), log, 20.0))
+    assert [one.code for one in done] == [None, 0]
+    text = gpu.report(done)
+    assert "## training: out of time, 2 s\n\n```text\n  eager   200   1.00\n```" in text
+    assert "## smoke: passed, " in text
+
+
+def test_the_environment_of_yoyodyne_has_its_version_and_our_torch():
+    def pins(path):
+        return dict(line.split("==") for line in path.read_text(encoding="utf-8").split() if "==" in line)
+
+    theirs, ours = pins(ROOT / "benchmarks/peers/yoyodyne-constraints.txt"), pins(ROOT / "constraints.txt")
+    assert theirs["yoyodyne"] == "0.5.27"
+    assert theirs["torch"].partition("+")[0] == ours["torch"]
+
+
+@pytest.mark.parametrize("arch", ["transformer", "lstm"])
+def test_yoyodyne_gets_our_sizes_and_the_same_examples(arch, tmp_path):
+    yoyodyne = module_of(ROOT / "benchmarks" / "peers" / "yoyodyne.py")
+    prepared = module_of(ROOT / "benchmarks" / "timing.py").scan(arch, steps=7)
+    settings = yoyodyne.settings_of(prepared, SimpleNamespace(threads=1, sources=3), tmp_path)
+    assert settings["steps"] == 7
+    assert settings["hidden"] == (256 if arch == "transformer" else 144)
+    assert settings["heads"] == (4 if arch == "transformer" else None)
+    examples = prepared.task.examples("train")
+    lines = Path(settings["train"]).read_text(encoding="utf-8").splitlines()
+    assert [tuple(line.partition("\t")[2].split(" ")) for line in lines] == [example.target for example in examples]
+    assert settings["longest"] == 1 + max(len(example.target) for example in examples)
+    assert len(Path(settings["test"]).read_text(encoding="utf-8").splitlines()) == 3
+
+
+def test_a_failure_of_yoyodyne_quotes_the_last_lines_of_its_log(tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\necho 'one line' >&2\nexit 3\n", encoding="utf-8")
+    python.chmod(0o755)
+    yoyodyne = module_of(ROOT / "benchmarks" / "peers" / "yoyodyne.py")
+    process = yoyodyne.Yoyodyne(python, {"threads": 1, "folder": str(tmp_path)}, cpu=True)
+    with pytest.raises(RuntimeError, match=r"(?s)exit code 3.*one line"):
+        process.rate("train")
+    process.stop()

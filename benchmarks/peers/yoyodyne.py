@@ -13,7 +13,9 @@ import json
 import os
 import statistics
 import subprocess
+import sys
 import tempfile
+import venv
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,10 +23,10 @@ from typing import Any
 
 import torch
 
-from benchmarks.peers.environments import environment, errors_in_one_line, own_versions, versions
+from benchmarks.against_plain_lightning import SKIP, Speed
 from benchmarks.timing import Clock, now, quiet, ratios, scan, widths
-from benchmarks.training.against_plain_lightning import SKIP, Speed
 from tfstudy.data.vocabulary import PAD
+from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy_of_lengths
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
@@ -32,6 +34,9 @@ from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
+HERE = Path(__file__).parent
+CONSTRAINTS = HERE / "yoyodyne-constraints.txt"  # the versions of all that is installed
+ENVIRONMENT = HERE.parents[1] / ".venv-yoyodyne"
 Rate = tuple[float, int]  # examples per second, and the number of parameters
 
 
@@ -49,12 +54,38 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def environment() -> Path:
+    """Return the Python of yoyodyne's environment, which is installed first unless it has the versions of CONSTRAINTS.
+
+    `UserError` if pip fails.
+    """
+    python, installed = ENVIRONMENT / "bin" / "python", ENVIRONMENT / "constraints.txt"
+    wanted = CONSTRAINTS.read_text(encoding="utf-8")
+    if installed.exists() and installed.read_text(encoding="utf-8") == wanted:
+        return python
+    print(f"installing yoyodyne in {ENVIRONMENT} (minutes)", flush=True)
+    venv.create(ENVIRONMENT, clear=True, with_pip=True)
+    install = [str(python), "-m", "pip", "install", "--quiet", "--constraint", str(CONSTRAINTS)]
+    for wave in (["torch"], ["--no-deps", "--requirement", str(CONSTRAINTS)]):  # torch first: the others use this build
+        if subprocess.run([*install, *wave]).returncode:
+            raise UserError(f"pip could not install yoyodyne in {ENVIRONMENT}: see its messages above")
+    installed.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def versions(python: Path, *packages: str) -> dict[str, str]:
+    """Return the versions of packages in the environment of an interpreter."""
+    code = "import sys, importlib.metadata as m; print(*map(m.version, sys.argv[1:]))"
+    output = subprocess.run([str(python), "-c", code, *packages], check=True, capture_output=True, text=True).stdout
+    return dict(zip(packages, output.split(), strict=True))
+
+
 class Yoyodyne:
     """Yoyodyne in a process of its own, which measures when it is asked to."""
 
     def __init__(self, python: Path, settings: dict[str, Any], cpu: bool) -> None:
         self._cpu = cpu
-        command = [str(python), "-I", str(Path(__file__).with_name("yoyodyne_worker.py")), json.dumps(settings)]
+        command = [str(python), "-I", str(HERE / "yoyodyne_worker.py"), json.dumps(settings)]
         threads = {name: str(settings["threads"]) for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS")}
         folder = Path(settings["folder"])
         self._log = (folder / "yoyodyne.log").open("w", encoding="utf-8")
@@ -159,22 +190,32 @@ def compare(arch: str, python: Path, chosen: argparse.Namespace, folder: Path) -
     return "\n".join(lines)
 
 
+def measure(chosen: argparse.Namespace) -> None:
+    """Measure the architectures and print a row for each kind of work."""
+    python = environment()
+    quiet()
+    torch.set_num_threads(chosen.threads)
+    Clock.cpu = chosen.cpu
+    with tempfile.TemporaryDirectory() as folder:
+        found = versions(python, "yoyodyne", "torch") | {"our torch": torch.__version__}
+        print(", ".join(f"{name} {version}" for name, version in found.items()))
+        timed = "CPU" if chosen.cpu else "wall-clock"
+        print(f"{chosen.threads} threads, batches of {chosen.batch_size}, {timed} time")
+        print(f"{'':<22}{'parameters':>10}{'theirs':>10}{'examples/s':>11}{'theirs':>11}", end="")
+        print(f"{'ratio':>9}{'min':>9}{'max':>9}")
+        for arch in chosen.arch or ("transformer", "lstm"):
+            print(compare(arch, python, chosen, Path(folder)), flush=True)
+
+
 def main() -> None:
     chosen = arguments()
-    with errors_in_one_line():
-        python = environment("yoyodyne")
-        quiet()
-        torch.set_num_threads(chosen.threads)
-        Clock.cpu = chosen.cpu
-        with tempfile.TemporaryDirectory() as folder:
-            found = versions(python, "yoyodyne", "torch") | {"our torch": own_versions("torch")["torch"]}
-            print(", ".join(f"{name} {version}" for name, version in found.items()))
-            timed = "CPU" if chosen.cpu else "wall-clock"
-            print(f"{chosen.threads} threads, batches of {chosen.batch_size}, {timed} time")
-            print(f"{'':<22}{'parameters':>10}{'theirs':>10}{'examples/s':>11}{'theirs':>11}", end="")
-            print(f"{'ratio':>9}{'min':>9}{'max':>9}")
-            for arch in chosen.arch or ("transformer", "lstm"):
-                print(compare(arch, python, chosen, Path(folder)), flush=True)
+    try:
+        measure(chosen)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except RuntimeError as error:  # of yoyodyne
+        raise SystemExit(f"error: {error}") from None
 
 
 if __name__ == "__main__":

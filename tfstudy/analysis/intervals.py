@@ -38,7 +38,7 @@ def interval(values: Values) -> Interval:
     """Return the mean and its interval: Student's t below 10 values, else the studentised bootstrap (Hall 1988).
 
     The bootstrap also holds for skewed values, such as accuracies near 0 or 100 %: from 10 seeds on its coverage is as
-    promised, while that of BCa is some points too low (`benchmarks/analysis/error_rates.py`). The interval of equal
+    promised, while that of BCa is some points too low (`benchmarks/error_rates.py`). The interval of equal
     values has no width: their uncertainty lies within the runs (`tfstudy.tasks.scoring.wilson`).
     """
     x = finite(values)

@@ -6,14 +6,16 @@ import numpy as np
 import torch
 
 MICRO_BATCHES, GROUPS = 2, 4  # on CPU: micro-batches per batch, and groups per micro-batch
-# Cost on CPU of one more group, in padded positions: 20 to 65 by architecture (benchmarks/training/micro_batches.py)
+# Cost on CPU of one more group, in padded positions: measured 20 (Transformer, CNN) to 65 (LSTM), by least squares over
+# steps of 1 to 12 groups (time = a + b groups + c positions). Four micro-batches are 15 to 20 % slower than two.
 GROUP_OVERHEAD = 48
 # Parameters times tokens of a batch below which one micro-batch is faster than two, on one thread by about 1.2: most of
-# such a step is calls, which two threads cannot make at the same time (benchmarks/training/small_steps.py).
+# such a step is calls, which two threads cannot make at the same time. Measured: 1.15 to 1.25 at width 64 and 32 rows,
+# 1.1 at 64 rows, 1.0 to 1.2 at width 128; on two threads, above the limit, up to 14 % slower.
 SMALL_STEP = 200_000_000
 SMALL_STEP_OVERHEAD = 150  # `GROUP_OVERHEAD` of such batches: a position costs less, and a group as much
 # Rows where a group may start; division takes 1 ms at most. If all rows are candidates, it takes 9 ms for 512 rows,
-# 37 ms for 1,024 and 190 ms for 2,048, and a step costs 0.1 to 0.2 % less (benchmarks/data/least_padding.py).
+# 37 ms for 1,024 and 190 ms for 2,048, and a step costs 0.1 to 0.2 % less.
 CANDIDATES = 256
 
 

@@ -9,8 +9,8 @@ from itertools import islice
 import torch
 from torch import nn
 
+from benchmarks.against_plain_lightning import SKIP, Speed
 from benchmarks.timing import alternate, arguments, now, ratios, scan, table
-from benchmarks.training.against_plain_lightning import SKIP, Speed
 from tfstudy.data.encoding import Batch
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data

@@ -28,6 +28,7 @@ from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
 from tfstudy.models.parts.layers import Dropout
+from tfstudy.models.parts.ragged import flatten_groups
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
@@ -96,13 +97,21 @@ class UsualDropout(nn.Dropout):
         return self.p
 
 
+def convolution(layer: GatedConvolution, groups: Sequence[Tensor]) -> Tensor:
+    """Compute a layer of the CNN with torch's convolution; groups (batch, length + span, channels)."""
+    convolved = [
+        nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, layer.dilation) for x in groups
+    ]
+    return flatten_groups([x.transpose(1, 2) for x in convolved])
+
+
 def with_usual_layers(module: nn.Module) -> nn.Module:
     """Replace our dropout and convolution by those of torch, in place, and return the module."""
     for name, child in module.named_children():
         usual = UsualDropout(child.probability) if isinstance(child, Dropout) else with_usual_layers(child)
         setattr(module, name, usual)
     if isinstance(module, GatedConvolution):
-        module.product = module.convolution  # type: ignore[method-assign]
+        module.product = partial(convolution, module)  # type: ignore[method-assign]
     return module
 
 
