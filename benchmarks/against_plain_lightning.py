@@ -28,7 +28,7 @@ from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
 from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.ragged import flatten_groups
+from tfstudy.models.parts.tokens import flatten_groups
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq

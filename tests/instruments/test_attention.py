@@ -14,7 +14,7 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.attention import measure_attention
-from tfstudy.models.parts.listening import joined, recorded_attention
+from tfstudy.models.parts.observing import joined, recorded_attention
 
 SOURCE, TARGET = ("a", "b", "b", "c"), ("c", "b", "a")
 SHORT = DecodeConfig(max_length=5)

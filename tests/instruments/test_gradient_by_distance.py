@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from tfstudy.instruments.gradient_by_distance import gradient_norms
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.tokens import RaggedGroup
 
 GAMMA = 0.7
 

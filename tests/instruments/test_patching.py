@@ -6,8 +6,8 @@ from torch.testing import assert_close
 
 from tfstudy.errors import UserError
 from tfstudy.instruments.patching import Difference, Patch, nearest_pair, patching_effects
-from tfstudy.models.parts.hidden_states import observing, record_states
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import observing, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.tasks.base import Example
 
 NAMES = ["transformer", "lstm", "lstm-input_feeding", "cnn", "mingru"]

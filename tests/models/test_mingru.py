@@ -9,7 +9,7 @@ from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.mingru import MinGRU, recurrence
-from tfstudy.models.parts.listening import Site, joined, recorded_attention
+from tfstudy.models.parts.observing import Site, joined, recorded_attention
 
 
 def stepwise(gates, state):

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from tfstudy.models.parts.position_config import Positions
+from tfstudy.models.parts.transformer_config import Positions
 from tfstudy.models.transformer import Transformer
 from tfstudy.testing.architecture_logits import (
     decoding_in_pieces_equals_teacher_forcing,

@@ -10,10 +10,9 @@ from torch.testing import assert_close
 from tests.models.reference import CLOSE, randomised
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import parameter_count
-from tfstudy.models.parts.attention import MultiHeadAttention, Scores
-from tfstudy.models.parts.cache import Cache, KeyValue
-from tfstudy.models.parts.listening import Site, recorded_attention
-from tfstudy.models.parts.ragged import flatten_groups
+from tfstudy.models.parts.attention import Cache, KeyValue, MultiHeadAttention, Scores
+from tfstudy.models.parts.observing import Site, recorded_attention
+from tfstudy.models.parts.tokens import flatten_groups
 from tfstudy.models.parts.transformer_layers import Layer
 from tfstudy.models.transformer import Transformer
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tfstudy import models
-from tfstudy.models.parts.listening import explicit_attention
+from tfstudy.models.parts.observing import explicit_attention
 from tfstudy.performance.flops import count, uses_fused_attention
 
 BATCH, DIM, INNER, LAYERS, VOCAB = 3, 16, 24, 2, 11

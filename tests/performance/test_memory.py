@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tfstudy import models
-from tfstudy.models.parts.listening import explicit_attention
+from tfstudy.models.parts.observing import explicit_attention
 from tfstudy.performance.memory import peak_bytes, size_of
 
 CPU, FLOAT = torch.device("cpu"), 4

@@ -16,7 +16,7 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK
 from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.training import step
 from tfstudy.training.fit import fit
 from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens

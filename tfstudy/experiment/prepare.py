@@ -19,8 +19,8 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
-from tfstudy.models.parts.copy_output import match_tokens
-from tfstudy.models.parts.positions.digits import mark_digits
+from tfstudy.models.parts.positions.numbering import mark_digits
+from tfstudy.models.parts.source_attention import match_tokens
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
 

@@ -15,7 +15,7 @@ from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.recorded import no_attention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.listening import joined, recorded_attention
+from tfstudy.models.parts.observing import joined, recorded_attention
 from tfstudy.runs.attention_record import DECIMALS, KINDS, AttentionMap, AttentionRecord, Kind
 from tfstudy.tasks.base import Example, Tokens
 

@@ -13,9 +13,8 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import in_batches
 from tfstudy.instruments.untrained import WeightSettings, measured_model
 from tfstudy.models.base import Model
-from tfstudy.models.parts.hidden_states import record_states
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
 
 SEQUENCES = {"encoder": "source", "decoder": "target"}
 

@@ -23,7 +23,7 @@ from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced
 from tfstudy.instruments.recorded import recorded_weights
-from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.observing import Site
 
 OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query
 ROLES = (*OFFSETS, "delimiter", "content")

@@ -15,7 +15,7 @@ from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.copy_output import copies
+from tfstudy.models.parts.source_attention import copies
 
 
 class Head(NamedTuple):

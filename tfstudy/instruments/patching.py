@@ -21,10 +21,9 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
 from tfstudy.models.base import Model
-from tfstudy.models.parts.copy_output import copies
-from tfstudy.models.parts.hidden_states import observing, record_states
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, observing, record_states
+from tfstudy.models.parts.source_attention import copies
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.tasks.base import Example, Tokens
 
 

@@ -19,9 +19,8 @@ from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.instruments.untrained import untrained
 from tfstudy.models.base import Model
-from tfstudy.models.parts.hidden_states import record_states
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.tasks.base import stable_hash
 
 PENALTY = 1e-3  # of the squared weights of a probe

@@ -11,7 +11,7 @@ from tfstudy.errors import UserError
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
 from tfstudy.models.base import Model
-from tfstudy.models.parts.listening import Site, joined, joined_visible, recorded_attention
+from tfstudy.models.parts.observing import Site, joined, joined_visible, recorded_attention
 
 
 class SiteWeights(NamedTuple):

@@ -21,9 +21,8 @@ from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.heads import attention_modules
 from tfstudy.instruments.recorded import no_attention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.cache import KeyValue
-from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.attention import KeyValue, MultiHeadAttention
+from tfstudy.models.parts.observing import Site
 from tfstudy.models.parts.positions.base import Places, consecutive
 
 WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.parts.ragged import RaggedGroup, flatten_groups
+from tfstudy.models.parts.tokens import RaggedGroup, flatten_groups
 
 State = Any  # a NamedTuple of tensors with the batch first, of tuples of them, or of objects with `select_rows`
 
@@ -81,7 +81,7 @@ class Model(nn.Module, ABC):
 
 
 class RaggedModel(Model):
-    """A `Model` that computes several ragged groups in one pass (see `models.parts.ragged`).
+    """A `Model` that computes several ragged groups in one pass (see `models.parts.tokens`).
 
     Subclasses define `encode_groups` and `decode_groups` in place of `encode` and `decode`. Each group has its own
     state, and groups may have decoded different numbers of tokens so far.

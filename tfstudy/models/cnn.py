@@ -13,14 +13,10 @@ from torch.nn.utils.parametrize import is_parametrized
 
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.parts.checkpointing import run_layer
-from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
-from tfstudy.models.parts.embedding import Embedding, EmbeddingInit
-from tfstudy.models.parts.hidden_states import observed
-from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
-from tfstudy.models.parts.source_attention import Attended, Source, attend, dot_product
+from tfstudy.models.parts.layers import Dropout, Embedding, EmbeddingInit, run_layer
+from tfstudy.models.parts.observing import Site, observed
+from tfstudy.models.parts.source_attention import Attended, CopyOutput, Source, attend, copied_ids, dot_product
+from tfstudy.models.parts.tokens import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
 
 SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 3.4)
 

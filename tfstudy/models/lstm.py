@@ -13,14 +13,11 @@ from torch import Tensor, nn
 
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.parts.checkpointing import run_layer
-from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
-from tfstudy.models.parts.hidden_states import observed
-from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups
-from tfstudy.models.parts.recurrent_cells import Cell, EncoderLayer, RecurrentState, advance, recurrent, state_parts
-from tfstudy.models.parts.source_attention import SCORES, Attention, Score, Source
+from tfstudy.models.parts.layers import Dropout, run_layer
+from tfstudy.models.parts.observing import Site, observed
+from tfstudy.models.parts.recurrent import Cell, EncoderLayer, RecurrentState, advance, recurrent, state_parts
+from tfstudy.models.parts.source_attention import SCORES, Attention, CopyOutput, Score, Source, copied_ids
+from tfstudy.models.parts.tokens import flatten_groups, shapes_by_source, shapes_of, split_groups
 
 
 class LSTMState(NamedTuple):

@@ -13,15 +13,11 @@ from torch import Tensor, nn
 
 from tfstudy.models.base import Model, State
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.parts.attention import MultiHeadAttention, visible
-from tfstudy.models.parts.cache import Cache
-from tfstudy.models.parts.checkpointing import run_layer
-from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
-from tfstudy.models.parts.hidden_states import observed
-from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.parallel_scan import scan
-from tfstudy.models.parts.source_attention import SCORES, Attention, Score, Source
+from tfstudy.models.parts.attention import Cache, MultiHeadAttention, visible
+from tfstudy.models.parts.layers import Dropout, run_layer
+from tfstudy.models.parts.observing import Site, observed
+from tfstudy.models.parts.recurrent import scan
+from tfstudy.models.parts.source_attention import SCORES, Attention, CopyOutput, Score, Source, copied_ids
 
 
 class MinGRUState(NamedTuple):

@@ -7,22 +7,32 @@ from torch import Tensor, nn
 
 from tfstudy.models.base import RaggedModel, State
 from tfstudy.models.parts.attention import windowed
-from tfstudy.models.parts.checkpointing import run_layer
-from tfstudy.models.parts.copy_output import CopyOutput, copied_ids
-from tfstudy.models.parts.decoder_only import PrefixState, read_source, read_target, target_positions
-from tfstudy.models.parts.embedding import Embedding, embedding_init
-from tfstudy.models.parts.encoder_only import encoded_states, read_outputs
-from tfstudy.models.parts.hidden_states import observed
-from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.listening import Site
+from tfstudy.models.parts.layers import Dropout, Embedding, embedding_init, run_layer
+from tfstudy.models.parts.layouts import (
+    PrefixState,
+    TransformerSource,
+    TransformerState,
+    encoded_states,
+    read_outputs,
+    read_source,
+    read_target,
+    target_positions,
+)
+from tfstudy.models.parts.observing import Site, observed
 from tfstudy.models.parts.positions import Setup, acts_on_attention
 from tfstudy.models.parts.positions.base import Places, PositionScheme
-from tfstudy.models.parts.positions.digits import DigitPositions, digits_of_sources, digits_of_targets
-from tfstudy.models.parts.positions.numbering import Numbering, Numbers, places
-from tfstudy.models.parts.ragged import RaggedGroup, Shapes, flatten_groups, shapes_by_source, shapes_of
+from tfstudy.models.parts.positions.numbering import (
+    DigitPositions,
+    Numbering,
+    Numbers,
+    digits_of_sources,
+    digits_of_targets,
+    places,
+)
+from tfstudy.models.parts.source_attention import CopyOutput, copied_ids
+from tfstudy.models.parts.tokens import RaggedGroup, Shapes, flatten_groups, shapes_by_source, shapes_of
 from tfstudy.models.parts.transformer_config import TransformerConfig
 from tfstudy.models.parts.transformer_layers import Stack
-from tfstudy.models.parts.transformer_state import TransformerSource, TransformerState
 
 
 class Transformer(RaggedModel):

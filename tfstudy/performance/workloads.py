@@ -14,9 +14,9 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
 from tfstudy.evaluation.decoding import greedy_of_lengths
 from tfstudy.models.base import Model
-from tfstudy.models.parts.checkpointing import gradient_checkpointing
-from tfstudy.models.parts.listening import explicit_attention
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.layers import gradient_checkpointing
+from tfstudy.models.parts.observing import explicit_attention
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.performance.record import Variant
 from tfstudy.performance.settings import Setting
 from tfstudy.training.loss import summed_loss

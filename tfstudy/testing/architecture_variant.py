@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.models.parts.cache import Cache
+from tfstudy.models.parts.attention import Cache
 
 SOURCE_VOCAB, TARGET_VOCAB = 11, 9
 # Ids of sources of unequal lengths (6, 3 and 5), ended by EOS and padded; decoder inputs, which start with BOS

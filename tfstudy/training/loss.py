@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from tfstudy.data.encoding import PaddedRows
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.models.base import Model
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.tokens import RaggedGroup
 
 
 def ragged_group(rows: PaddedRows) -> RaggedGroup:

@@ -13,8 +13,8 @@ from tfstudy.data.resident import ResidentRows
 from tfstudy.data.shapes import Shape
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.models.parts.checkpointing import gradient_checkpointing
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.layers import gradient_checkpointing
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor
 

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
 from tfstudy.models.parts.attention import MultiHeadAttention, Scores, windowed
-from tfstudy.models.parts.listening import Site, recorded_attention
+from tfstudy.models.parts.observing import Site, recorded_attention
 
 SITE = Site("encoder", 1)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tfstudy.models.parts.cache import SPARE, Cache, KeyValue
+from tfstudy.models.parts.attention import SPARE, Cache, KeyValue
 
 
 def drawn(length, batch=2):

@@ -8,9 +8,8 @@ from torch.autograd.graph import saved_tensors_hooks
 
 from tests.training.small_training import ARCHITECTURES
 from tfstudy import models
-from tfstudy.models.parts.checkpointing import gradient_checkpointing, run_layer
-from tfstudy.models.parts.layers import Dropout, dropout_seed
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.layers import Dropout, dropout_seed, gradient_checkpointing, run_layer
+from tfstudy.models.parts.tokens import RaggedGroup
 
 CHANGES = {  # of the configs for quick tests
     "transformer": {"attention_dropout": 0.2, "feedforward": 64},

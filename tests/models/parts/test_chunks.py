@@ -7,8 +7,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.models.reference import CLOSE
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.parts import chunks
-from tfstudy.models.parts.chunks import in_chunks
+from tfstudy.models.parts import layers
+from tfstudy.models.parts.layers import in_chunks
 
 
 class Largest(TorchDispatchMode):
@@ -44,7 +44,7 @@ def test_chunks_give_the_same_outputs_and_gradients_within_the_bound(monkeypatch
     x, y = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 10, 5, requires_grad=True)
     expected = outer(x, y)[0](slice(None), slice(None))
     compute, sizes = outer(x, y)
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", bound)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", bound)
     with torch.set_grad_enabled(gradients):
         out = in_chunks(compute, 3, 4, 50)
     assert_close(out, expected)
@@ -58,21 +58,21 @@ def test_chunks_give_the_same_outputs_and_gradients_within_the_bound(monkeypatch
 def test_within_the_bound_there_is_one_chunk(monkeypatch):
     x, y = torch.randn(3, 4, 5), torch.randn(3, 10, 5)
     compute, sizes = outer(x, y)
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 600)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 600)
     assert torch.equal(in_chunks(compute, 3, 4, 50), outer(x, y)[0](slice(None), slice(None)))
     assert sizes == [600]
 
 
 def test_several_calls_share_the_bound(monkeypatch):
     compute, sizes = outer(torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 10, 5))
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 600)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 600)
     in_chunks(compute, 3, 4, 50, calls=2).sum().backward()
     assert sizes == [600, 600], "computed again in the backward pass"
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3])
 def test_rows_of_no_queries_and_queries_of_no_rows_work(monkeypatch, rows):
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 10)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 10)
     compute, _ = outer(torch.randn(rows, 0, 5), torch.randn(rows, 10, 5))
     assert in_chunks(compute, rows, 0, 50).shape == (rows, 0, 5)
 
@@ -86,7 +86,7 @@ def loss_and_gradients(model, source, tokens):
 @pytest.mark.parametrize("bound", [40, 600])
 def test_every_model_has_the_same_outputs_and_gradients_in_chunks(monkeypatch, model, source, tokens, bound):
     expected = loss_and_gradients(model, source, tokens)
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", bound)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", bound)
     got = loss_and_gradients(model, source, tokens)
     assert_close(got[0], expected[0], **CLOSE)
     for ours, theirs in zip(got[1], expected[1], strict=True):
@@ -96,7 +96,7 @@ def test_every_model_has_the_same_outputs_and_gradients_in_chunks(monkeypatch, m
 @pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
 def test_dropout_on_weights_is_the_same_in_the_backward_pass(monkeypatch, build, source, tokens, positions):
     model = build("transformer", attention_dropout=0.4, dropout=0.0, positions=positions).double()
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 40)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 40)
     weight = model.encoder.layers[0].attention.query.weight
     _, gradients = loss_and_gradients(model, source, tokens)
     gradient = gradients[[p is weight for p in model.parameters()].index(True)]
@@ -124,7 +124,7 @@ EXPLICIT = {
 def test_no_tensor_of_a_long_input_is_much_larger_than_the_bound(monkeypatch, build, name, training):
     model = build(name, **EXPLICIT[name], **({} if "lstm" in name else {"max_positions": 200})).train(training)
     source, tokens = torch.randint(4, 9, (6, 150)), torch.randint(4, 9, (6, 130))
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 2**16)  # all states have 6 * 150 * 80 elements at most
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 2**16)  # all states have 6 * 150 * 80 elements at most
     with Largest() as largest, torch.set_grad_enabled(training):
         loss = model(source, source != PAD, tokens).sum()
         if training:

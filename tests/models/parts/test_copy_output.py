@@ -7,8 +7,8 @@ from torch.testing import assert_close
 from tests.conftest import VARIANTS, perturbed
 from tests.models.reference import CLOSE
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.parts.copy_output import CopyOutput, copied_ids, match_tokens
-from tfstudy.models.parts.listening import joined, recorded_attention
+from tfstudy.models.parts.observing import joined, recorded_attention
+from tfstudy.models.parts.source_attention import CopyOutput, copied_ids, match_tokens
 
 COPYING = [name for name, (_, config) in VARIANTS.items() if config.get("copy_output")]
 

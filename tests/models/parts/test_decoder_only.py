@@ -8,9 +8,8 @@ from torch.testing import assert_close
 from tests.conftest import perturbed
 from tests.models.reference import CLOSE
 from tfstudy.models.base import parameter_count
-from tfstudy.models.parts.hidden_states import record_states
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
 
 NAMES = ["transformer-decoder_only", "transformer-decoder_only_relative", "transformer-decoder_only_learned"]
 

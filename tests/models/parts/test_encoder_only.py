@@ -7,9 +7,8 @@ from torch.testing import assert_close
 from tests.conftest import perturbed
 from tfstudy.data.vocabulary import EOS
 from tfstudy.evaluation.decoding import greedy
-from tfstudy.models.parts.hidden_states import record_states
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
 
 SOURCE = torch.tensor([[4, 5, 6, 2], [8, 2, 0, 0]])
 TOKENS = torch.tensor([[1, 4, 5, 6, 7, 8]] * 2)

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models.parts.feedforward import feedforward
+from tfstudy.models.parts.transformer_layers import feedforward
 from tfstudy.models.transformer import Transformer
 
 

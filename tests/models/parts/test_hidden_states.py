@@ -10,9 +10,8 @@ from tfstudy.data.vocabulary import PAD
 from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.parts.hidden_states import observing, record_states
-from tfstudy.models.parts.listening import Site
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, observing, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
 
 BUILT_IN = models.built_in()
 NAMES = [*BUILT_IN, "lstm-input_feeding", "lstm-tanh"]

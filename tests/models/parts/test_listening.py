@@ -6,10 +6,10 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE
 from tfstudy.data.vocabulary import PAD
-from tfstudy.models.parts import attention, chunks
+from tfstudy.models.parts import attention, layers
 from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.listening import Site, joined, recorded_attention
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.observing import Site, joined, recorded_attention
+from tfstudy.models.parts.tokens import RaggedGroup
 
 
 def listened(model, source, tokens):
@@ -113,7 +113,7 @@ def test_one_listener_within_another_records_alone(cnn, source, tokens):
 def test_attention_that_is_computed_in_chunks_is_recorded_as_a_whole(build, name, source, tokens, monkeypatch):
     model = build(name).eval()
     expected = listened(model, source, tokens)[1]
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 1)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 1)
     got = listened(model, source, tokens)[1]
     for site, weights in expected.items():
         assert_close(got[site], weights, **CLOSE)

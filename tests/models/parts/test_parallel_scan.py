@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tfstudy.models.parts.parallel_scan import scan
+from tfstudy.models.parts.recurrent import scan
 
 
 def by_steps(keep, new):

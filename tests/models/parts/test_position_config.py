@@ -5,9 +5,7 @@ import torch
 from pydantic import ValidationError
 from torch import nn
 
-from tfstudy.models.parts.positions.absolute import Learned, Sinusoidal
-from tfstudy.models.parts.positions.distance import ALiBi, KerpleLog, T5Buckets
-from tfstudy.models.parts.positions.rotary import Rotary
+from tfstudy.models.parts.positions.schemes import ALiBi, KerpleLog, Learned, Rotary, Sinusoidal, T5Buckets
 from tfstudy.models.transformer import Transformer
 
 Config = Transformer.Config

@@ -10,10 +10,9 @@ from torch import nn
 from torch.testing import assert_close
 
 from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.embedding import Embedding, EmbeddingInit, embedding_init
-from tfstudy.models.parts.positions.absolute import sinusoids
+from tfstudy.models.parts.layers import Embedding, EmbeddingInit, embedding_init
 from tfstudy.models.parts.positions.base import Places, Setup, consecutive
-from tfstudy.models.parts.positions.transformer_xl import TransformerXL
+from tfstudy.models.parts.positions.schemes import TransformerXL, sinusoids
 
 CLOSE = {"atol": 2e-5, "rtol": 1e-4}
 

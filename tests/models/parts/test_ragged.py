@@ -2,7 +2,7 @@
 
 import torch
 
-from tfstudy.models.parts.ragged import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
+from tfstudy.models.parts.tokens import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
 
 GROUPS = [torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7]]), torch.zeros(0, 4, dtype=torch.long)]
 

@@ -5,8 +5,8 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models.parts import recurrent_cells
-from tfstudy.models.parts.recurrent_cells import (
+from tfstudy.models.parts import recurrent as recurrent_module
+from tfstudy.models.parts.recurrent import (
     FEW_ROWS,
     GATES,
     advance,
@@ -66,9 +66,9 @@ def test_one_token_is_computed_by_a_cell_where_this_is_faster_and_always_off_the
     """The device `meta` stands for a GPU."""
     used = []
     for way in ("cell", "layer"):
-        function = getattr(recurrent_cells, f"advance_by_{way}")
+        function = getattr(recurrent_module, f"advance_by_{way}")
         monkeypatch.setattr(
-            recurrent_cells,
+            recurrent_module,
             f"advance_by_{way}",
             lambda *a, way=way, function=function: used.append(way) or function(*a),
         )

@@ -6,7 +6,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models.parts.residual import Residual, norm_layer
+from tfstudy.models.parts.layers import Residual, norm_layer
 from tfstudy.models.transformer import Transformer
 
 

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
 from tfstudy.models.base import parameter_count
-from tfstudy.models.parts import chunks
+from tfstudy.models.parts import layers
 from tfstudy.models.parts.source_attention import Attention, Source, attend, dot_product
 
 
@@ -26,7 +26,7 @@ def test_dot_attention_weighs_by_the_softmax_of_products_with_the_encoded_source
 
 @pytest.mark.parametrize("bound", [2**24, 1])
 def test_the_weights_are_returned_where_a_model_copies(monkeypatch, bound):
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", bound)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", bound)
     query, mask, ids = torch.randn(2, 4, 3), torch.ones(2, 5) > 0, torch.zeros(2, 5, dtype=torch.long)
     source = Source(torch.randn(2, 5, 3), torch.randn(2, 5, 7), mask)
     plain, copying = attend(query, source, dot_product), attend(query, source._replace(copied=(ids,)), dot_product)
@@ -37,7 +37,7 @@ def test_the_weights_are_returned_where_a_model_copies(monkeypatch, bound):
 
 @pytest.mark.parametrize("bound", [2**24, 50, 1])
 def test_contexts_are_means_weighted_by_the_softmax_of_the_scores(monkeypatch, bound):
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", bound)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", bound)
     query, mask = torch.randn(2, 4, 3), torch.tensor([[True] * 5, [True, True, False, False, False]])
     source = Source(torch.randn(2, 5, 3), torch.randn(2, 5, 7), mask)
     got = attend(query, source, dot_product).contexts

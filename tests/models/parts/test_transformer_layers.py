@@ -5,7 +5,7 @@ from torch.testing import assert_close
 
 from tests.models.reference import CLOSE
 from tfstudy.models.base import parameter_count
-from tfstudy.models.parts.positions.absolute import sinusoids
+from tfstudy.models.parts.positions.schemes import sinusoids
 
 
 def test_a_stack_of_shared_layers_adds_its_input_and_a_signal_of_the_depth(build):

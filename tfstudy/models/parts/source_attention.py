@@ -1,15 +1,17 @@
-"""Attention with one head over the encoded source, for architectures whose layers are not attention."""
+"""Attention over the source for decoders that are recurrent or convolutional, and copying from the source."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import log_softmax, logsigmoid
 
-from tfstudy.models.parts.chunks import ALL, in_chunks
-from tfstudy.models.parts.listening import Site, is_recorded, record
+from tfstudy.models.parts.layers import ALL, in_chunks
+from tfstudy.models.parts.observing import Site, is_recorded, record
+from tfstudy.models.parts.tokens import flatten_groups
 
 Score = Literal["multiplicative", "general", "dot", "additive", "none"]
 SCORES = (
@@ -24,7 +26,7 @@ class Source(NamedTuple):
     keys: Float[Tensor, "sources source _"]
     values: Float[Tensor, "sources source encoded"]
     mask: Bool[Tensor, "sources source"]
-    copied: tuple[Int[Tensor, "sources source"], ...] = ()  # the ids of `copy_output.copied_ids`
+    copied: tuple[Int[Tensor, "sources source"], ...] = ()  # those of `copied_ids`
 
 
 class Attended(NamedTuple):
@@ -104,3 +106,71 @@ class Attention(nn.Module):
     def _product(self, query: Tensor, keys: Tensor) -> Tensor:
         scores = dot_product(query, keys)
         return scores / math.sqrt(self.hidden) if self.kind == "multiplicative" else scores
+
+
+class CopyOutput(nn.Module):
+    """Mixes the distribution of the output layer with the attention over the source tokens.
+
+    This is the pointer-generator of See et al. 2017 (arXiv 1704.04368, section 2.2, eq. 9):
+
+        P(w) = p softmax(logits)_w + (1 - p) sum of the attention weights of the source positions with token w
+
+    The probability p = sigmoid(v x + b) of generating is computed from the vector x that the output layer reads, which
+    depends on the context, the decoder's state and its input (eq. 8). A source token that the target vocabulary lacks
+    counts as its unknown token. Before `match_tokens`, each source id is taken for the same target id.
+    """
+
+    target_ids: Tensor
+
+    def __init__(self, width: int, source_vocab: int, target_vocab: int) -> None:
+        super().__init__()
+        self.target_vocab = target_vocab
+        self.generate = nn.Linear(width, 1)
+        nn.init.xavier_uniform_(self.generate.weight)
+        nn.init.zeros_(self.generate.bias)
+        same = torch.arange(source_vocab).clamp(max=target_vocab - 1)
+        self.register_buffer("target_ids", same, persistent=False)
+
+    def copied(
+        self, weights: Sequence[Tensor], ids: Sequence[tuple[Tensor, ...]]
+    ) -> Float[Tensor, "positions target_vocab"]:
+        """Return the sums of the attention weights for each target token, flat over all groups.
+
+        A group has weights (sources, queries, source), of which each query's sum to 1, and the ids of `copied_ids`.
+        """
+        groups = []
+        for group, (of_sources,) in zip(weights, ids, strict=True):
+            empty = group.new_zeros(*group.shape[:2], self.target_vocab)
+            groups.append(empty.scatter_add(2, of_sources[:, None].expand_as(group), group))
+        return flatten_groups(groups)
+
+    def forward(
+        self,
+        features: Float[Tensor, "positions width"],
+        logits: Float[Tensor, "positions target_vocab"],
+        copied: Float[Tensor, "positions target_vocab"],
+    ) -> Float[Tensor, "positions target_vocab"]:
+        """Return the logarithms of the mixed distribution, which are logits as well.
+
+        `features` is what the output layer read, and `copied` comes from the method of this name.
+        """
+        gate = self.generate(features)
+        copying = copied.clamp(min=torch.finfo(copied.dtype).tiny).log()  # the gradient at 0 is 0
+        return torch.logaddexp(logsigmoid(gate) + log_softmax(logits, -1), logsigmoid(-gate) + copying)
+
+
+def copies(model: nn.Module) -> bool:
+    """Return whether a model copies from the source."""
+    return any(isinstance(module, CopyOutput) for module in model.modules())
+
+
+def copied_ids(copy: CopyOutput | None, sources: Sequence[Int[Tensor, "_ _"]]) -> list[tuple[Int[Tensor, "_ _"], ...]]:
+    """Return the target ids of each group's source tokens, as a model's state keeps them; nothing without copying."""
+    return [() if copy is None else (copy.target_ids[source],) for source in sources]
+
+
+def match_tokens(model: nn.Module, target_ids: Sequence[int]) -> None:
+    """Set the target id to which a model copies each source id. Does nothing to a model that does not copy."""
+    for module in model.modules():
+        if isinstance(module, CopyOutput):
+            module.target_ids.copy_(torch.tensor(target_ids))

@@ -6,7 +6,7 @@ import torch
 from tfstudy.models.base import select_rows
 from tfstudy.models.parts.layers import dropout_seed
 from tfstudy.models.parts.positions.base import Setup
-from tfstudy.models.parts.positions.digits import DigitPositions, DigitState, mark_digits
+from tfstudy.models.parts.positions.numbering import DigitPositions, DigitState, mark_digits
 from tfstudy.models.transformer import Transformer
 
 VOCAB = ["<pad>", "<bos>", "<eos>", "<unk>", "+", "0", "1", "2", "="]

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from tests.models.reference import CLOSE
 from tfstudy.models.parts.layers import dropout_seed
 from tfstudy.models.parts.positions.numbering import Numbering, places
-from tfstudy.models.parts.ragged import RaggedGroup
+from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.models.transformer import Transformer
 
 CPU = torch.device("cpu")

@@ -8,14 +8,12 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.models.parts import chunks
+from tfstudy.models.parts import layers
 from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.position_config import CrossPositions, Positions
 from tfstudy.models.parts.positions import SCHEMES, PositionScheme, Setup, acts_on_attention
 from tfstudy.models.parts.positions.base import Places, consecutive
-from tfstudy.models.parts.positions.contextual import Contextual
-from tfstudy.models.parts.positions.distance import BUCKETS, T5Buckets, alibi_slopes
-from tfstudy.models.parts.positions.rotary import rotated
+from tfstudy.models.parts.positions.schemes import BUCKETS, Contextual, T5Buckets, alibi_slopes, rotated
+from tfstudy.models.parts.transformer_config import CrossPositions, Positions
 
 DIM, HEADS = 12, 3
 HEAD = DIM // HEADS
@@ -251,7 +249,7 @@ def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
         piece, past = attention.attend_causally(x[:, start:end].flatten(0, 1), shape, past, None, [place])
         pieces.append(piece.view(2, -1, DIM))
     assert_close(torch.cat(pieces, 1).flatten(0, 1), whole, **CLOSE)
-    monkeypatch.setattr(chunks, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
     chunked, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
     assert_close(chunked, whole, **CLOSE)
 
