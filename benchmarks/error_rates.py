@@ -18,8 +18,7 @@ from scipy import stats
 from tfstudy.analysis.counterparts import UNDECIDED, Gap, decide, more_seeds
 from tfstudy.analysis.estimates import ACROSS, estimate_mean
 from tfstudy.analysis.intervals import interval
-from tfstudy.analysis.power import power_of_t, seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
+from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, power_of_t, seeds_needed
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
 SHAPES: dict[str, tuple[Draw, float]] = {  # draws the results of n seeds; their true mean

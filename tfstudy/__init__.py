@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfstudy.analysis.results_frame import results
+    from tfstudy.analysis.collection import results
     from tfstudy.errors import UserError
     from tfstudy.experiment.api import run
     from tfstudy.experiment.finished import load
@@ -24,7 +24,7 @@ MODULES = {
     "RunOptions": "experiment.options",
     "UserError": "errors",
     "load": "experiment.finished",
-    "results": "analysis.results_frame",
+    "results": "analysis.collection",
     "run": "experiment.api",
     "table": "report.study_table",
 }

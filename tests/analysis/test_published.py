@@ -8,7 +8,7 @@ import pytest
 
 from tfstudy import tasks
 from tfstudy.analysis import published
-from tfstudy.analysis.statements import DIVERGED, METRICS
+from tfstudy.analysis.claim_files import DIVERGED, METRICS
 from tfstudy.config.files import configs
 from tfstudy.config.presets import preset
 from tfstudy.errors import UserError

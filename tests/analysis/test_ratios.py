@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from tests.example_claims import claim
 from tests.performance.example_measurements import MACHINE, record
-from tfstudy.analysis.claims import Evidence, family_size, judge_claim
-from tfstudy.analysis.medians import fewest_values, median_interval
-from tfstudy.analysis.ratios import timed_ratios
+from tfstudy.analysis.claims import Evidence, family_size, judge_claim, timed_ratios
+from tfstudy.analysis.intervals import fewest_values, median_interval
 from tfstudy.errors import UserError
 from tfstudy.report.evidence import ratio_subject
 

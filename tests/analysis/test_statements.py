@@ -15,10 +15,9 @@ from typer.main import get_command
 from tests.example_claims import SPLIT, claim
 from tfstudy import instruments
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.condition_selection import matching, select_conditions
+from tfstudy.analysis.claims import matching, select_conditions, timed_ratios
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.medians import fewest_values
-from tfstudy.analysis.ratios import timed_ratios
+from tfstudy.analysis.intervals import fewest_values
 from tfstudy.analysis.significance import ALPHA
 from tfstudy.cli import app
 from tfstudy.cli.bench import _request

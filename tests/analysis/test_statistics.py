@@ -8,12 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.analysis import permutation
+from tfstudy.analysis import significance
 from tfstudy.analysis.comparisons import letter_groups
 from tfstudy.analysis.intervals import interval, log_fit, median_length
-from tfstudy.analysis.permutation import label_permutation, sign_permutation
-from tfstudy.analysis.power import power_of_t, seeds_needed
-from tfstudy.analysis.significance import ALPHA, compare, compare_with_bound, corrected, welch
+from tfstudy.analysis.significance import (
+    ALPHA,
+    compare,
+    compare_with_bound,
+    corrected,
+    label_permutation,
+    power_of_t,
+    seeds_needed,
+    sign_permutation,
+    welch,
+)
 
 # Student 1908, The probable error of a mean: hours of sleep gained with two drugs, ten patients
 DEXTRO = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0]
@@ -203,9 +211,9 @@ def test_labels_count_as_by_hand(x, y):
 def test_drawn_labels_and_signs_agree_with_all_of_them(monkeypatch):
     x, y = DEXTRO[:8], LAEVO[:8]
     exact = label_permutation(x, y), sign_permutation(MAIZE)
-    monkeypatch.setattr(permutation, "EXACT", 5)
+    monkeypatch.setattr(significance, "EXACT", 5)
     assert sign_permutation(MAIZE) == pytest.approx(exact[1], abs=0.007)
-    monkeypatch.setattr(permutation, "DRAWS", 10_000)
+    monkeypatch.setattr(significance, "DRAWS", 10_000)
     assert label_permutation(x, y) == pytest.approx(exact[0], abs=0.02)
 
 

@@ -7,10 +7,9 @@ import pytest
 
 from tests.example_records import result, rival, three_architectures, write
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.claims import family_size
+from tfstudy.analysis.claims import family_size, timed_ratios
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.ratios import timed_ratios
 from tfstudy.report.comparisons import summarize_comparisons
 from tfstudy.report.protocol import build_protocol
 from tfstudy.report.tables import table

@@ -12,7 +12,7 @@ def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditio
     two = [result(0, arch="mingru", experiment=e, run=e, split=s) for e, s in (("68", "length"), ("64", "simple"))]
     third = result(0, arch="mingru", experiment="70", run="70")
     # the settings that differ from presets are the model's width, which these records name
-    monkeypatch.setattr("tfstudy.analysis.settings_text.differing_settings", lambda condition: {"model.dim"})
+    monkeypatch.setattr("tfstudy.analysis.conditions.differing_settings", lambda condition: {"model.dim"})
     [note] = [note for note in table(write(tmp_path / "two", *two)).notes if note.startswith("no preset")]
     assert "mingru on length: dim=68; mingru on simple: dim=64;" in note
     [note] = [note for note in table(write(tmp_path / "two", third)).notes if note.startswith("no preset")]
@@ -26,13 +26,13 @@ def test_a_note_has_the_settings_that_no_name_has_once_for_all_conditions(tmp_pa
         return text.removeprefix("settings that differ from today's presets")
 
     keys = {"model.dim", "model.heads"}
-    monkeypatch.setattr("tfstudy.analysis.settings_text.differing_settings", lambda condition: keys)
+    monkeypatch.setattr("tfstudy.analysis.conditions.differing_settings", lambda condition: keys)
     widths = [result(0, experiment=e, run=e) for e in ("68", "70")]
     assert note(*widths) == ", beside those in the names: preset default with heads=default"
     assert note(widths[0]) == ": preset default with dim=68, heads=default"
     keys.clear()
     monkeypatch.setattr(
-        "tfstudy.analysis.settings_text.differing_settings",
+        "tfstudy.analysis.conditions.differing_settings",
         lambda condition: {"model.heads"} if condition.split == "simple" else set(),
     )
     splits = [result(0, experiment=e, run=e, split=s) for e, s in (("68", "length"), ("69", "simple"))]

@@ -9,27 +9,40 @@ With fewer than the minimum number of seeds, or if a run diverged, nothing is de
 - All other statements with bounds are one family: those of all claims, run or not. Each interval has the level
   1 - .05/m, so that all of them together hold with 95 %, whichever claims are printed.
 - A statement that quotes a published figure is judged as in `analysis.counterparts`.
-- A statement about a ratio of measurements of `tfstudy bench` is judged as in `analysis.ratios`.
+- All statements about ratios of speeds that `tfstudy bench` measured are one family of their own.
 
 A claim is supported if all its statements are, mixed if some are supported and others refuted, and refuted if all were
 run and all that were decided are refuted.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.analysis.benchmarks import Pair, find_pair
-from tfstudy.analysis.collection import Study
+from tfstudy.analysis.claim_files import CONDITION_KEYS, DIVERGED, Claim, Selector, Statement, without_rows
+from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
-from tfstudy.analysis.condition_selection import candidate_conditions, select_conditions
-from tfstudy.analysis.conditions import Condition, conditions, main_metrics
+from tfstudy.analysis.conditions import (
+    BATCH_ORDER,
+    IMPLIED,
+    Condition,
+    closest,
+    conditions,
+    main_metrics,
+    preset_distance,
+)
 from tfstudy.analysis.counterparts import AGREES, DIFFERS, FigureVerdict, judge_figure
-from tfstudy.analysis.estimates import ACROSS, WITHIN, Estimate, estimate_comparison, estimate_statement
-from tfstudy.analysis.instrument_values import NotMeasuredError
-from tfstudy.analysis.medians import EXACT
+from tfstudy.analysis.estimates import (
+    ACROSS,
+    WITHIN,
+    Estimate,
+    NotMeasuredError,
+    estimate_comparison,
+    estimate_ratio,
+    estimate_statement,
+)
+from tfstudy.analysis.intervals import EXACT
 from tfstudy.analysis.published import figure_of
-from tfstudy.analysis.ratios import estimate_ratio
-from tfstudy.analysis.statements import DIVERGED, Claim, Statement
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 
@@ -69,20 +82,26 @@ class ClaimVerdict(NamedTuple):
     statements: list[StatementVerdict]
 
 
-def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], tests: int) -> Evidence:
+def gather_evidence(
+    claims: Sequence[Claim],
+    studies: Iterable[Study],
+    tests: int,
+    records: Sequence[Record] = (),
+    ratio_tests: int = 1,
+) -> Evidence:
     """Return the evidence on these claims in the records of studies; a condition is of one study only."""
     known: list[Condition] = []
     comparisons: dict[tuple[frozenset[int], str], Comparison] = {}
     compared = {(one.of["task"], one.metric) for claim in claims for one in claim.statements if one.compares}
     for study in studies:
         whole = conditions(study.runs)
-        known += candidate_conditions(claims, study.runs, whole)
+        known += _candidates(claims, study.runs, whole)
         main = main_metrics(whole)
         others = [main | {task: metric} for task, metric in compared if main.get(task, metric) != metric]
         for metrics in (main, *others):
             for comparison in compare_conditions(whole, metrics):
                 comparisons[_key(comparison.first, comparison.second, metrics[comparison.first.task])] = comparison
-    return Evidence(known, comparisons, tests)
+    return Evidence(known, comparisons, tests, records, ratio_tests)
 
 
 def _key(first: Condition, second: Condition, metric: str) -> tuple[frozenset[int], str]:
@@ -96,6 +115,11 @@ def family_size(claims: Iterable[Claim]) -> int:
     """
     statements = (statement for claim in claims for statement in claim.statements)
     return max(1, sum(not (statement.published or statement.compares or statement.over) for statement in statements))
+
+
+def timed_ratios(claims: Iterable[Claim]) -> int:
+    """Return the number of statements about ratios of speeds: the size of their family."""
+    return max(1, sum(statement.timed for claim in claims for statement in claim.statements))
 
 
 def judge_claim(claim: Claim, evidence: Evidence) -> ClaimVerdict:
@@ -135,7 +159,8 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
     if not pair:
         reason = "no two runs share data and settings" if unused else "no finished run of this kind"
         return StatementVerdict(statement, (), unused, None, None, NOT_RUN, reason)
-    if comparison := _comparison(statement, pair, evidence):
+    # what the table of the study says of which of two conditions is higher
+    if statement.compares and (comparison := evidence.comparisons.get(_key(pair[0], pair[1], statement.metric))):
         ordered = comparison if comparison.first is pair[0] else comparison.swapped()
         estimate = estimate_comparison(statement.bounds, ordered)
     else:
@@ -146,11 +171,6 @@ def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence
             return StatementVerdict(statement, pair, unused, None, None, verdict, str(error))
     decided = statement_verdict(statement, pair, estimate, minimum_seeds)
     return StatementVerdict(statement, pair, unused, estimate, None, *decided)
-
-
-def _comparison(statement: Statement, pair: Sequence[Condition], evidence: Evidence) -> Comparison | None:
-    """Return what the study of two conditions says of which is higher; None for statements on anything else."""
-    return evidence.comparisons.get(_key(pair[0], pair[1], statement.metric)) if statement.compares else None
 
 
 def _judge_published(statement: Statement, evidence: Evidence) -> StatementVerdict:
@@ -197,3 +217,88 @@ def statement_verdict(
         needed = f"; about {more} more seed{'s' * (more != 1)} needed" if more else ""
         return UNDECIDED, f"the interval includes {measured.bound:g}{needed}"
     return _decided(measured)
+
+
+# Conditions of a statement: selected by name and settings, never by their results
+
+
+def _candidates(claims: Iterable[Claim], runs: Sequence[RunRecord], whole: Sequence[Condition]) -> list[Condition]:
+    """Return the conditions of a study that claims may be about: on `whole` test sets, and by the tags they name."""
+    by_tag: dict[str, set[tuple[str, str]]] = {"": set()}  # the tasks and split schemes that are named with each tag
+    for statement in (statement for claim in claims for statement in claim.statements if not statement.over):
+        for selector in filter(None, (statement.of, statement.minus)):
+            by_tag.setdefault(selector.get("tag", ""), set()).add((selector["task"], selector["split"]))
+    out = [condition for condition in whole if (condition.task, condition.split) in by_tag[""]]
+    for tag in sorted(by_tag.keys() - {""}):
+        out += conditions([run for run in runs if (run.result.task, run.result.split) in by_tag[tag]], tag)
+    return out
+
+
+def select_conditions(
+    statement: Statement, known: Sequence[Condition], minimum_seeds: int = 1
+) -> tuple[tuple[Condition, ...], int]:
+    """Return the condition that a statement selects, or the two, and the number of others that it selects too.
+
+    Conditions of fewer seeds are selected only if there are no others: a run of today must not hide a study that
+    decides. Of several it is the one that is closest to its preset, then the one with most seeds.
+    """
+    everything, unused = _select(statement, known)
+    enough = [condition for condition in known if len(condition.every_run) >= minimum_seeds]
+    pair = _select(statement, enough)[0] or everything
+    return pair, len(everything) + unused - len(pair)
+
+
+def _select(statement: Statement, known: Sequence[Condition]) -> tuple[tuple[Condition, ...], int]:
+    """Return what a statement selects of these conditions (two share `_shared_settings`), and the number of others."""
+    firsts = matching(known, statement.of)
+    if not statement.minus:
+        return ((closest(firsts, statement.of),) if firsts else ()), max(0, len(firsts) - 1)
+    seconds = matching(known, statement.minus)
+    buckets: dict[Hashable, tuple[list[Condition], list[Condition]]] = {}
+    for side, members in enumerate((firsts, seconds)):
+        for condition in members:
+            buckets.setdefault(_shared_settings(condition, statement), ([], []))[side].append(condition)
+    comparable = [bucket for bucket in buckets.values() if all(bucket)]
+    if not comparable:
+        return (), len(firsts) + len(seconds) if firsts and seconds else 0
+    pairs = [(closest(first, statement.of), closest(second, statement.minus)) for first, second in comparable]
+    pair = pairs[0] if len(pairs) == 1 else min(pairs, key=lambda pair: _joint_distance(pair, statement))
+    selected = {id(condition) for bucket in comparable for side in bucket for condition in side}
+    return pair, len(selected - {id(condition) for condition in pair})
+
+
+def _joint_distance(pair: tuple[Condition, Condition], statement: Statement) -> tuple[object, ...]:
+    sides = zip(pair, (statement.of, statement.minus), strict=True)
+    both = [preset_distance(condition, selector) for condition, selector in sides]
+    return sum(one[0] for one in both), max(one[1] for one in both), [one[2:] for one in both]
+
+
+def matching(known: Sequence[Condition], selector: Selector) -> list[Condition]:
+    """Return the conditions that have these names and settings."""
+    wanted = without_rows(selector)
+    return [condition for condition in known if all(_value(condition, key) == wanted[key] for key in wanted)]
+
+
+def _value(condition: Condition, key: str) -> object:
+    return getattr(condition, CONDITION_KEYS[key]) if key in CONDITION_KEYS else condition.config.get(key)
+
+
+def _shared_settings(condition: Condition, statement: Statement) -> Hashable:
+    """Return what two conditions must share to be compared.
+
+    All data, decoding and evaluation settings, except those that the statement names; under presets of the same name
+    also how batches are made, and for the same architecture all settings.
+    """
+    first, second = statement.of, statement.minus
+    same_preset = first["preset"] == second["preset"]
+    free = {*first, *second, *IMPLIED}  # the split scheme is selected by name
+    if not same_preset:  # the share of training data held out for validation is part of a preset
+        free.add("data.validation_fraction")
+    if same_preset and first["arch"] == second["arch"]:
+        sections: tuple[str, ...] = ("",)
+    else:
+        sections = ("data.", "decode.", "eval.", *(BATCH_ORDER if same_preset else ()))
+    changed = condition.changed_settings().items()
+    settings = frozenset((key, value) for key, value in changed if key.startswith(sections) and key not in free)
+    # a study compares its own conditions
+    return settings, condition.study if statement.compares else ""

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from tfstudy.analysis.conditions import Condition, pairing_key
 from tfstudy.analysis.intervals import Interval, clipped, interval
-from tfstudy.analysis.power import seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, not_compared
+from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, not_compared, seeds_needed
 
 A_TEST_NEEDS = "a test needs 2 seeds of both conditions, and none that diverged"
 

@@ -18,16 +18,13 @@ from statistics import variance
 from textwrap import shorten
 from typing import NamedTuple
 
+from tfstudy.analysis.claim_files import minimum_seeds
 from tfstudy.analysis.comparisons import resolution
-from tfstudy.analysis.condition_selection import closest, differing_settings, preset_distance
-from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.conditions import Condition, closest, differing_settings, preset_text
 from tfstudy.analysis.estimates import metric_by_seed, metric_interval
 from tfstudy.analysis.intervals import Interval, clipped, t_quantile
-from tfstudy.analysis.power import MAX_SEEDS
 from tfstudy.analysis.published import Figure, figures_of
-from tfstudy.analysis.settings_text import preset_text
-from tfstudy.analysis.significance import ALPHA, welch
-from tfstudy.analysis.statements import minimum_seeds
+from tfstudy.analysis.significance import ALPHA, MAX_SEEDS, welch
 
 TOLERANCE = 5.0  # points
 AGREES, DIFFERS, UNDECIDED, NOT_RUN = "agrees", "differs", "undecided", "not run"
@@ -108,7 +105,7 @@ def judge_figure(figure: Figure, conditions: Iterable[Condition]) -> FigureVerdi
     place = (figure.task, figure.split, figure.test, "", figure.family)
     same_examples = [c for c in conditions if (c.task, c.split, c.test_set, c.tag, c.arch) == place]
     if own := [condition for condition in same_examples if has_settings(figure, condition)]:
-        return _judge(figure, closest(own, lambda condition: preset_distance(condition, {})))
+        return _judge(figure, closest(own))
     others = any(metric_by_seed(condition, figure.metric) for condition in same_examples)
     reasons = [
         f"no run with the settings of the preset {figure.preset}",

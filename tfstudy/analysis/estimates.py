@@ -1,22 +1,49 @@
-"""What a statement of a claim is judged by: a mean over seeds, or a difference of two, tested against its bounds."""
+"""What a statement of a claim is judged by: a mean over seeds, a difference of two, or a ratio of what was measured.
+
+Means and differences are tested against the bounds of the statement; their values are metrics of test sets, or what an
+instrument measured, as one number for each seed. Ratios are of what `tfstudy bench` measured, one setting over another:
+speeds are compared round by round, and their ratio is judged by the interval of its median. Memory and FLOPs are the
+same in every repeat, so that their ratios are exact. Both settings must have been measured by one command.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tfstudy.analysis.benchmarks import Pair, values_of
+from tfstudy.analysis.claim_files import DIVERGED, OVER_LENGTHS, ROWS, TAKE, TAKES, Selector, Statement
 from tfstudy.analysis.comparisons import Comparison, clipped_difference, mean_interval, resolution
 from tfstudy.analysis.conditions import Condition, pairing_key
-from tfstudy.analysis.instrument_values import check_settings, instrument_values
-from tfstudy.analysis.intervals import Interval, clipped, interval, normal_quantile
-from tfstudy.analysis.power import MAX_SEEDS, seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, compare_with_bound, corrected
-from tfstudy.analysis.statements import DIVERGED, OVER_LENGTHS, Selector, Statement
+from tfstudy.analysis.intervals import (
+    EXACT,
+    Interval,
+    clipped,
+    fewest_values,
+    interval,
+    median_interval,
+    normal_quantile,
+    ratios,
+)
+from tfstudy.analysis.significance import (
+    ALPHA,
+    MAX_SEEDS,
+    Difference,
+    compare,
+    compare_with_bound,
+    corrected,
+    seeds_needed,
+)
+from tfstudy.errors import UserError
+from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
+from tfstudy.runs.metrics import METRIC_NAMES
 from tfstudy.tasks.scoring import wilson
 
 WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"
 Bounds = tuple[float, float]
 OVER_SEEDS = "Wilson over seeds"
 BySeed = Mapping[int, float]  # in percent
+DIFFERENT = "runs were measured by {} with different settings"
+SHOWN = 8  # values of a column in a message
 
 
 class Estimate(NamedTuple):
@@ -190,3 +217,75 @@ def _more_equal(measured: Interval, bounds: Bounds, tests: int) -> int | None:
 
 def _percent(values: Sequence[float], ends: tuple[float, float], method: str) -> Interval:
     return Interval(math.fsum(values) / len(values), 100 * ends[0], 100 * ends[1], len(values), method)
+
+
+def estimate_ratio(statement: Statement, pair: Pair, tests: int) -> Estimate:
+    """Return the ratio of a pair beside the bounds of a statement; `tests` is the size of the family."""
+    first, second = values_of(pair.of, statement.of["quantity"]), values_of(pair.over, statement.over["quantity"])
+    each, level = ratios(first, second), 1 - ALPHA / tests
+    if statement.timed:
+        measured = median_interval(each, level)
+        more = max(0, fewest_values(level) - measured.n) or None
+    else:
+        measured, more, tests = Interval(each[0], each[0], each[0], 1, EXACT), None, 1
+    bounds = [bound for bound in statement.bounds if math.isfinite(bound)]
+    violated = [b for b in bounds if (measured.mean < b) is (b == statement.bounds[0])]
+    bound = min(violated or bounds, key=lambda b: abs(b - measured.mean))
+    return Estimate(measured, bound, math.nan, "", side_of(measured, statement.bounds), more, tests)
+
+
+# What an instrument measured
+
+
+class NotMeasuredError(UserError):
+    """No run of a condition was measured with an instrument."""
+
+
+def instrument_values(condition: Condition, instrument: str, selector: Selector) -> dict[int, float]:
+    """Return the number of each run with a saved measurement, by seed: of the rows that a selector chooses.
+
+    Rows of a metric of test sets, such as BLEU, are shares of 1 in the record and in percent here, as everywhere else.
+    `NotMeasuredError` if no run has a measurement; `UserError` if none has such a row, if a file is broken, or if runs
+    were measured with different settings.
+    """
+    wanted = {key.removeprefix(ROWS): value for key, value in selector.items() if key.startswith(ROWS) and key != TAKE}
+    found = _saved(condition, instrument)
+    if not found:
+        raise NotMeasuredError(f"not measured: `tfstudy measure {condition.study} {instrument} --save`")
+    if len({measured.digest for _, measured in found}) > 1:
+        raise UserError(DIFFERENT.format(instrument))
+    numbers = {seed: [float(row[measured.chart.value]) for row in _rows(measured, wanted)] for seed, measured in found}
+    if not any(numbers.values()):
+        raise UserError(_no_row([measured for _, measured in found], wanted))
+    take, factor = TAKES[selector.get(TAKE, "mean")], 100 if wanted.get("metric") in METRIC_NAMES else 1
+    return {seed: factor * take(chosen) for seed, chosen in numbers.items() if chosen}
+
+
+def check_settings(conditions: Sequence[Condition], instrument: str) -> None:
+    """Raise `UserError` if runs of these conditions were measured with different settings."""
+    if len({measured.digest for one in conditions for _, measured in _saved(one, instrument)}) > 1:
+        raise UserError(DIFFERENT.format(instrument))
+
+
+def _saved(condition: Condition, instrument: str) -> list[tuple[int, Measurement]]:
+    """Return the measurements of the runs of a condition that have one, with their seeds."""
+    runs = [run for run in condition.runs if instrument in saved_instruments(run.path)]
+    return [(run.result.seed, read_measurement(run.path, instrument)) for run in runs]
+
+
+def _rows(measured: Measurement, wanted: Mapping[str, Any]) -> list[Row]:
+    for column in sorted(wanted.keys() - measured.columns.keys()):
+        known = ", ".join(measured.columns)
+        raise UserError(f"{measured.instrument} has no column '{column}'; its columns are {known}")
+    return [row for row in measured.rows() if all(row[key] == value for key, value in wanted.items())]
+
+
+def _no_row(measured: Sequence[Measurement], wanted: Mapping[str, Any]) -> str:
+    """Return what is wrong with a choice of rows that no run has."""
+    name = measured[0].instrument
+    for column, value in wanted.items():
+        known = dict.fromkeys(cell for one in measured for cell in one.columns[column])
+        if value not in known:
+            more = ", ..." * (len(known) > SHOWN)
+            return f"{name} has no {column} '{value}', only {', '.join(map(str, [*known][:SHOWN]))}{more}"
+    return f"{name} has no row with {', '.join(f'{column} {value}' for column, value in wanted.items())}"

@@ -1,17 +1,19 @@
-"""Means over seeds with 95 % confidence intervals; a line fitted on a logarithmic axis.
+"""Means over seeds and medians of repeated measurements, with confidence intervals; a line on a logarithmic axis.
 
-The unit is a run (one seed), and its result is one number.
+The unit of a mean is a run (one seed), and its result is one number.
 """
 
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 LEVEL = 0.95  # of intervals
+ORDER_STATISTICS, EXACT = "order statistics", "exact"  # methods of intervals of medians
 Values = Sequence[float] | NDArray[np.float64]
 
 
@@ -73,6 +75,35 @@ def _resampled_indices(n: int) -> NDArray[np.int64]:
 def clipped(measured: Interval, low: float = 0.0, high: float = 100.0) -> Interval:
     """Return the interval within what the metric can be; that of a single value as it is."""
     return measured._replace(low=max(measured.low, low), high=min(measured.high, high)) if measured.n > 1 else measured
+
+
+def median_interval(values: Sequence[float], level: float = LEVEL) -> Interval:
+    """Return the median, and as its interval the nearest two order statistics of at least this coverage.
+
+    The coverage of the k-th smallest and the k-th largest of n values is 1 - 2 P(Binomial(n, 1/2) < k). The ends are
+    nan if even the smallest and the largest value do not reach the level: with 5 values and 95 %, for example.
+    """
+    ordered, n = sorted(values), len(values)
+    if not n:
+        return Interval(math.nan, math.nan, math.nan, 0, ORDER_STATISTICS)
+    left_out, k = 0.0, 0
+    while k < (n + 1) // 2 and 1 - 2 * (left_out + math.comb(n, k) / 2**n) >= level:
+        left_out, k = left_out + math.comb(n, k) / 2**n, k + 1
+    low, high = (ordered[k - 1], ordered[n - k]) if k else (math.nan, math.nan)
+    return Interval(median(ordered), low, high, n, ORDER_STATISTICS)
+
+
+def fewest_values(level: float = LEVEL) -> int:
+    """Return the smallest number of values whose median has an interval of this level."""
+    n = 2
+    while 1 - 2 / 2**n < level:
+        n += 1
+    return n
+
+
+def ratios(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """Return the ratios of measurements of the same rounds."""
+    return [a / b for a, b in zip(first, second, strict=True)]
 
 
 def t_quantile(share: float, degrees: float) -> float:

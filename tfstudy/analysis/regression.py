@@ -15,8 +15,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 
 from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.power import seeds_needed
-from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected
+from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, seeds_needed
 from tfstudy.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table

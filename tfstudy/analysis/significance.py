@@ -1,34 +1,34 @@
-"""Tests of differences between means over seeds, each with the interval that agrees with it.
+"""Tests of differences between means over seeds, each with the interval that agrees with it, and their power.
 
 All comparisons of a document are one family of tests. Each is tested at .05 divided by their number m (Bonferroni): its
 corrected p is m times p, and its interval has the level 1 - .05/m. So the corrected p is below .05 exactly where the
 interval excludes 0, all intervals together hold with 95 %, and no comparison depends on the results of another.
 
 Seeds are paired where the seed decides something that both share, and both have the same seeds, else the test is
-Welch's. Below 8 pairs a t test
-assumes normally distributed differences. From 8 on, a permutation test assumes only that signs (or labels) could have
-been swapped; it is used as long as it could find anything after the correction, and its interval holds the
-differences that it does not reject.
+Welch's. Below 8 pairs a t test assumes normally distributed differences. From 8 on, a permutation test assumes only
+that signs (or labels) could have been swapped; it is used as long as it could find anything after the correction, and
+its interval holds the differences that it does not reject.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
+from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tfstudy.analysis.intervals import Values, finite, t_quantile
-from tfstudy.analysis.permutation import (
-    DRAWS,
-    EXACT,
-    label_interval,
-    label_permutation,
-    sign_interval,
-    sign_permutation,
-)
 
 ALPHA = 0.05
 UNKNOWN = (math.nan, math.nan, math.nan)  # low, high, p of what can't be tested
+EXACT = 16  # pairs up to which all 2^n signs are enumerated; above, they are sampled
+DRAWS = 20_000  # of signs or labels that are sampled
+POWER = 0.8  # with which the proposed number of seeds finds a difference
+MAX_SEEDS = 1000  # more are not proposed
+Ends = tuple[float, float]
 UNPAIRED = ("Welch", "label permutation")  # the tests of seeds that are not paired
 
 
@@ -163,3 +163,130 @@ def two_sided_p(t: float, degrees: float) -> float:
     from scipy.special import stdtr
 
     return float(2 * stdtr(degrees, -abs(t)))
+
+
+# Permutations
+
+
+def sign_permutation(differences: Values) -> float:
+    """Return how often random signs give as large a sum, two-sided (Fisher 1935, Design of Experiments, sec. 21)."""
+    x = finite(differences)
+    exact = len(x) <= EXACT
+    return _share(_as_large(_signs(len(x), exact) @ x, x.sum(), x), exact)
+
+
+def label_permutation(first: Values, second: Values) -> float:
+    """Return how often random labels give as large a difference of means, two-sided (Pitman 1937)."""
+    x, y = finite(first), finite(second)
+    both, k, n = np.concatenate([x, y]), len(x), len(x) + len(y)
+    exact = math.comb(n, k) <= DRAWS
+    # the sum of the first group determines the difference of means; at the centre, that difference is 0
+    centre = both.sum() * k / n
+    return _share(_as_large(_labels(n, k, exact) @ both - centre, x.sum() - centre, both), exact)
+
+
+def sign_interval(differences: Values, alpha: float) -> Ends:
+    """Return the ends of all shifts whose subtraction leaves a p of at least alpha by `sign_permutation`.
+
+    Subtracting d is not rejected by signs s while |sum s (x - d)| >= |sum (x - d)|. Above the mean that holds up to the
+    larger of two means, that of the positive and that of the negative signs; below it, down to the smaller one.
+    """
+    x = finite(differences)
+    exact = len(x) <= EXACT
+    signs = _signs(len(x), exact)
+    plus = (signs + 1) / 2
+    count, total = plus.sum(1), plus @ x
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means = np.stack([total / count, (x.sum() - total) / (len(x) - count)])
+    means[:, (count == 0) | (count == len(x))] = np.nan
+    return _ends(means, alpha, exact)
+
+
+def label_interval(first: Values, second: Values, alpha: float) -> Ends:
+    """Return the ends of all shifts of the first group that leave a p of at least alpha by `label_permutation`."""
+    x, y = finite(first), finite(second)
+    k, n = len(x), len(x) + len(y)
+    exact = math.comb(n, k) <= DRAWS
+    labels, both = _labels(n, k, exact), np.concatenate([x, y])
+    centre = both.sum() * k / n
+    # with a shift d, the sum of a labelling minus its centre is sums - d slopes; that of the data is sum - d slope
+    sums, slopes = labels @ both - centre, labels[:, :k].sum(1) - k * k / n
+    total, slope = x.sum() - centre, k - k * k / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        above, below = slope + slopes, slope - slopes
+        shifts = np.stack([(total + sums) / above, (total - sums) / below])
+        shifts[:, (above < 1e-9) | (below < 1e-9)] = np.nan
+    return _ends(shifts, alpha, exact)
+
+
+def _ends(shifts: NDArray[np.float64], alpha: float, exact: bool) -> Ends:
+    """Return the ends of the interval, given the two shifts at which each permutation stops to be as far as the data.
+
+    A permutation without such a shift (nan) is as far at any shift: it is the data or their mirror image.
+    """
+    draws = shifts.shape[1]
+    needed = math.ceil(alpha * draws - 1e-9) if exact else math.ceil(alpha * (draws + 1) - 1 - 1e-9)
+    unlimited = np.isnan(shifts).any(0)
+    highest = np.sort(np.where(unlimited, np.inf, shifts.max(0)))[::-1]
+    lowest = np.sort(np.where(unlimited, -np.inf, shifts.min(0)))
+    index = min(max(needed, 1), draws) - 1
+    low, high = float(lowest[index]), float(highest[index])
+    width = 1e-9 * max(1.0, abs(low) if math.isfinite(low) else 1.0)  # sums in a different order round differently
+    return low - width, high + width
+
+
+@lru_cache(maxsize=4)
+def _signs(n: int, exact: bool) -> NDArray[np.float64]:
+    """Return all 2^n ways to give n numbers signs, or a sample of them, one in each row."""
+    if exact:
+        return np.where(np.arange(2**n)[:, None] >> np.arange(n) & 1, -1.0, 1.0)
+    return np.random.default_rng(0).choice(np.array([1.0, -1.0]), (DRAWS, n))
+
+
+@lru_cache(maxsize=4)
+def _labels(n: int, k: int, exact: bool) -> NDArray[np.float64]:
+    """Return all ways to choose k of n, or a sample of them, one in each row, with 1 for the chosen ones."""
+    if exact:
+        chosen = np.array(list(combinations(range(n), k)))
+    else:
+        chosen = np.random.default_rng(0).random((DRAWS, n)).argsort(1)[:, :k]
+    out = np.zeros((len(chosen), n))
+    np.put_along_axis(out, chosen, 1.0, 1)
+    return out
+
+
+def _share(as_large: NDArray[np.bool_], exact: bool) -> float:
+    """Return the p value: for samples, the observation counts as one more (Phipson & Smyth 2010)."""
+    return float(as_large.mean()) if exact else float((1 + as_large.sum()) / (1 + len(as_large)))
+
+
+def _as_large(sums: NDArray[np.float64], observed: float, x: NDArray[np.float64]) -> NDArray[np.bool_]:
+    tolerance = 1e-9 * max(1.0, float(np.abs(x).sum()))  # sums in a different order round differently
+    return np.abs(sums) >= abs(observed) - tolerance
+
+
+# Power
+
+
+def seeds_needed(difference: Difference, alpha: float = ALPHA) -> int | None:
+    """Return the seeds per condition, in total, which find a true difference of this size with a power of 80 %.
+
+    None if the difference is 0, its standard deviation is 0, or more than 1,000 seeds would be needed. The measured
+    difference is taken for the true one, so that with few seeds the result is a guess within a factor of a few.
+    """
+    effect, paired = abs(difference.effect), difference.paired
+    if math.isnan(effect) or not effect:
+        return None
+    needed = 2 + bisect_left(range(2, MAX_SEEDS + 1), POWER, key=lambda n: power_of_t(effect, n, paired, alpha))
+    return needed if needed <= MAX_SEEDS else None
+
+
+def power_of_t(effect: float, n: int, paired: bool, alpha: float = ALPHA) -> float:
+    """Return the power of a two-sided t test with n pairs, or n values per group (Cohen 1988, chapter 2)."""
+    from scipy.special import nctdtr
+
+    degrees = n - 1 if paired else 2 * n - 2
+    centre = min(30.0, effect * math.sqrt(n if paired else n / 2))  # scipy fails beyond 30, where the power is 1 anyway
+    critical = t_quantile(1 - alpha / 2, degrees)
+    below = float(nctdtr(degrees, centre, -critical))  # nan where it is almost 0
+    return 1 - float(nctdtr(degrees, centre, critical)) + (0.0 if math.isnan(below) else below)

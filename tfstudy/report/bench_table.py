@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tfstudy.analysis.benchmarks import SIZES
-from tfstudy.analysis.intervals import Interval
-from tfstudy.analysis.medians import fewest_values, median_interval, ratios
+from tfstudy.analysis.intervals import Interval, fewest_values, median_interval, ratios
 from tfstudy.performance.record import Machine, Record, write_records
 from tfstudy.report.markup import markdown_list, markdown_table, plural, significant
 from tfstudy.report.terminal import Terminal, plain_table

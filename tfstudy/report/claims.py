@@ -6,12 +6,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.analysis.claim_files import read_claims, select_claims
-from tfstudy.analysis.claims import NOT_RUN, ClaimVerdict, StatementVerdict, family_size, gather_evidence, judge_claim
+from tfstudy.analysis.claims import (
+    NOT_RUN,
+    ClaimVerdict,
+    StatementVerdict,
+    family_size,
+    gather_evidence,
+    judge_claim,
+    timed_ratios,
+)
 from tfstudy.analysis.collection import Study, read_studies
-from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.conditions import Condition, settings_text
 from tfstudy.analysis.estimates import Estimate, values_by_seed
-from tfstudy.analysis.ratios import timed_ratios
-from tfstudy.analysis.settings_text import settings_text
 from tfstudy.performance.record import read_records
 from tfstudy.report.evidence import about, evidence, measured, settings, subject
 from tfstudy.report.markup import json_text, markdown_list, plural
@@ -153,9 +159,8 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict]
     """
     known = read_claims()
     claims, studies = select_claims(known, ids), read_studies(results)
-    evidence = gather_evidence(claims, studies, family_size(known.values()))
-    records, family = read_records(results / PERFORMANCE), timed_ratios(known.values())
-    evidence = evidence._replace(records=records, ratio_tests=family)
+    records, ratio_tests = read_records(results / PERFORMANCE), timed_ratios(known.values())
+    evidence = gather_evidence(claims, studies, family_size(known.values()), records, ratio_tests)
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
     return [judge_claim(claim, evidence) for claim in claims], list(notes)
 

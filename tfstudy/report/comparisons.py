@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import test_set_label
-from tfstudy.analysis.power import MAX_SEEDS, POWER
+from tfstudy.analysis.significance import MAX_SEEDS, POWER
 from tfstudy.report.markup import ends, p_value, plural, signed
 from tfstudy.report.table_lines import Table
 from tfstudy.runs.metrics import metric_name

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from tfstudy import models, tasks
-from tfstudy.analysis.conditions import Condition, test_set_label
-from tfstudy.analysis.settings_text import preset_beside_label, preset_text
+from tfstudy.analysis.conditions import Condition, preset_beside_label, preset_text, test_set_label
 from tfstudy.config.presets import preset
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import SplitScores

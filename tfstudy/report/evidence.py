@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SETTINGS, SIZES
+from tfstudy.analysis.claim_files import CONDITION_KEYS, ROWS, TAKE, Selector
 from tfstudy.analysis.claims import NOT_RUN, StatementVerdict
-from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.conditions import Condition, settings_text
 from tfstudy.analysis.counterparts import FigureVerdict
-from tfstudy.analysis.medians import EXACT
-from tfstudy.analysis.settings_text import settings_text
+from tfstudy.analysis.intervals import EXACT
 from tfstudy.analysis.significance import UNPAIRED
-from tfstudy.analysis.statements import CONDITION_KEYS, ROWS, TAKE, Selector
 from tfstudy.config.trees import short_key
 from tfstudy.report.markup import p_equals, plural, significant_interval, with_interval
 

@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tfstudy.analysis.collection import RunRecord, Study
-from tfstudy.analysis.conditions import Condition, main_metrics
-from tfstudy.analysis.settings_text import trained_steps
+from tfstudy.analysis.conditions import Condition, main_metrics, trained_steps
 from tfstudy.config.trees import Tree, flatten
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
-from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.settings_text import trained_steps
+from tfstudy.analysis.conditions import Condition, trained_steps
 from tfstudy.report.markup import count_range
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import Result

@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
-from tfstudy.analysis.power import MAX_SEEDS
+from tfstudy.analysis.significance import MAX_SEEDS
 from tfstudy.errors import UserError
 from tfstudy.report.comparisons import needs_too_many
 from tfstudy.report.markup import MINUS, p_equals, signed

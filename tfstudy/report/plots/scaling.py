@@ -10,9 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from tfstudy.analysis.collection import RunRecord
-from tfstudy.analysis.condition_selection import differing_settings
-from tfstudy.analysis.condition_settings import DEFAULT, OUTDATED
-from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
+from tfstudy.analysis.conditions import DEFAULT, OUTDATED, Condition, differing_settings, main_metrics, test_set_label
 from tfstudy.analysis.intervals import Fit, log_fit
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
