@@ -120,7 +120,7 @@ def test_runs_of_two_versions_are_never_in_one_row(show, monkeypatch):
 
 
 def test_runs_on_other_data_are_in_a_row_of_their_own(show, monkeypatch):
-    for module in ("tfstudy.experiment.prepare", "tfstudy.grids.plan", "tfstudy.report.outdated"):
+    for module in ("tfstudy.experiment.prepare", "tfstudy.grids.plan", "tfstudy.report.run_changes"):
         monkeypatch.setattr(f"{module}.fingerprint", lambda task: fingerprint(task)[::-1])
     planned = dry_run(show)
     assert "2 finished runs are outdated: data " in planned

@@ -169,7 +169,7 @@ def test_an_interruption_of_a_command_that_can_not_be_resumed_offers_no_resume(m
     def read(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tfstudy.report.status.status", read)
+    monkeypatch.setattr("tfstudy.report.status.status_lines", read)
     Path("results").mkdir()
     assert tfstudy("status") == 130
     assert capsys.readouterr().err == "interrupted\n"

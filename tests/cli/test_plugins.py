@@ -15,8 +15,6 @@ from tfstudy.cli.command_group import plugins_first
 from tfstudy.config.presets import all_presets, preset
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
-from tfstudy.report.next_commands import next_lines
-from tfstudy.runs.reader import read_result
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8", "model.hidden=8")
 RUN = ("run", "mine", "--arch", "lstm", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
@@ -193,12 +191,3 @@ def test_a_run_whose_plugin_is_missing_is_unknown_and_not_outdated(mine, run, ca
 def test_a_file_of_this_package_is_no_plugin(capsys):
     assert tfstudy("--plugin", Path(tasks.__file__).with_name("copying.py"), "run", "copying") == 2
     assert capsys.readouterr().err == "error: tasks/copying.py is already part of this checkout: leave out --plugin\n"
-
-
-def test_commands_that_follow_a_run_have_its_plugin(mine, run, monkeypatch):
-    plugins.add(mine)
-    result = read_result(run)
-    [first, *_] = [line.plain for line in next_lines(run, result, Path("results")) if "tfstudy" in line.plain]
-    assert "--plugin mine.py" in first
-    monkeypatch.setenv(plugins.VARIABLE, "")
-    assert "--plugin" not in "".join(line.plain for line in next_lines(run, result, Path("results")))

@@ -13,7 +13,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.job_list import save_plan
-from tfstudy.report.status import end_lines, seconds_left, status, styled
+from tfstudy.report.status import end_line, seconds_left, status_lines
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import planned_runs, run_status, study_runs
@@ -24,6 +24,11 @@ from tfstudy.runs.writer import RunFolder, write_failure
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+
+
+def status(name: str = "") -> list[str]:
+    """The lines of a study."""
+    return [line.plain for line in status_lines(Path("results"), name)]
 
 
 def test_every_state_is_recognised():
@@ -54,13 +59,12 @@ def test_time_left_follows_from_the_speed_that_the_run_reports():
     report(path, 200, seconds_per_step=0.5)
     with running_elsewhere(path):
         assert run_status(path).seconds_left == pytest.approx(100, abs=5)
-        lines = status(Path("results"), "study")
+        lines = status("study")
     assert "2 min" in next(line for line in lines if "step 200 of 400" in line)
 
 
 def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypatch):
-    for module in ("text_columns", "status"):
-        monkeypatch.setattr(f"tfstudy.report.{module}.terminal_width", lambda: 80)
+    monkeypatch.setattr("tfstudy.report.terminal.terminal_width", lambda: 80)
     running, failed = (
         planned(task="scan", data={"split": "template_around_right"}, train={"steps": 50_000, "learning_rate": rate})[0]
         for rate in (0.00123, 0.00234)
@@ -69,9 +73,10 @@ def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypat
     RunFolder(start_run(running), "").write_progress(Progress(50_000, 12_000, 0.2, updated=time.time()))
     runs_in_every_state()
     with running_elsewhere(Path(running.path)):
-        lines = status(Path("results"), "study")
+        lines = status("study")
     assert max(map(len, lines)) <= 80
-    assert any(re.search(r"learning_rate.*step 12,000 of 50,000, 2 h \d+ min left", line) for line in lines)
+    assert any(re.search(r"^running .*00123  step 12,000 of 50,000", line) for line in lines)
+    assert re.search(r"2 h \d+ min left", " ".join(" ".join(lines).split()))
 
 
 def test_the_report_of_a_killed_process_does_not_make_a_run_run():
@@ -84,7 +89,7 @@ def test_the_report_of_a_killed_process_does_not_make_a_run_run():
 def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
     job = planned()[0]
     write_failure(Path(job.path), "refused: see its log", 1)
-    assert "refused: see its log" in "\n".join(status(Path("results"), "study"))
+    assert "refused: see its log" in "\n".join(status("study"))
     assert find_run(Path("results"), job.name) == Path(job.path)
     assert tfstudy("logs", job.name) == 0
     assert "refused: see its log" in capsys.readouterr().out.splitlines()[-1]
@@ -109,7 +114,6 @@ def test_without_a_name_each_study_has_a_line(capsys):
     assert tfstudy("status") == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines[1:] == [["other", "1", *["."] * 4, "1"], ["study", "1", "1", "1", "1", "3", "2"]]
-    assert tfstudy("status", "--watch") == 0  # once, because this is no terminal
 
 
 def test_the_json_of_studies_has_every_state_and_that_of_a_study_its_runs(capsys):
@@ -124,19 +128,13 @@ def test_the_json_of_studies_has_every_state_and_that_of_a_study_its_runs(capsys
     assert named == study
 
 
-def test_states_have_their_colours():
-    runs_in_every_state()
-    [failed] = [line for line in styled(status(Path("results"), "study")) if line.plain == "failed:"]
-    assert [str(span.style) for span in failed.spans] == ["red"]
-
-
 def test_a_failed_run_shows_what_it_differs_in():
     for n, rate in enumerate(("0.001", "0.002")):
         path = Path(f"results/study/copying-copy/lstm/s0-{n:08d}")
         path.mkdir(parents=True)
         (path / "config.yaml").write_text(f"task: copying\narch: lstm\ntrain: {{learning_rate: {rate}}}")
     write_failure(path, "out of memory", 1)
-    [line] = [line for line in status(Path("results"), "study") if "out of memory" in line]
+    [line] = [line for line in status("study") if "out of memory" in line]
     assert "learning_rate=0.002" in line
 
 
@@ -145,7 +143,7 @@ def test_what_finished_in_the_last_hour_is_read_from_records_and_not_from_dates_
     os.utime(new / "result.json", (0, 0))
     for number, finished in enumerate(("2020-01-31T12:00:00Z", ""), start=1):
         finish_run(Path(f"results/study/copying-copy/lstm/s{number}-00000000"), finished=finished)
-    assert any("3 of 3 runs finished (1 in the last hour)" in line for line in status(Path("results"), "study"))
+    assert any("3 of 3 runs finished (1 in the last hour)" in line for line in status("study"))
 
 
 def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
@@ -157,7 +155,7 @@ def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
     report(start_run(jobs[1]), 200, seconds_per_step=0.1)
     with running_elsewhere(Path(jobs[1].path)):
         assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(220, abs=2)
-        assert any("3 runs left: about 4 min" in line for line in status(Path("results"), "study"))
+        assert any("3 runs left: about 4 min" in line for line in status("study"))
 
 
 def test_the_plan_of_the_same_configs_is_replaced():
@@ -174,8 +172,8 @@ def test_status_of_a_thousand_runs_takes_less_than_a_second_and_no_torch():
     for number in range(1000):
         finish_run(Path(f"results/study/copying-copy/lstm/s{number}-{number:08x}"), padding="x" * 30_000)
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom tfstudy.report.status import status\n"
-        "start = time.process_time()\nlines = status(Path('results'), 'study')\n"
+        "import sys, time\nfrom pathlib import Path\nfrom tfstudy.report.status import status_lines\n"
+        "start = time.process_time()\nlines = status_lines(Path('results'), 'study')\n"
         "print(time.process_time() - start, [name for name in ('torch', 'lightning') if name in sys.modules], lines[1])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -256,9 +254,7 @@ def test_a_broken_result_is_reported_by_list_runs(capsys):
     assert "seed" in capsys.readouterr().out
 
 
-def test_the_end_of_a_grid_names_the_command_of_its_table_except_for_smoke_runs():
+def test_the_end_of_a_grid_counts_its_runs():
     runs_in_every_state()
-    counts, following = map(str, end_lines(Path("results/study"), Path("results")))
-    assert "1 finished" in counts
-    assert following == "next: tfstudy table study"
-    assert [str(line) for line in end_lines(Path("results/study"), Path("results-smoke"))] == [counts]
+    line = end_line(Path("results/study"))
+    assert line == "results/study: 1 finished, 1 diverged, 1 failed, 1 interrupted, 3 pending"

@@ -12,7 +12,6 @@ from tfstudy.evaluation.error_kinds import (
     count_errors,
     first_error,
     kind_of,
-    solved_by,
     summarize_errors,
 )
 from tfstudy.runs.schema import Prediction
@@ -98,20 +97,6 @@ def test_kinds_are_counted_with_examples_and_positions():
     assert [example.source for example in found.examples["stops early"]] == ["2"]
 
 
-def test_examples_are_grouped_by_the_runs_that_solve_them():
-    runs = {
-        "cnn": [row("1", "a", "a"), row("2", "b", "b"), row("3", "c", "x"), row("4", "d", "x")],
-        "lstm": [row("1", "a", "a"), row("2", "b", "x"), row("3", "c", "x"), row("9", "d", "d")],
-    }
-    assert solved_by(runs) == {("cnn", "lstm"): ["1"], ("cnn",): ["2"], (): ["3"]}
-
-
-def test_a_source_with_two_targets_is_two_examples():
-    rows = [row("hello", "hallo", "hallo"), row("hello", "guten Tag", "hallo")]
-    for runs in ({"a": rows, "b": rows}, {"a": rows[::-1], "b": rows}):
-        assert solved_by(runs) == {("a", "b"): ["hello"], (): ["hello"]}
-
-
 @pytest.mark.parametrize(
     ("prediction", "kind"),
     [
@@ -125,7 +110,7 @@ def test_targets_without_spaces_are_compared_by_character(prediction, kind):
     assert count_errors([row("i like", "我喜欢狗和猫。", prediction)]).kinds == {kind: 1}
 
 
-def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys):
+def test_the_command_shows_kinds_and_refuses_unknown_test_sets(capsys):
     from tests.commands import tfstudy
 
     jump = Path(__file__).parents[2] / "results/scan/scan-addprim_jump"
@@ -133,13 +118,12 @@ def test_the_command_shows_kinds_and_groups_and_refuses_unknown_test_sets(capsys
     assert tfstudy("errors", *runs, "--examples", "1") == 0
     out = capsys.readouterr().out
     assert out.count("7,706 predictions") == 2
-    assert "7,706 sources in all of these runs" in out
     counts = [
         int(line.split("%")[0].split()[-2].replace(",", ""))
         for line in out.splitlines()
         if line.startswith("  ") and "%" in line and "I_" not in line
     ]
-    assert sum(counts) == 3 * 7706, "every source is of one kind in each run, and in one group"
+    assert sum(counts) == 2 * 7706, "every source is of one kind in each run"
     assert tfstudy("errors", runs[0], "--test-set", "tset") == 2
     assert "did you mean 'test'" in capsys.readouterr().err
 
@@ -152,44 +136,6 @@ def test_the_most_frequent_kinds_of_errors_come_first(monkeypatch):
     lines = "\n".join(map(str, error_kind_lines(Path("lstm/s0-a"), "test", 0)))
     kinds = list(error_values(Path("lstm/s0-a"), "test", 0)["kinds"])
     assert kinds == sorted(kinds, key=lines.index) == ["correct", "stops early", "empty"]
-
-
-def test_more_than_three_runs_are_counted_instead_of_named(tmp_path):
-    from tests.example_records import predict, result, write
-    from tfstudy.report.error_examples import solved_by_lines
-
-    def lines(*predicted):
-        study = tmp_path / str(len(predicted))
-        for seed, made in enumerate(predicted):
-            predict(write(study / str(seed), result(seed)), *zip("abc", made, strict=True))
-        paths = sorted(path.parent for path in study.rglob("result.json"))
-        return [" ".join(line.plain.split()) for line in solved_by_lines(paths, "test", 1)]
-
-    rest = ["3 sources in all of these runs", "solved by all 1 33.3 %"]
-    assert lines("ab-", "ac-", "a--") == [
-        *rest,
-        f"solved only by lstm s0-{result()['run']} 1 33.3 %",
-        "s1",
-        "solved by none 1 33.3 %",
-        "s2",
-    ]
-    assert lines("ab-", "a--", "ab-", "ab-") == [
-        *rest,
-        "solved by 3 of 4 1 33.3 %",
-        "s1",
-        "solved by none 1 33.3 %",
-        "s2",
-    ]
-
-
-def test_a_copy_of_a_run_is_not_another_run(tmp_path, capsys):
-    from tests.commands import tfstudy
-    from tests.example_records import predict, result, write
-
-    paths = [predict(write(tmp_path / name, result(0)), ("a", "a")) / "scan-length/lstm" for name in ("one", "two")]
-    words = [str(path / f"s0-{result()['run']}") for path in paths]
-    assert tfstudy("errors", *words, "--results", str(tmp_path)) == 0
-    assert "in all of these runs" not in capsys.readouterr().out
 
 
 @given(st.lists(st.lists(st.tuples(TOKENS, TOKENS), max_size=6), min_size=1, max_size=4))

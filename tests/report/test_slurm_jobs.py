@@ -13,7 +13,7 @@ from tfstudy.launchers import Detached, ExecutorSettings, SlurmRequest, job_batc
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.slurm_queue import recorded_jobs
 from tfstudy.report.slurm_jobs import arrays, detached_lines
-from tfstudy.report.status import status
+from tfstudy.report.status import status_lines
 
 SETTINGS = ExecutorSettings(slurm=SlurmRequest(array_size=2), options=RunOptions(accelerator="cpu"))
 GRID = COPYING | {"seeds": "0-2"}
@@ -51,7 +51,9 @@ def test_a_grid_is_submitted_and_left_and_not_submitted_again(library, capsys):
         "3 runs already in the queue as job 1, 2",
     ]
     assert [len(array) for array in library.arrays] == [2, 1]
-    assert "3 runs in the queue of Slurm: 2 pending, 1 running (job 1, 2)" in status(Path("results"), "study")
+    assert "3 runs in the queue of Slurm: 2 pending, 1 running (job 1, 2)" in map(
+        str, status_lines(Path("results"), "study")
+    )
 
 
 def test_the_request_to_slurm_is_no_part_of_a_run(library):

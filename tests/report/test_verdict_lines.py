@@ -43,7 +43,7 @@ def test_a_claim_that_was_not_run_names_its_command_and_has_no_protocol(tmp_path
 
 
 def test_only_notes_that_apply_to_what_is_printed_are_shown_and_fit_the_terminal(refuted, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.text_columns.terminal_width", lambda: 80)
+    monkeypatch.setattr("tfstudy.report.terminal.terminal_width", lambda: 80)
     for details, facts in ((False, ["supported if"]), (True, ["supported if", "one of two", "percent"])):
         lines = list(map(str, claim_lines([refuted], [], details)))
         starts = [line for line in lines if line.startswith("-  ")]

@@ -5,7 +5,7 @@ import sacrebleu
 
 from tests.tasks.translation_tasks import translation, write
 from tfstudy.errors import UserError
-from tfstudy.evaluation.error_kinds import solved_by, summarize_errors
+from tfstudy.evaluation.error_kinds import summarize_errors
 from tfstudy.evaluation.evaluate import Output, summarise_outputs
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.translation.subwords import learn
@@ -136,7 +136,6 @@ def test_all_scores_agree_on_what_is_right(tmp_path, gold, made):
     assert (found["exact_match"], found["oracle_length_exact_match"]) == (1, 1)
     prediction = Prediction("she", gold, made)
     assert list(summarize_errors([prediction])) == ["correct"]
-    assert solved_by({"one": [prediction]}) == {("one",): ["she"]}
 
 
 def test_chinese_is_scored_by_sacrebleus_own_tokeniser(tmp_path):

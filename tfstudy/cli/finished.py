@@ -156,26 +156,21 @@ def errors(
 ) -> None:
     """Count the wrong predictions of runs by kind.
 
-    In the examples, the first wrong token is marked. For several runs, also count the examples that each set of runs
-    solves.
+    In the examples, the first wrong token is marked.
     """
-    from tfstudy.report.error_examples import error_kind_lines, error_values, solved_by_lines, solved_by_values
+    from tfstudy.report.error_examples import error_kind_lines, error_values
     from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import find_run
 
     as_json = is_json(format_)
-    # the name of a run's folder has its hash: copies of a run count once
-    paths = list({path.name: path for path in (find_run(results, run) for run in runs)}.values())
+    paths = [find_run(results, run) for run in runs]
     if as_json:
-        solved = solved_by_values(paths, test_set, examples) if len(paths) > 1 else []
-        print_json({"runs": [error_values(path, test_set, examples) for path in paths], "solved_by": solved})
+        print_json({"runs": [error_values(path, test_set, examples) for path in paths]})
         return
     console = Terminal(soft_wrap=True)
     for path in paths:
         for line in error_kind_lines(path, test_set, examples, console.width):
             console.print(line)
-    for line in solved_by_lines(paths, test_set, examples, console.width) if len(paths) > 1 else ():
-        console.print(line)
 
 
 @app.command(rich_help_panel=SHARE)

@@ -96,7 +96,7 @@ def grid(
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.console.grids import detach_grid, preview_grid, run_grid
     from tfstudy.report.grid_forecast import forecast_lines
-    from tfstudy.report.status import end_lines
+    from tfstudy.report.status import end_line
     from tfstudy.report.terminal import show_lines
 
     if dry_run:
@@ -111,5 +111,5 @@ def grid(
             detach_grid(spec, folder, settings, smoke, shard)
             return
         code = run_grid(spec, folder, settings, smoke, shard, fail_fast)
-    show_lines(end_lines(folder, results_folder(results, smoke)))
+    print(end_line(folder))
     raise typer.Exit(code)

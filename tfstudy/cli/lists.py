@@ -38,7 +38,7 @@ def list_(
     Alone it shows the kinds of lists. corpora describes the corpora of a folder, as text only.
     """
     from tfstudy.errors import UserError, one_of, path_of
-    from tfstudy.report.lists import KINDS, LISTS, TEXTS, described
+    from tfstudy.report.lists import KINDS, LISTS, list_lines
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_study
 
@@ -52,7 +52,7 @@ def list_(
         if as_json:
             print_json(rows)
         else:
-            show_lines(TEXTS.get(what, described)(rows))
+            show_lines(list_lines(what, rows))
         return
     from tfstudy.tasks.translation.listing import list_corpora
 

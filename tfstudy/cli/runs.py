@@ -1,5 +1,6 @@
 """The commands for one run: train it, and show its config."""
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -75,9 +76,7 @@ def run(
     folder = results_folder(results, resolved.smoke)
     from tfstudy.experiment.options import process_rank
     from tfstudy.experiment.run import run as run_experiment
-    from tfstudy.report.next_commands import next_lines
     from tfstudy.report.run_summary import show
-    from tfstudy.report.terminal import show_lines
 
     options = options._replace(preset=request.used_preset, restart=restart, resume=resume)
     with progress_on_stderr(quiet):
@@ -87,8 +86,10 @@ def run(
     if outcome:
         show(outcome.result, path=outcome.path)
         print(f"\n{outcome.path}")
-        show_lines([] if quiet else next_lines(outcome.path, outcome.result, folder))
-        raise typer.Exit(int(outcome.result.status != "finished"))
+        failed = outcome.result.status != "finished"
+        if not (quiet or failed):
+            print(f"next: tfstudy predict {shlex.quote(str(outcome.path))}")
+        raise typer.Exit(int(failed))
 
 
 @app.command("config", rich_help_panel=RUN)

@@ -1,6 +1,5 @@
 """The commands that watch, retry, check and compare runs."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -26,7 +25,6 @@ from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, wit
 @app.command(rich_help_panel=STUDY)
 def status(
     study: StudyName = "",
-    watch: Annotated[bool, typer.Option("--watch", help="Refresh every 2 seconds until Ctrl-C.")] = False,
     format_: Format = "text",
     results: ExistingResults = RESULTS,
 ) -> None:
@@ -38,10 +36,8 @@ def status(
     study = find_study(results, study).name if study else ""
     if is_json(format_):
         print_json(report.status_values(results, study))
-    elif watch and sys.stdout.isatty():
-        report.watch(lambda: report.status(results, study))
     else:
-        show_lines(report.styled(report.status(results, study)))
+        show_lines(report.status_lines(results, study))
 
 
 @app.command(rich_help_panel=INSPECT)
@@ -83,12 +79,12 @@ def retry(
     folder = find_study(results, study)
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.console.grids import retry_study
-    from tfstudy.report.status import end_lines
-    from tfstudy.report.terminal import show_lines
+    from tfstudy.report.status import end_line
 
     with without_progress(quiet and not dry_run):
         code = retry_study(folder, settings, dry_run, fail_fast, online)
-    show_lines([] if dry_run else end_lines(folder, results))
+    if not dry_run:
+        print(end_line(folder))
     raise typer.Exit(code)
 
 
@@ -102,13 +98,14 @@ def why(run: Run, format_: Format = "text", online: Online = False, results: Res
 
     as_json = is_json(format_)
     path = find_run(results, run)
-    from tfstudy.report.outdated import examine, explain
+    from tfstudy.report.run_changes import examine, verdict_lines
     from tfstudy.report.terminal import show_lines
 
+    found = examine(path, online)
     if as_json:
-        print_json(examine(path, online)._asdict())
+        print_json(found._asdict())
     else:
-        show_lines(explain(path, online))
+        show_lines(verdict_lines(found))
 
 
 @app.command(rich_help_panel=INSPECT)
@@ -122,13 +119,13 @@ def diff(
 
     These are settings, data, versions and metrics.
     """
-    from tfstudy.report.run_diff import compare, values
+    from tfstudy.report.run_changes import difference_lines, difference_values
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_run
 
     as_json = is_json(format_)
     runs = find_run(results, a), find_run(results, b)
     if as_json:
-        print_json(values(*runs))
+        print_json(difference_values(*runs))
     else:
-        show_lines(compare(*runs))
+        show_lines(difference_lines(*runs))

@@ -18,8 +18,7 @@ from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unm
 from tfstudy.report.grid_progress import BatchProgress
 from tfstudy.report.markup import plural
 from tfstudy.report.slurm_jobs import detached_lines, queue_lines
-from tfstudy.report.terminal import show_lines
-from tfstudy.report.text_columns import coloured, columns, run_lines
+from tfstudy.report.terminal import coloured, columns, show_lines
 from tfstudy.report.varying import varying_settings
 from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
 
@@ -110,4 +109,4 @@ def _show_retries(jobs: Sequence[Job], broken: Sequence[RunStatus]) -> None:
     shown = [run for run in broken if run.path in varied]
     reasons = [run.reason or f"interrupted after step {run.step} of {run.steps}" for run in shown]
     rows = [(run.state, run.name, varied[run.path], why) for run, why in zip(shown, reasons, strict=True)]
-    show_lines(coloured(line) for line in run_lines(rows, name=1, cut=2))
+    show_lines(coloured(line) for line in columns(rows, cut=(2,)))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.runs.schema import ErrorKind, Prediction
-from tfstudy.tasks.scoring import compared, same_text
+from tfstudy.tasks.scoring import compared
 
 CORRECT = "correct"
 KINDS = (
@@ -102,24 +102,6 @@ def add_errors(summaries: Sequence[Mapping[str, ErrorKind]]) -> dict[str, ErrorK
             position = sum(part.n * (part.first_error or 0.0) for part in parts) / n
             total[kind] = ErrorKind(n, None if kind == CORRECT else position)
     return total
-
-
-def solved_by(runs: Mapping[str, Iterable[Prediction]]) -> dict[tuple[str, ...], list[str]]:
-    """Group the sources that all runs have, with the same target, by the runs that predict them correctly.
-
-    The largest group is first.
-
-    `{("cnn",): [...]}` are the examples that only the CNN solves, and `{(): [...]}` those that no run solves.
-    """
-    correct = {
-        name: {(p.source, p.target): same_text(p.target, p.prediction) for p in predictions}
-        for name, predictions in runs.items()
-    }
-    first = next(iter(correct.values()), {})
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for example in (one for one in first if all(one in solved for solved in correct.values())):
-        groups.setdefault(tuple(name for name in correct if correct[name][example]), []).append(example[0])
-    return dict(sorted(groups.items(), key=lambda group: -len(group[1])))
 
 
 def _kind_at_equal_length(target: list[str], prediction: list[str]) -> str:

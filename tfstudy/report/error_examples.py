@@ -1,24 +1,22 @@
-"""Wrong predictions of finished runs as text: their kinds, with examples, and which runs solve which examples."""
+"""Wrong predictions of finished runs as text: their kinds, with examples."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, solved_by, summarize_errors
+from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, summarize_errors
 from tfstudy.report.alignment import alignment
 from tfstudy.report.markup import plural
-from tfstudy.report.text_columns import shortened
+from tfstudy.report.terminal import shortened
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
 from tfstudy.tasks.scoring import compared
 
 WIDTH = 80  # characters of a line
-NAMED_RUNS = 3  # runs at most whose sets are listed by name
-SOLVED_BY_ALL = "solved by all"
 INDENT, LABEL = 4, 12  # before an example, and of the names of its lines
 
 
@@ -77,47 +75,6 @@ def _example_lines(example: Prediction, width: int) -> list[Text]:
         ),
         Text(),
     ]
-
-
-def solved_by_lines(paths: Sequence[Path], split: str, examples: int, width: int = WIDTH) -> list[Text]:
-    """Return a line for each set of runs that solve the same examples, with some of these examples.
-
-    Of more than `NAMED_RUNS` runs there are too many sets; then there is a line for each number of runs.
-    """
-    found: dict[str, list[str]] = {}
-    groups = list(solved_by_runs(paths, split).items())
-    if len(paths) > NAMED_RUNS:
-        groups.sort(key=lambda group: -len(group[0]))
-    for names, sources in groups:
-        found.setdefault(_solvers(names, len(paths)), []).extend(sources)
-    total, column = sum(map(len, found.values())), max(map(len, found))
-    lines = [f"{plural(total, 'source')} in all of these runs"]
-    for solvers, sources in found.items():
-        lines.append(f"  {solvers:{column}}{len(sources):8,} {100 * len(sources) / total:6.1f} %")
-        lines += [f"      {shortened(source, width - 6)}" for source in sources[:examples] if solvers != SOLVED_BY_ALL]
-    return [Text(line) for line in lines]
-
-
-def _solvers(names: Sequence[str], runs: int) -> str:
-    if len(names) == runs:
-        return SOLVED_BY_ALL
-    if not names:
-        return "solved by none"
-    return f"solved only by {', '.join(names)}" if runs <= NAMED_RUNS else f"solved by {len(names)} of {runs}"
-
-
-def solved_by_runs(paths: Sequence[Path], split: str) -> dict[tuple[str, ...], list[str]]:
-    """Return the sources that all runs have, by the runs that solve them; `UserError` if there is none."""
-    groups = solved_by({_name(path): predictions(path, split) for path in paths})
-    if not any(groups.values()):
-        raise UserError("these runs have no source in common")
-    return groups
-
-
-def solved_by_values(paths: Sequence[Path], split: str, examples: int) -> list[dict[str, Any]]:
-    """Return the same as `solved_by_lines` as plain values."""
-    groups = solved_by_runs(paths, split)
-    return [{"runs": names, "n": len(sources), "examples": sources[:examples]} for names, sources in groups.items()]
 
 
 def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from tfstudy.launchers.job_batch import Batch
 from tfstudy.report.markup import duration, plural
-from tfstudy.report.text_columns import coloured, columns, run_lines
+from tfstudy.report.terminal import coloured, columns
 from tfstudy.report.varying import varying_settings
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.status import FINISHED, PENDING
@@ -58,7 +58,7 @@ def forecast(batch: Batch) -> Forecast:
 def forecast_lines(found: Forecast) -> list[Text | str]:
     """Return a line for each run, then how long the pending ones will take."""
     rows = [(run.state, _cost(run), run.name, run.settings) for run in found.runs]
-    lines: list[Text | str] = [coloured(line) for line in run_lines(rows, name=2)]
+    lines: list[Text | str] = [coloured(line) for line in columns(rows)]
     total = len(found.runs)
     lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
     return [

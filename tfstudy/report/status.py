@@ -1,24 +1,21 @@
-"""The progress of studies, as lines for the terminal. Reads run folders only, without torch."""
+"""The progress of studies, as lines for the terminal and as values. Reads run folders only, without torch."""
 
-import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from rich.text import Text
 
-from tfstudy import RESULTS
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.slurm_jobs import queue_lines
-from tfstudy.report.text_columns import GAP, STYLES, columns, run_lines, shortened_inside, terminal_width
+from tfstudy.report.terminal import coloured, columns
 from tfstudy.report.varying import varying_runs
-from tfstudy.runs.commands import results_option, retry_command
+from tfstudy.runs.commands import retry_command
 from tfstudy.runs.find import find_study, studies
-from tfstudy.runs.smoke_folder import is_smoke_folder
 from tfstudy.runs.status import (
     DIVERGED,
     FAILED,
@@ -32,25 +29,23 @@ from tfstudy.runs.status import (
 )
 
 HOUR = 3600.0
-STATE = re.compile(rf"(?<!\S)({'|'.join(STYLES)})(?=[\s:]|$)")
-OTHERS = 100  # runs with which the listed ones are compared
-INTERVAL = 2.0  # seconds between two updates
 SHORTEST_NAME = 7  # characters of a study or experiment on a narrow terminal
+OTHERS = 100  # runs with which the listed ones are compared
 SHOWN = {RUNNING: 40, FAILED: 20}  # runs that have a line of their own, at most
 
 
-def status(root: Path, name: str = "") -> list[str]:
+def status_lines(root: Path, name: str = "") -> list[Text]:
     """Return the lines of a study, or a line for each study; `UserError` for an unknown name."""
     if name:
         folder = find_study(root, name)
-        return study_lines(folder.name, study_runs(folder), root)
-    listed = {study_name: runs for study_name in studies(root) if (runs := study_runs(root / study_name))}
+        return study_lines(folder, study_runs(folder))
+    listed = {study: runs for study in studies(root) if (runs := study_runs(root / study))}
     if not listed:
-        return [f"no studies in {root}"]
+        return [Text(f"no studies in {root}")]
     shown = _states(run for runs in listed.values() for run in runs)
     rows = [("study", f"{_header(shown)}  last hour")]
     rows += [(study, f"{_counts(runs, shown)}  {finished_last_hour(runs):9}") for study, runs in listed.items()]
-    return _named(rows)
+    return _table(rows)
 
 
 def status_values(root: Path, name: str = "") -> list[dict[str, Any]]:
@@ -76,51 +71,19 @@ def _run_values(runs: Sequence[RunStatus]) -> list[dict[str, Any]]:
     ]
 
 
-def styled(lines: Iterable[str]) -> list[Text]:
-    """Return lines of `status` with a bold head and the states in their colours."""
-    texts = [Text(line) for line in lines]
-    for text in texts:
-        for match in STATE.finditer(text.plain):
-            text.stylize(STYLES[match[0]], *match.span())
-    if texts:
-        texts[0].stylize("bold")
-    return texts
-
-
-def watch(lines: Callable[[], Sequence[str]]) -> None:
-    """Show the lines and update them every two seconds, until Ctrl-C."""
-    from rich.live import Live
-
-    from tfstudy.report.terminal import Terminal
-
-    try:
-        with Live(console=Terminal(), auto_refresh=False) as live:
-            live.console.show_cursor(True)  # if the process is killed, nothing else would
-            while True:
-                text = Text("\n").join(styled(lines()))
-                text.no_wrap, text.overflow = True, "crop"
-                live.update(text, refresh=True)
-                time.sleep(INTERVAL)
-    except KeyboardInterrupt:
-        return
-
-
-def study_lines(name: str, runs: Sequence[RunStatus], root: Path = RESULTS) -> list[str]:
+def study_lines(study: Path, runs: Sequence[RunStatus]) -> list[Text]:
     """Return a study's runs counted by state, the running and failed ones one by one, and what is left to do."""
     if not runs:
-        return [f"{name}: no runs"]
+        return [Text(f"{study.name}: no runs")]
     groups: dict[tuple[str, str], list[RunStatus]] = {}
     for run in runs:
-        arch_folder = run.path.parent
-        groups.setdefault((arch_folder.parent.name, arch_folder.name), []).append(run)
+        groups.setdefault((run.path.parts[-3], run.path.parts[-2]), []).append(run)
     shown = _states(runs)
-    rows = [(name, f"{'architecture':12}  {_header(shown)}")]
-    rows += [
-        (experiment, f"{arch:12}  {_counts(members, shown)}") for (experiment, arch), members in sorted(groups.items())
-    ]
+    rows = [(study.name, f"{'architecture':12}  {_header(shown)}")]
+    rows += [(experiment, f"{arch:12}  {_counts(some, shown)}") for (experiment, arch), some in sorted(groups.items())]
     rows.append(("all", f"{'':12}  {_counts(runs, shown)}"))
-    lines = [*_named(rows), *_listed(runs, RUNNING, _progress), *_listed(runs, FAILED, lambda run: run.reason)]
-    return [*lines, "", *columns([line] for line in [*_summary(name, runs, root), *_outdated(runs)])]
+    notes = columns([line] for line in [*_summary(study, runs), *_outdated(runs)])
+    return [*_table(rows), *_listed(runs), Text(), *map(Text, notes)]
 
 
 def finished_last_hour(runs: Iterable[RunStatus]) -> int:
@@ -146,12 +109,11 @@ def seconds_left(runs: Sequence[RunStatus]) -> float | None:
     return max([(pending + sum(running)) / max(1, len(running)), *running])
 
 
-def _named(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Return a line for each row; names are shortened where the terminal has no room for them."""
-    longest = max(len(name) for name, _ in rows)
-    room = terminal_width() - len(GAP) - max(len(text) for _, text in rows)
-    width = min(longest, max(SHORTEST_NAME, room)) if terminal_width() else longest
-    return [f"{shortened_inside(name, width):{width}}{GAP}{text}" for name, text in rows]
+def _table(rows: Sequence[tuple[str, str]]) -> list[Text]:
+    """Return a line for each row, the first in bold; long names are shortened on a narrow terminal."""
+    head, *lines = map(Text, columns(rows, cut=(0,), shortest=SHORTEST_NAME))
+    head.stylize("bold")
+    return [head, *lines]
 
 
 def _states(runs: Iterable[RunStatus]) -> list[str]:
@@ -169,16 +131,17 @@ def _counts(runs: Iterable[RunStatus], states: Sequence[str]) -> str:
     return "  ".join(f"{counts[state] or '.':>{max(5, len(state))}}" for state in states)
 
 
-def _listed(runs: Sequence[RunStatus], state: str, text: Callable[[RunStatus], str]) -> list[str]:
-    in_state = [run for run in runs if run.state == state]
-    if not in_state:
-        return []
-    shown = in_state[: SHOWN[state]]
+def _listed(runs: Sequence[RunStatus]) -> list[Text]:
+    """Return a line for each run that is running or failed, with what it differs in, after an empty line."""
+    by_state = {state: [run for run in runs if run.state == state] for state in SHOWN}
+    shown = [run for state, found in by_state.items() for run in found[: SHOWN[state]]]
     others = [run.path for run in runs[:OTHERS] if run not in shown]
     settings = varying_runs([*(run.path for run in shown), *others])
-    rows = [(run.name, varied, text(run)) for run, varied in zip(shown, settings, strict=False)]
-    more = [f"  and {len(in_state) - len(shown)} more"] if len(in_state) > len(shown) else []
-    return ["", f"{state}:", *run_lines(rows, name=0, cut=1), *more]
+    texts = [_progress(run) if run.state == RUNNING else run.reason for run in shown]
+    rows = zip((run.state for run in shown), (run.name for run in shown), settings, texts, strict=False)
+    left_out = {state: len(found[SHOWN[state] :]) for state, found in by_state.items()}
+    more = [Text(f"and {count} more {state}") for state, count in left_out.items() if count]
+    return [*([Text()] if shown else []), *map(coloured, columns(rows, cut=(2, 1))), *more]
 
 
 def _progress(run: RunStatus) -> str:
@@ -190,7 +153,7 @@ def _progress(run: RunStatus) -> str:
     return f"step {run.step:,} of {run.steps:,}{left}"
 
 
-def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
+def _summary(study: Path, runs: Sequence[RunStatus]) -> list[str]:
     counts = Counter(run.state for run in runs)
     ended, left = counts[FINISHED] + counts[DIVERGED], counts[RUNNING] + counts[PENDING]
     diverged = f", {counts[DIVERGED]} of them diverged" if counts[DIVERGED] else ""
@@ -198,39 +161,28 @@ def _summary(name: str, runs: Sequence[RunStatus], root: Path) -> list[str]:
     seconds = seconds_left(runs)
     if left and seconds is not None:
         lines.append(f"{plural(left, 'run')} left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
-    lines += (queue := queue_lines(root / name))
+    lines += (queue := queue_lines(study))
     if counts[PENDING] and not counts[RUNNING] and not queue:
         lines.append("nothing is running: repeat the grid's command to start the pending runs")
     if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
-        lines.append(f"`{retry_command(root / name)}` reruns {plural(unsuccessful, 'failed or interrupted run')}")
+        lines.append(f"`{retry_command(study)}` reruns {plural(unsuccessful, 'failed or interrupted run')}")
     return lines
 
 
 def _outdated(runs: Sequence[RunStatus]) -> list[str]:
-    """A line for each reason why finished runs are outdated."""
+    """Return a line for each reason why finished runs are outdated, or can't be compared with the current code."""
     ended = [run for run in runs if run.state in (FINISHED, DIVERGED)]
-    reasons = Counter(
-        "; ".join(outdated_because(run.path, run.task, run.path.parent.name)) for run in ended if run.task
-    )
+    known = [(run.path, run.task, run.path.parent.name) for run in ended if run.task]
+    old = Counter("; ".join(outdated_because(*one)) for one in known)
+    missing = Counter(missing_plugin(*one) for one in known)
+    of = f"of {len(ended)} finished runs are"
     return [
-        f"{count} of {len(ended)} finished runs are outdated: {reason} (details: `tfstudy why RUN`)"
-        for reason, count in reasons.items()
-        if reason
-    ] + [
-        f"{count} of {len(ended)} finished runs are not compared with the current code: {missing}"
-        for missing, count in Counter(
-            missing_plugin(run.path, run.task, run.path.parent.name) for run in ended if run.task
-        ).items()
-        if missing
+        *(f"{n} {of} outdated: {reason} (details: `tfstudy why RUN`)" for reason, n in old.items() if reason),
+        *(f"{n} {of} not compared with the current code: {reason}" for reason, n in missing.items() if reason),
     ]
 
 
-def end_lines(study: Path, results: Path) -> list[Text | str]:
-    """Return how many runs of a study are in each state, and the command that shows their results."""
-    runs = study_runs(study)
-    counts = Counter(run.state for run in runs)
-    listed = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    lines: list[Text | str] = [f"{study}: {listed or 'no runs'}"]
-    if counts[FINISHED] and not is_smoke_folder(results):  # tables leave smoke runs out
-        lines.append(Text.assemble(("next: ", "bold"), f"tfstudy table {study.name}{results_option(results)}"))
-    return lines
+def end_line(study: Path) -> str:
+    """Return how many runs of a study are in each state."""
+    counts = Counter(run.state for run in study_runs(study))
+    return f"{study}: {', '.join(f'{counts[state]} {state}' for state in STATES if counts[state]) or 'no runs'}"

@@ -1,19 +1,27 @@
-"""Output on a terminal: tables that fit it, and text that can't change it, with control characters as escapes."""
+"""Output on a terminal: rows and tables that fit it, and text that can't change it, with control characters as escapes.
+
+Where there is no terminal, a row is one line of any length.
+"""
 
 import os
+import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from tfstudy.errors import printable
+from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, INTERRUPTED, PENDING, RUNNING
 
-GAP = 2  # spaces between the columns of a table
+GAP = 2  # spaces between columns
+LEAST = 24  # characters of the last column of rows on a narrow terminal
+STYLES = {FINISHED: "green", DIVERGED: "yellow", FAILED: "red", INTERRUPTED: "yellow", RUNNING: "cyan", PENDING: "dim"}
 
 
 class Terminal(Console):
@@ -93,6 +101,51 @@ def column_table(title: str, columns: Collection[Column], width: int, bold: Coll
     for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
         table.add_row(*cells, style="bold" if number in bold else "")
     return table
+
+
+def columns(
+    rows: Iterable[Sequence[str]], width: int | None = None, cut: Sequence[int] = (), shortest: int = 20
+) -> list[str]:
+    """Return rows of as many cells as aligned lines; the last column is wrapped at `width` characters (0: not at all).
+
+    The default is the width of the terminal. The columns `cut` are shortened in turn, down to `shortest` characters, as
+    far as the last one needs room.
+    """
+    rows = list(rows)
+    width = terminal_width() if width is None else width
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    for number in cut if width and widths else ():
+        room = width - sum(widths) - GAP * (len(widths) - 1)
+        widths[number] = min(widths[number], max(shortest, widths[number] + room))
+    lines: list[str] = []
+    for *cells, last in rows:
+        texts = [shortened(cell, size) for cell, size in zip(cells, widths, strict=False)]
+        head = "".join(text + " " * (size - cell_len(text) + GAP) for text, size in zip(texts, widths, strict=False))
+        indent = cell_len(head)
+        parts = wrap(last, max(LEAST, width - indent), break_on_hyphens=False) if width else [last]
+        lines += [f"{' ' * indent if i else head}{part}".rstrip() for i, part in enumerate(parts or [""])]
+    return lines
+
+
+def shortened(text: str, width: int) -> str:
+    """Return text of at most a width, without its middle: names often differ in their ends."""
+    if cell_len(text) <= width:
+        return text
+    start = set_cell_size(text, (width - 3) // 2)
+    return f"{start}...{set_cell_size(text[::-1], width - 3 - cell_len(start))[::-1]}"
+
+
+def terminal_width() -> int:
+    """Return the width of the terminal; 0 where output is not a terminal, and lines may be long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+
+
+def coloured(line: str) -> Text:
+    """Return a line on a run, with the state at its start in the colour of the state."""
+    text = Text(line)
+    if (state := line.partition(" ")[0]) in STYLES:
+        text.stylize(STYLES[state], 0, len(state))
+    return text
 
 
 def show_lines(lines: Iterable[Text | str]) -> None:

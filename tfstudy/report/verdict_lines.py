@@ -10,7 +10,7 @@ from tfstudy.analysis.claims import ClaimVerdict, StatementVerdict
 from tfstudy.analysis.regression import Outcome
 from tfstudy.report.claims import protocol_for
 from tfstudy.report.evidence import about, measured
-from tfstudy.report.text_columns import columns
+from tfstudy.report.terminal import columns
 from tfstudy.report.verdict_table import reason
 
 VERDICTS = {

@@ -1,9 +1,9 @@
-"""Explain whether a run is what its command would give now, and what has changed if it is not."""
+"""What changed: a run against what its command would give now, and two runs against each other. Without torch."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
@@ -13,17 +13,21 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
-from tfstudy.report.text_columns import columns
+from tfstudy.report.markup import MINUS, number, signed
+from tfstudy.report.terminal import columns
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
-from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments
-from tfstudy.runs.schema import Environment
+from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments, read_result
+from tfstudy.runs.schema import Environment, Result
 from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status
 from tfstudy.tasks.base import fingerprint
 
 OUTDATED, CURRENT, UNFINISHED = "outdated", "up to date", "not finished"
 STYLES = {OUTDATED: "bold red", CURRENT: "bold green", UNFINISHED: "bold yellow", "unknown": "bold yellow"}
 SHOWN = 12  # changed modules that are listed by name
+MACHINE = ("commit", "platform", "device", "threads", "processors", "preloaded")
+Difference = tuple[str, str, str]  # what differs, its value in A and in B
 
 
 class Verdict(NamedTuple):
@@ -37,13 +41,8 @@ class Verdict(NamedTuple):
     code: list[str]  # on code that changed without a new version: a sentence, then the names of modules
 
 
-def explain(path: Path, online: bool = False) -> list[Text | str]:
-    """Return lines on a run: its state, why it is outdated, and code that changed without raising a version.
-
-    They fit the terminal. Data of the Hugging Face hub, which the config of somebody else may name, are compared only
-    with `online`.
-    """
-    found = examine(path, online)
+def verdict_lines(found: Verdict) -> list[Text | str]:
+    """Return lines on a run: its state, why it is outdated, and code that changed without raising a version."""
     reason = f"{'; ' if found.changes else ': '}{found.reason}" if found.reason else ""
     first, *more = columns([(f"{found.verdict}{reason}{':' if found.changes else ''}",)])
     verdict = Text(first)
@@ -54,7 +53,10 @@ def explain(path: Path, online: bool = False) -> list[Text | str]:
 
 
 def examine(path: Path, online: bool = False) -> Verdict:
-    """Compare a run with its command now; see `explain`."""
+    """Compare a run with what its command would give now.
+
+    Data of the Hugging Face hub, which the config of somebody else may name, are compared only with `online`.
+    """
     run = run_status(path)
     state = _state(path, run)
     try:
@@ -142,3 +144,69 @@ def _code(config: RunConfig, environments: Sequence[Environment]) -> list[str]:
         "rounding and the order of random draws only",
         f"{', '.join(names[:SHOWN])}{more}",
     ]
+
+
+def differences(a: Path, b: Path) -> dict[str, list[Difference]]:
+    """Return how two runs differ: in config, data, code and environment."""
+    first, second = ((read_environments(path) or [Environment()])[-1] for path in (a, b))
+    versions = [{f"{name} version": n for name, n in entry.code_versions.items()} for entry in (first, second)]
+    shared = first.syntax_trees.keys() & second.syntax_trees.keys()  # modules that both runs imported
+    modules = [{name: entry.syntax_trees[name][:8] for name in sorted(shared)} for entry in (first, second)]
+    return {
+        "config": _differing(flatten(read_config(a)), flatten(read_config(b))),
+        "data": _differing({"content": first.data[:8]}, {"content": second.data[:8]}),
+        "code": [*_differing(*versions), *_differing(*modules)],
+        "environment": _differing(_machine(first), _machine(second)),
+    }
+
+
+def common_metrics(first: Result, second: Result) -> list[tuple[str, float, float]]:
+    """Return each metric that both runs measured, in percent."""
+    return [
+        (f"{split} {metric_name(metric)}", 100 * share, 100 * second.splits[split].metrics[metric])
+        for split, scores in first.splits.items()
+        for metric, share in scores.metrics.items()
+        if split in second.splits and metric in second.splits[split].metrics
+    ]
+
+
+def difference_values(a: Path, b: Path) -> dict[str, Any]:
+    """Return how two runs differ as plain values; metrics in percent, empty if one of the runs has no result."""
+    try:
+        rows = common_metrics(read_result(a), read_result(b))
+    except UserError:
+        rows = []
+    sections = {title: {key: {"a": x, "b": y} for key, x, y in found} for title, found in differences(a, b).items()}
+    metrics = {name: {"a": round(x, 1), "b": round(y, 1)} for name, x, y in rows}
+    return {"a": str(a), "b": str(b), **sections, "metrics": metrics}
+
+
+def difference_lines(a: Path, b: Path) -> list[Text | str]:
+    """Return lines on every difference, with the values of A and B, and on the metrics that both runs measured."""
+    lines: list[Text | str] = [f"A {a}", f"B {b}"]
+    for title, found in differences(a, b).items():
+        lines += ["", Text(f"{title}:" if found else f"{title}: no difference", style="bold" if found else "dim")]
+        lines += columns((("", *row) for row in found), width=0)
+    try:
+        rows = common_metrics(read_result(a), read_result(b))
+    except UserError as error:
+        return [*lines, "", f"metrics: not compared, because {error}"]
+    if not rows:
+        return [*lines, "", "metrics: the runs have none in common"]
+    head = ("", "metrics in percent", "    A", "    B", f" B {MINUS} A")
+    texts = [
+        ("", name, f"{number(x):>5}", f"{number(y):>5}", f"{signed(round(y - x, 1) + 0.0):>6}") for name, x, y in rows
+    ]
+    return [*lines, "", *columns([head, *texts], width=0)]
+
+
+def _machine(environment: Environment) -> dict[str, Any]:
+    whole = environment.commit or ""
+    commit = whole[:8] + "+" * whole.endswith("+")
+    return {name: getattr(environment, name) or "-" for name in MACHINE} | {"commit": commit} | environment.versions
+
+
+def _differing(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
+    missing = object()
+    keys = [key for key in {**a, **b} if a.get(key, missing) != b.get(key, missing)]
+    return [(key, str(a.get(key, "-")), str(b.get(key, "-"))) for key in keys]

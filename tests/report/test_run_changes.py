@@ -1,0 +1,160 @@
+"""`tfstudy why` and `tfstudy diff`: what has changed since a run started, and between two runs."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.example_records import result, write
+from tfstudy.errors import UserError
+from tfstudy.report.markup import MINUS
+from tfstudy.report.run_changes import examine, verdict_lines
+from tfstudy.runs.writer import write_failure
+
+SETTINGS = ["data.train_examples=60", "data.eval_examples=10", "train.steps=2", "train.warmup_steps=1"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> list[Path]:
+    """The folders of two finished runs, which differ in seed and dimension."""
+    results = tmp_path_factory.mktemp("finished")
+    words = [word for setting in SETTINGS for word in ("--set", setting)]
+    for seed, dim in ((0, 8), (1, 16)):
+        more = ["--seed", seed, "--set", f"model.dim={dim}", "--results", results]
+        assert tfstudy("run", "copying", "--arch", "lstm", "--accelerator", "cpu", *words, *more) == 0
+    return sorted(results.glob("runs/*/*/s*"))
+
+
+@pytest.fixture
+def runs(made, tmp_path, capsys) -> list[Path]:
+    """Copies of them."""
+    capsys.readouterr()
+    return [Path(shutil.copytree(path, tmp_path / "results" / Path(*path.parts[-4:]))) for path in made]
+
+
+@pytest.fixture
+def run(runs) -> Path:
+    return runs[0]
+
+
+def why(path: Path) -> str:
+    return "\n".join(map(str, verdict_lines(examine(path))))
+
+
+def edit_record(path: Path, change: Callable[[dict], object]) -> None:
+    entries = json.loads((path / "env.json").read_text())
+    change(entries[-1])
+    (path / "env.json").write_text(json.dumps(entries))
+
+
+def edit_config(path: Path, old: str, new: str) -> None:
+    text = (path / "config.yaml").read_text()
+    assert old in text
+    (path / "config.yaml").write_text(text.replace(old, new))
+
+
+def test_a_run_that_just_finished_is_up_to_date(run, capsys):
+    assert tfstudy("why", run) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == [str(run), "  finished"]
+    assert lines[2].startswith("up to date")
+    assert len(lines) == 3
+
+
+def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run, monkeypatch):
+    changed = {"tfstudy.models.lstm": "0", "tfstudy.models.cnn": "0", "tfstudy.vanished": "0"}
+    edit_record(run, lambda entry: entry["syntax_trees"].update(changed))
+    monkeypatch.setattr("tfstudy.report.terminal.terminal_width", lambda: 80)
+    path, *lines = why(run).splitlines()
+    assert path == str(run)
+    assert max(map(len, lines)) <= 80
+    text = " ".join(" ".join(lines).split())
+    assert "up to date" in text
+    assert "code of 2 modules" in text
+    assert "tfstudy.models.lstm" in text
+    assert "tfstudy.vanished (no longer exists)" in text
+    assert "tfstudy.models.cnn" not in text, "another architecture can't change the results of this run"
+
+
+def test_a_raised_version_and_changed_data_outdate_a_run(run, monkeypatch):
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
+    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", lambda task: "f" * 64)
+    assert "outdated:\n  model version 1, now 3\n  data " in why(run)
+    assert ", now ffffffff" in why(run)
+
+
+def test_data_that_are_missing_are_reported_but_outdate_nothing(run, monkeypatch):
+    def missing(task):
+        raise UserError("can't read the corpus")
+
+    monkeypatch.setattr("tfstudy.report.run_changes.fingerprint", missing)
+    assert "up to date" in why(run)
+    assert "not compared (can't read the corpus)" in why(run)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        ("dim: 8", "dim: 9", ["model.dim", "8", "9"]),
+        ("seed: 0\nsmoke", "seed: 5\nsmoke", ["seed", "0", "5"]),
+        ("batch_size: 64", "batch_size: 32", ["train.batch_size", "32"]),
+    ],
+)
+def test_an_edited_config_is_reported_with_the_key_and_both_values(run, old, new, facts):
+    edit_config(run, old, new)
+    text = why(run)
+    assert "outdated:" in text
+    [line] = [line for line in text.splitlines() if "config: " in line]
+    assert all(fact in line for fact in facts)
+
+
+def test_a_setting_that_has_become_the_default_and_an_unknown_key_are_reported(run):
+    edit_record(run, lambda entry: entry["settings"]["train"].update(beta2=0.98))
+    assert "config: train.beta2 = 0.98 has become the default" in why(run)
+    edit_config(run, "dim: 8", "dmi: 8")
+    assert "no longer valid" in why(run)
+    assert "'model.dim'" in why(run)
+
+
+def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_without_one_nothing_is_known(run):
+    edit_record(run, lambda entry: entry.update(data="0" * 64))
+    assert "record: " in why(run)
+    (run / "env.json").unlink()
+    assert "unknown" in why(run)
+
+
+def test_unfinished_and_failed_runs_are_reported_as_such(run):
+    (run / "result.json").unlink()
+    retry = f"`tfstudy retry runs --results {run.parents[3]}` resumes it"
+    assert f"interrupted at step 2 of 2; {retry}" in why(run)
+    assert "not finished: its settings" in why(run)
+    write_failure(run, "out of memory", 2)
+    assert "failed at step 2 of 2: out of memory" in why(run)
+
+
+def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, capsys):
+    edit_record(runs[1], lambda entry: entry.update(threads=64))
+    assert tfstudy("diff", *runs) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["model.dim", "8", "16"] in lines
+    assert ["seed", "0", "1"] in lines
+    assert ["threads", lines[lines.index(["environment:"]) + 1][1], "64"] in lines
+    assert ["data:", "no", "difference"] in lines
+    [row] = [line for line in lines if line[:3] == ["test", "exact", "match"]]
+    assert float(row[5].replace(MINUS, "-")) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
+    (runs[1] / "result.json").unlink()
+    assert tfstudy("diff", *runs) == 0
+    out = capsys.readouterr().out
+    assert "model.dim" in out
+    assert f"{runs[1]} has not finished" in out
+
+
+def test_a_difference_has_the_sign_of_tables(tmp_path, capsys):
+    for second, shown in ((0.1, f"{MINUS}10.0"), (0.1999, "+0.0")):
+        study = write(tmp_path / "results" / shown, result(0, 0.2), result(1, second))
+        assert tfstudy("diff", *sorted(study.glob("*/*/*"))) == 0
+        [line] = [line for line in capsys.readouterr().out.splitlines() if "test exact match  " in line]
+        assert line.split()[-1] == shown
