@@ -175,7 +175,7 @@ def test_the_log_of_a_run_does_not_control_the_terminal(results, capsys):
 
 
 def test_a_failed_plot_creates_no_folder(results, capsys):
-    refusal(capsys, "plot", "study", "--kind", "operands", "--out", "new/folder/a.svg")
+    refusal(capsys, "plot", "study", "--kind", "learning", "--out", "new/folder/a.svg")
     refusal(capsys, "plot", "study", "--out", "new/folder/a.xyz")
 
 

@@ -1,16 +1,19 @@
-"""Attention maps as a table of 80 columns and as a figure."""
+"""Attention maps as a table of 80 columns, as a figure, and in a report."""
 
 import io
 
 import pytest
 from rich.console import Console
 
+from tests.example_records import three_architectures
+from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.attention_summary import summary
-from tfstudy.report.plots.attention import plot
-from tfstudy.runs.attention_record import AttentionMap, AttentionRecord
+from tfstudy.report.plots.heat_maps import attention
+from tfstudy.report.study_page import build_page
+from tfstudy.runs.attention_record import AttentionMap, AttentionRecord, save_attention
 
 
-def record(columns=3, rows=2, layers=2, heads=2, kind="cross", word="t"):
+def record(columns=3, rows=2, layers=2, heads=2, kind="cross", word="t", run="a" * 64):
     """Maps whose row r has all weight on column r, the last row on the last columns."""
     sharp = tuple(tuple(float(c == min(r, columns - 1)) for c in range(columns)) for r in range(rows))
     flat = ((1 / columns,) * columns,) * rows
@@ -20,7 +23,7 @@ def record(columns=3, rows=2, layers=2, heads=2, kind="cross", word="t"):
         for head in range(1, heads + 1)
     )
     source, output = (tuple(f"{name}{word}{i}" for i in range(n)) for name, n in (("s", columns), ("o", rows)))
-    return AttentionRecord("a" * 64, source, output, maps)
+    return AttentionRecord(run, source, output, maps)
 
 
 def lines(record, width=80):
@@ -41,17 +44,9 @@ def test_the_weight_is_the_mean_over_heads():
         "1  ot0     1 st0 0.67  1 st0 0.67",
         "2  ot1     2 st1 0.67  2 st1 0.67",
     ]
-    assert lines(record().selected(head=1))[0] == "cross-attention: the token with the largest weight"
     assert lines(record().selected(head=2))[0].endswith("weight, head 2")
     assert lines(record().selected(head=1))[2].split()[-1] == "1.00"
-
-
-def test_rows_of_the_encoder_are_source_tokens():
-    shown = lines(record(2, 2, kind="encoder"))
-    assert shown[1:3] == [
-        "   source  layer 1     layer 2",
-        "1  st0     1 st0 0.75  1 st0 0.75",
-    ]
+    assert lines(record(2, 2, kind="encoder"))[1].split()[0] == "source"
 
 
 @pytest.mark.parametrize("word", ["t", "t" * 90])
@@ -59,35 +54,36 @@ def test_no_line_is_longer_than_the_terminal(word):
     shown = lines(record(12, 30, layers=9, word=word))
     assert max(map(len, shown)) <= 80
     assert shown[-1].endswith("earlier layers are not shown; choose one with --layer")
-    assert shown[1].split()[-1] == "9"
 
 
 def test_a_figure_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():
-    axes = [one for one in plot(record()).figure.axes if one.get_title()]
+    plot = attention(record())
+    axes = [one for one in plot.figure.axes if one.get_title()]
     assert [one.get_title() for one in axes] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
     assert labels(axes[0].get_yticklabels()) == ["ot0", "ot1"]
     assert labels(axes[2].get_xticklabels()) == ["st0", "st1", "st2"]
     assert axes[0].images[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert plot.alt.endswith("; 4 maps by layer and head. Source: st0 st1 st2. Output: ot0 ot1.")
+    odd = record(2, 2, 1, 1, word="$\\frac<ö😀\u202e")
+    assert attention(odd).encode(".svg") == attention(odd).encode(".svg"), "a token is drawn as it is"
 
 
 def test_only_some_tokens_of_a_long_sequence_are_labelled_with_their_numbers():
-    figure = plot(record(200, 200, heads=4)).figure
+    figure = attention(record(200, 200, heads=4)).figure
     shown = labels(figure.axes[0].get_yticklabels())
-    assert shown[0] == "1 ot0"
     step = int(shown[1].split()[0]) - 1
-    assert shown[1] == f"{step + 1} ot{step}"
+    assert shown[:2] == ["1 ot0", f"{step + 1} ot{step}"]
     assert 1 < 200 / len(shown) <= step + 1
     assert max(figure.get_size_inches()) < 60
 
 
-def test_a_figure_is_the_same_file_each_time_and_says_what_it_shows():
-    first, second = (plot(record(word="$x_<")).encode(".svg") for _ in range(2))
-    assert first == second
-    assert "4 maps by layer and head" in plot(record()).alt
-    assert "Source: st0 st1 st2. Output: ot0 ot1." in plot(record()).alt
-
-
-def test_a_token_is_drawn_as_it_is(tmp_path):
-    path = tmp_path / "a.svg"
-    plot(record(2, 2, 1, 1, word="$\\frac<ö😀")).save(path)
-    assert path.stat().st_size > 1000
+def test_a_report_shows_the_saved_attention_of_each_condition_and_names_broken_records(tmp_path, monkeypatch):
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
+    study = read_finished_runs(three_architectures(tmp_path))
+    runs = {run.result.arch: run for run in reversed(study.runs)}
+    save_attention(runs["cnn"].path, record(run=runs["cnn"].result.run))
+    (runs["lstm"].path / "attention.json").write_text("[")
+    page = build_page(study, tmp_path / "out")
+    assert [(one.file, one.alt[:24]) for one in page.figures] == [("attention-1.svg", "scan length, cnn. Cross-")]
+    [note] = page.figure_notes
+    assert "attention.json is broken" in note

@@ -45,10 +45,6 @@ def test_the_notes_explain_only_columns_that_the_table_has():
     assert "ratio: to the variant default" in " ".join(explanations(RECORDS))
 
 
-def test_a_number_that_rounds_to_100_has_no_point_at_its_end():
-    assert "| 100 | 4.00 |" in markdown([record(*SECONDS, memory=int(99.97 * 2**20))], [])
-
-
 @pytest.mark.parametrize(("threads", "busy"), [(1, False), (2, True)])
 def test_a_busy_machine_is_noted_where_it_matters(threads, busy):
     machine = msgspec.structs.replace(MACHINE, threads=threads)

@@ -1,4 +1,4 @@
-"""The documents of committed studies: no comparison and no statement has two results, and pictures show the records."""
+"""Tables, reports and claims agree: no comparison has two p values or intervals."""
 
 import re
 from collections import defaultdict
@@ -8,22 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.committed import ROOT, STUDIES
+from tests.committed import ROOT
 from tests.example_claims import values
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.evidence import measured
 
 MINUS = str.maketrans("\N{MINUS SIGN}", "-")
-REPORTS = [page for study in STUDIES for page in study.glob("report/report.md")]
-STATEMENT = re.compile(
-    r"(?:of|ed:) (?P<of>[\w. =(),-]+?) on (?:scan )?(?P<split>[\w ]+), "
-    r"claimed: (?P<claimed>[^;]+); measured: (?P<measured>[^;]+);"
-)
-INTERVAL = re.compile(r"\[([-+]?\d[\d.]*), ([-+]?\d[\d.]*)\]")
-OF_NO_TABLE = {  # intervals in the prose of a study
-    "claims-pairs": {(-2.6, 8.2)},  # a difference of the first five seeds
-    "claims-translation": {(28.9, 33.9)},  # over the sentences that one run was tested on
-}
 Found = Iterator[tuple[tuple[object, ...], tuple[str, ...]]]  # what is stated, and its p and interval
 
 
@@ -89,22 +79,6 @@ def claim_comparisons(results: Path) -> Found:
             yield key, (plain(p), *numbers(interval))
 
 
-def intervals(text: str) -> set[tuple[float, float]]:
-    """The intervals of a text, each in both directions of a difference."""
-    found = [(float(low), float(high)) for low, high in INTERVAL.findall(text.translate(MINUS))]
-    return {*found, *((-high, -low) for low, high in found)}
-
-
-def statements(text: str) -> Found:
-    """What a page says of each statement of a claim: the claim and what is claimed, and what was measured."""
-    claim = ""
-    for line in text.splitlines():
-        claim = found[1] if (found := re.match(r"(?:## |\| )([LP]\d+)", line)) else claim
-        for part in re.split(r"\(\d+\) ", line.replace("&lt;", "<")):
-            if claim and (match := STATEMENT.search(part)):
-                yield (claim, match["of"], match["split"], match["claimed"]), (match["measured"],)
-
-
 def conflicts(*sources: Found) -> dict[tuple[object, ...], set[tuple[str, ...]]]:
     """What is stated in two ways."""
     known = defaultdict(set)
@@ -129,19 +103,6 @@ def test_no_comparison_in_the_committed_documents_has_two_p_values_or_intervals(
     assert conflicts(*map(iter, found)) == {}
 
 
-@pytest.mark.parametrize(
-    "page", [p for s in STUDIES for p in s.glob("report/report.md")], ids=lambda p: p.parents[1].name
-)
-def test_no_statement_has_another_result_in_the_report_of_its_study(page):
-    """Statements on which the page of claims takes another study's runs have another number of seeds or mean."""
-    study, text = page.parents[1].name, (ROOT / "results" / "claims.md").read_text(encoding="utf-8")
-    own = "\n".join(line for line in text.splitlines() if line.startswith("#") or f"Runs: {study}/" in line)
-    known = list(statements(own)), list(statements(page.read_text(encoding="utf-8")))
-    shared = dict(known[0]).keys() & dict(known[1]).keys()
-    assert shared
-    assert conflicts(*(((key, value) for key, value in found if key in shared) for found in known)) == {}
-
-
 @pytest.fixture
 def results(tmp_path, capsys, monkeypatch):
     """Documents of a study: the table with a baseline and the report without figures."""
@@ -162,26 +123,3 @@ def test_documents_of_the_same_records_agree(results):
     assert all(keys)
     assert set.intersection(*map(set, keys)), "the same comparison stands in all three"
     assert conflicts(*map(iter, found)) == {}
-
-
-@pytest.mark.parametrize("name", ["study/README.md", "study/report/report.md"])
-def test_a_document_with_another_p_value_is_noticed(results, name):
-    page = results / name
-    text = page.read_text(encoding="utf-8")
-    p = re.search(r"\| (\.\d{3}) \|", text)
-    page.write_text(text.replace(p[1], ".999"), encoding="utf-8")
-    assert conflicts(*of_documents(results))
-
-
-def test_an_interval_in_the_prose_of_a_study_is_one_of_its_tables_or_of_claims():
-    """Most intervals depend on a number of comparisons: when it changes, the tables are written again, prose is not."""
-    claims, checked = (ROOT / "results" / "claims.md").read_text(encoding="utf-8"), 0
-    for page in ROOT.glob("results/*/README.md"):
-        lines = page.read_text(encoding="utf-8").splitlines()
-        table, prose = ("\n".join(line for line in lines if line.startswith("|") == kind) for kind in (True, False))
-        report = page.parent / "report" / "report.md"
-        known = intervals(claims + table + (report.read_text(encoding="utf-8") if report.exists() else ""))
-        known |= {pair for low, high in OF_NO_TABLE.get(page.parent.name, ()) for pair in ((low, high), (-high, -low))}
-        assert intervals(prose) <= known, page.parent.name
-        checked += len(intervals(prose))
-    assert checked

@@ -8,7 +8,6 @@ import pytest
 from tfstudy.report.markup import (
     MINUS,
     count_range,
-    duration,
     ends,
     escape_latex,
     escape_markdown,
@@ -94,7 +93,3 @@ def test_numbers_have_three_significant_digits(value, sign, text):
 def test_an_interval_that_is_unknown_is_left_out():
     assert significant_interval(0.0321, 0.03, 0.0342) == "0.0321 [0.0300, 0.0342]"
     assert significant_interval(0.0321, math.nan, math.nan) == "0.0321"
-
-
-def test_durations_are_rounded_to_what_matters():
-    assert [duration(s) for s in (3, 720, 12000, 187200)] == ["3 s", "12 min", "3 h 20 min", "2 d 4 h"]

@@ -8,8 +8,7 @@ import pytest
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.report.html_page import publish
-from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, value_label
-from tfstudy.report.measurement_table import show
+from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show, value_label
 from tfstudy.report.plots.measurement import plot
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
@@ -74,18 +73,6 @@ def test_a_long_table_has_as_many_columns_as_fit_and_all_of_their_numbers(study,
     assert len({len(line.split()) for line in lines}) == 1
 
 
-def test_a_table_has_every_name_that_fits_and_says_how_many_it_leaves_out(study, capsys, monkeypatch):
-    def named(base):
-        return [{"role": f"role {n}", "entropy": base + n} for n in range(9)]
-
-    for width, columns in ((200, 9), (60, 6)):
-        monkeypatch.setenv("COLUMNS", str(width))
-        show(measured(study, Chart("bar", x="role", y="entropy"), make=named))
-        out = capsys.readouterr().out
-        assert out.splitlines()[1].count("role ") == columns
-        assert (f"{columns} of 9 values of role are shown" in out) == (columns < 9)
-
-
 def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(study, capsys, monkeypatch):
     def of_widths(base):
         both = {"random": (4, 16, 64, 256, 1024), "model": (8,)}
@@ -98,12 +85,6 @@ def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(st
         _, head, *lines = capsys.readouterr().out.splitlines()
         assert all(len(line.split()) > 1 for line in lines)
         assert max(map(len, [head, *lines])) <= columns
-
-
-def test_a_long_heading_is_wrapped(study, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
-    show(measured(study, source="walk " * 9, other="run " * 9))
-    assert max(map(len, capsys.readouterr().out.splitlines()[:3])) <= 60
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Each kind of plot: the numbers that it draws."""
+"""Kinds of plots: the numbers that they draw."""
 
 import json
+import math
 from itertools import groupby
 
 import pytest
@@ -9,14 +10,15 @@ from matplotlib.colors import to_hex
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
-from tfstudy.analysis.conditions import conditions
 from tfstudy.errors import UserError
 from tfstudy.evaluation.error_kinds import KINDS
 from tfstudy.report.plots import all_plots, make_plot
-from tfstudy.report.plots.errors import KIND_STYLES
-from tfstudy.report.plots.operands import read_answers, trained_digits
-from tfstudy.report.plots.series_style import COLOURS
-from tfstudy.report.plots.settings import row_names
+from tfstudy.report.plots.bars import KIND_STYLES
+from tfstudy.report.plots.curves import Stretch, coincide, stretches
+from tfstudy.report.plots.heat_maps import row_names
+from tfstudy.report.plots.series import COLOURS
+
+VALIDATION = PART | {"role": "validation", "slices": {"length": {"1": PART, "2": PART}}}
 
 # length
 
@@ -24,9 +26,6 @@ from tfstudy.report.plots.settings import row_names
 def with_lengths(made, **curve):
     lengths = {"L90": 2, "L50": 2, "longest_tested": 3, "exact_match": curve}
     return made | {"lengths": lengths, "splits": made["splits"] | {"validation": VALIDATION}}
-
-
-VALIDATION = PART | {"role": "validation", "slices": {"length": {"1": PART, "2": PART}}}
 
 
 def test_length_has_bands_over_seeds_and_shades_what_was_trained_on(tmp_path):
@@ -71,33 +70,74 @@ def test_the_tag_length_is_not_used_where_the_task_records_accuracy_by_length_or
         drawn(words, "length")
 
 
-# operands, errors, slices
+def test_a_curve_is_divided_where_others_begin_to_coincide_with_it():
+    curves = [{1: 100, 2: 100, 3: 50, 4: 0}, {1: 100, 2: 100, 3: 0, 4: 0}, {1: 60, 2: 70, 3: 80, 4: 90}]
+    assert stretches(curves, 0) == [Stretch([1, 2], (0, 1)), Stretch([2, 3, 4], (0,))]
+    assert stretches(curves, 2) == [Stretch([1, 2, 3, 4], (2,))]
+    assert coincide([{x: [y] for x, y in curve.items()} for curve in curves])
+    assert not coincide([{1: [100], 2: [50]}, {1: [100], 2: [0]}])  # they only meet
 
 
-def digits(**counts):
-    return {tag: dict.fromkeys(numbers, PART) for tag, numbers in counts.items()}
+def test_where_curves_of_length_coincide_their_colours_alternate(tmp_path):
+    equal = [tagged(one, {"test": {"1": 1.0, "2": 1.0}}) for arch in ("cnn", "lstm") for one in runs(arch, 0.5)]
+    figure = drawn(write(tmp_path / "equal", *equal), "length")
+    dashed = {colour(line): line for line in figure.axes[0].get_lines() if line.is_dashed()}
+    assert dashed.keys() == {COLOURS["cnn"], COLOURS["lstm"]}
+    assert any("colours alternate" in text for text in texts(figure))
+    assert any("One seed per condition" in text and "One seed gives no interval" in text for text in texts(figure))
+    other = [tagged(runs(arch, 0.5)[0], {"test": {"1": x, "2": x}}) for arch, x in (("cnn", 0.2), ("lstm", 0.7))]
+    apart = drawn(write(tmp_path / "apart", *other), "length")
+    assert not any(line.is_dashed() for line in apart.axes[0].get_lines())
+    assert not any("alternate" in text for text in texts(apart))
 
 
-def test_operands_are_counted_over_seeds_and_test_sets_and_the_digits_of_training_are_framed(tmp_path):
-    slices = digits(digits_left="12", digits_right="12")
-    trained = PART | {"role": "validation", "slices": digits(digits_left="1", digits_right="12")}
-    splits = {"test": PART | {"slices": slices}, "test_long": PART | {"slices": slices}, "validation": trained}
-    made = [one | {"splits": splits} for one in runs("lstm", 0.5, 0.5)]
+# learning
+
+
+def with_metrics(tmp_path, made, *columns):
+    """Write the runs, each with the values of one or several metrics at steps 50, 100, ..."""
     study = write(tmp_path, *made)
-    for seed, one in enumerate(made):
-        predict(study, one, ("1 + 2", "3", "3", {"digits_left": 1, "digits_right": 1}))
-        wrong = ("10 + 2", "12", "12" if seed else "13", {"digits_left": 2, "digits_right": 1})
-        predict(study, one, wrong, split="test_long")
-    condition = conditions(read_study(study).runs)[0]
-    correct = read_answers(condition).groupby(["digits_left", "digits_right"]).correct
-    assert (correct.sum().to_dict(), correct.count().to_dict()) == ({(1, 1): 2, (2, 1): 1}, {(1, 1): 2, (2, 1): 2})
-    assert trained_digits(condition) == ((1, 1), (1, 2))
-    one = make_plot(read_study(study), "operands")
-    assert "lstm 100.0 % within and 50.0 % beyond" in one.alt
-    axes = one.figure.axes[0]
-    [box] = axes.patches
-    assert (box.get_xy(), box.get_width(), box.get_height()) == ((0, 0), 2, 1)
-    assert {"100", "50"} <= {text.get_text() for text in axes.texts}
+    for one, values in zip(made, columns, strict=True):
+        lines = [f"{50 * (n + 1)},{metric},{x}" for metric, own in values.items() for n, x in enumerate(own)]
+        (folder(study, one) / "metrics.csv").write_text("\n".join(["step,metric,value", *lines]) + "\n")
+    return study
+
+
+def test_learning_curves_are_a_line_for_each_seed_and_one_for_the_geometric_mean(tmp_path):
+    made = [*runs("lstm", 0.5, 0.6), *runs("cnn", 0.5)]
+    losses = [{"train_loss": own, "gradient_norm": [3.0]} for own in ([1.0, 0.01], [1.0, 0.0001], [math.nan, 0.5])]
+    [axes] = drawn(with_metrics(tmp_path, made, *losses), "learning").axes
+    curves = [
+        (colour(line), line.get_linewidth() > 1, [round(y, 6) for y in line.get_ydata()]) for line in axes.get_lines()
+    ]
+    assert axes.get_yscale() == "log"
+    assert [own for _, thick, own in curves if not thick] == [[1, 0.01], [1, 0.0001]]  # one seed needs no second line
+    assert [(hue, own) for hue, thick, own in curves if thick] == [
+        (COLOURS["lstm"], [1, 0.001]),
+        (COLOURS["cnn"], [0.5]),  # what is not finite is left out
+    ]
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_exact_match_on_validation_is_shown_if_it_was_recorded_and_else_the_loss(tmp_path, recorded):
+    values = {"train_loss": [1.0, 0.5], "validation_loss": [2.0, 1.0]}
+    values |= {"validation_exact_match": [0.25, 0.75]} if recorded else {}
+    figure = drawn(with_metrics(tmp_path, [result(0)], values), "learning")
+    _, validation = figure.axes
+    assert list(validation.get_lines()[0].get_ydata()) == ([25, 75] if recorded else [2, 1])
+    assert validation.get_title() == ("validation exact match (%)" if recorded else "validation loss (log)")
+    assert any("not recorded" in text for text in texts(figure)) is not recorded
+
+
+@pytest.mark.parametrize("content", [b"step,metric,value\n50,train_loss,high\n", bytes(range(256)), b""])
+def test_runs_without_any_readable_row_of_metrics_are_a_user_error(tmp_path, content):
+    study = write(tmp_path, result(0))
+    (folder(study, result(0)) / "metrics.csv").write_bytes(content)
+    with pytest.raises(UserError, match=r"metrics\.csv"):
+        drawn(study, "learning")
+
+
+# errors, slices
 
 
 def test_kinds_of_errors_are_mean_shares_with_a_thin_bar_for_each_seed(tmp_path):
@@ -119,16 +159,6 @@ def test_kinds_of_errors_are_mean_shares_with_a_thin_bar_for_each_seed(tmp_path)
 def test_every_kind_of_error_has_its_own_colour_or_hatch():
     assert KIND_STYLES.keys() == set(KINDS)
     assert len(set(KIND_STYLES.values())) == len(KINDS)
-
-
-@pytest.mark.parametrize("cut", [0, 30])
-def test_truncated_predictions_are_a_user_error(tmp_path, cut):
-    study = write(tmp_path, result(0))
-    predict(study, result(0), *[(f"{n}", "a b", "a b", {}) for n in range(50)])
-    path = folder(study, result(0)) / "predictions" / "test.jsonl.gz"
-    path.write_bytes(path.read_bytes()[:cut] or b"no gzip")
-    with pytest.raises(UserError, match="predictions"):
-        drawn(study, "errors")
 
 
 @pytest.mark.parametrize(("values", "way"), [(("10", "2"), "get_height"), (("near", "far"), "get_width")])

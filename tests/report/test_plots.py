@@ -1,55 +1,66 @@
-"""Plots of a study: files, the error when data are missing, the layout and the styles that all kinds share."""
+"""What all plots share: files, errors without data, which runs are selected, the layout, styles and captions."""
 
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import matplotlib as mpl
 import pytest
 
-from tests.example_plots import PART, drawn, legend, runs
+from tests.example_plots import PART, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.conditions import conditions
 from tfstudy.cli import main
 from tfstudy.errors import UserError
-from tfstudy.report.plots import all_plots, make_plot, save_plot
-from tfstudy.report.plots.grouping import balanced_columns
-from tfstudy.report.plots.series_style import COLOURS, architecture_colours, series_styles
+from tfstudy.report.plots import Selection, all_plots, make_plot, merge_studies, save_plot
+from tfstudy.report.plots.layout import balanced_columns
+from tfstudy.report.plots.series import COLOURS, architecture_colours, run_caption, series_styles
 
 
 @pytest.mark.parametrize(("ending", "begin"), [(".png", b"\x89PNG"), (".SVG", b"<?xml"), (".pdf", b"%PDF")])
-def test_the_suffix_decides_the_file_format(tmp_path, ending, begin):
-    study = write(tmp_path / "study", *runs("lstm", 0.5, 0.6), *runs("cnn", 0.4), *runs("other", 0.1))
-    save_plot([study], "split", tmp_path / f"picture{ending}")
-    assert (tmp_path / f"picture{ending}").read_bytes().startswith(begin)
+def test_the_suffix_decides_the_file_format(tmp_path, capsys, ending, begin):
+    write(tmp_path / "study", *runs("lstm", 0.5, 0.6), *runs("other", 0.1))
+    out = tmp_path / "new" / f"picture{ending}"
+    with pytest.raises(SystemExit) as end:
+        main(["plot", "study", "--out", str(out), "--results", str(tmp_path)])
+    assert (end.value.code, capsys.readouterr().out.strip()) == (0, str(out))
+    assert out.read_bytes().startswith(begin)
+    with pytest.raises(UserError, match="cannot write"):
+        save_plot([tmp_path / "study"], "split", out / "within-a-file.svg")
 
 
 @pytest.mark.parametrize(
-    ("kind", "out", "tag", "expected"),
+    ("words", "expected"),
     [
-        ("split", "a.gif", "", "'.gif'; expected one of: .png, .svg, .pdf"),
-        ("split", "o/a", "", "must end in .png, .svg, .pdf, but is"),
-        ("lenght", "a.png", "", "did you mean 'length'?"),
-        ("split", "a.png", "length", "--kind slices"),
-        ("slices", "a.png", "", "--kind slices needs --tag with one of: depth, width"),
-        ("slices", "a.png", "widht", "did you mean 'width'?"),
-        ("length", "a.png", "", "length"),
-        ("learning", "a.png", "", "metrics.csv"),
-        ("operands", "a.png", "", "digits_left"),
-        ("data", "a.png", "", "training examples"),
-        ("scaling", "a.png", "", "parameters"),
-        ("settings", "a.png", "", "two settings of an architecture"),
-        ("differences", "a.png", "", "2 seeds"),
-        ("errors", "a.png", "", "predictions"),
+        ("--out a.gif", "'.gif'; expected one of: .png, .svg, .pdf"),
+        ("--out o/a", "must end in .png, .svg, .pdf, but is"),
+        ("--kind lenght", "did you mean 'length'?"),
+        ("--tag length", "--kind slices"),
+        ("--kind slices", "--kind slices needs --tag with one of: depth, width"),
+        ("--kind slices --tag widht", "did you mean 'width'?"),
+        ("--kind length", "length"),
+        ("--kind learning", "metrics.csv"),
+        ("--kind data", "training examples"),
+        ("--kind scaling", "parameters"),
+        ("--kind settings", "two settings of an architecture"),
+        ("--kind differences", "2 seeds"),
+        ("--kind differences other", "one study"),
+        ("--kind errors", "predictions"),
+        ("--task scna", "scan"),
+        ("--split lenght", "length"),
+        ("--width colum", "column"),
     ],
 )
-def test_a_plot_that_cannot_be_drawn_is_one_error_and_no_file(tmp_path, capsys, kind, out, tag, expected):
+def test_a_plot_that_cannot_be_drawn_is_one_error_and_no_file(tmp_path, capsys, monkeypatch, words, expected):
+    monkeypatch.chdir(tmp_path)
     slices = {tag: {"1": {"n": 5, "metrics": {"exact_match": 0.5}}} for tag in ("width", "depth")}
-    write(tmp_path / "results" / "study", result(0, splits={"test": PART | {"slices": slices}}))
+    for name in ("study", "other"):
+        write(tmp_path / "results" / name, result(0, splits={"test": PART | {"slices": slices}}))
     before = sorted(tmp_path.rglob("*"))
-    words = ["study", "--kind", kind, "--out", str(tmp_path / out), "--results", str(tmp_path / "results")]
+    out = [] if "--out" in words else ["--out", "a.png"]
     with pytest.raises(SystemExit) as end:
-        main(["plot", *words, *(["--tag", tag] if tag else [])])
+        main(["plot", "study", *words.split(), *out])
     [line] = capsys.readouterr().err.splitlines()
     assert end.value.code == 2
     assert line.startswith("error: ")
@@ -57,28 +68,13 @@ def test_a_plot_that_cannot_be_drawn_is_one_error_and_no_file(tmp_path, capsys, 
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_the_command_writes_the_file_and_prints_its_name(tmp_path, capsys):
-    write(tmp_path / "results" / "study", result(0))
-    out = tmp_path / "new" / "a.svg"
-    with pytest.raises(SystemExit) as end:
-        main(["plot", "study", "--out", str(out), "--results", str(tmp_path / "results")])
-    assert (end.value.code, capsys.readouterr().out.strip()) == (0, str(out))
-    assert out.read_text().startswith("<?xml")
-
-
-def test_a_file_that_cannot_be_written_is_a_user_error(tmp_path):
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(UserError, match="taken"):
-        save_plot([write(tmp_path / "study", result(0))], "split", tmp_path / "taken" / "a.svg")
-
-
 def test_the_same_records_give_the_same_bytes_whatever_the_users_settings(tmp_path):
-    study = read_study(write(tmp_path, *runs("lstm", 0.5, 0.6)))
+    study = read_study(write(tmp_path, *runs("lstm", 0.5, 0.6), *runs("cnn <b> & d='1'", 0.5)))
     first = make_plot(study, "split").svg()
-    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "none"}):
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path"}):
         assert make_plot(study, "split").svg() == first
     assert "<dc:date>" not in first
-    assert make_plot(study, "split")._replace(name="other").svg() != first  # ids differ within one page
+    assert "cnn &lt;b&gt; &amp; d='1'" in first, "text is text, and escaped"
 
 
 def test_the_command_line_and_a_report_import_no_matplotlib_before_they_draw():
@@ -89,28 +85,41 @@ def test_the_command_line_and_a_report_import_no_matplotlib_before_they_draw():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_all_plots_are_those_that_the_records_have_data_for(tmp_path):
-    slices = {"depth": {"1": {"n": 5, "metrics": {"exact_match": 0.5}}}}
-    records = [*runs("lstm", 0.5, 0.6), *runs("cnn", 0.2, 0.1)]
-    study = write(
-        tmp_path, *(one | {"splits": {"test": one["splits"]["test"] | {"slices": slices}}} for one in records)
-    )
-    plots = list(all_plots(read_study(study)))
+def test_a_task_and_a_split_scheme_select_runs_and_several_studies_are_in_one_plot(tmp_path):
+    copying = runs("lstm", 0.5, task="copying", split="copy")
+    study = write(tmp_path / "one", *runs("lstm", 0.5), *runs("lstm", 0.6, split="simple"), *copying)
+
+    def headings(**selection):
+        names = ("length", "simple", "copying copy", "copy")
+        return [text for text in texts(drawn(study, "split", **selection)) if text in names]
+
+    assert headings(task="copying") == ["copy"]
+    assert headings(task="scan", split="simple") == ["simple"]
+    assert headings(split="simple,length") == ["length", "simple"]
+    first = write(tmp_path / "first", *runs("lstm", 0.5, 0.6))
+    second = write(tmp_path / "second", *runs("lstm", 0.5), *runs("cnn", 0.1))
+    both = merge_studies([read_study(first), read_study(second)])
+    assert sorted((run.result.arch, run.result.seed) for run in both.runs) == [("cnn", 0), ("lstm", 0), ("lstm", 1)]
+
+
+def test_all_plots_are_those_that_the_records_have_data_for_and_nothing_is_cut_off(tmp_path):
+    splits = {"test": PART | {"slices": {"depth": {"shallow": PART, "a rather long name of a value": PART}}}}
+    slices = [one | {"splits": {"test": one["splits"]["test"] | splits["test"]}} for one in runs("lstm", 0.5, 0.6)]
+    plots = list(all_plots(read_study(write(tmp_path, *slices, *runs("cnn", 0.2, 0.1)))))
     assert [one.name for one in plots] == ["split", "differences", "slices-depth"]
     assert all(one.alt.endswith(".") and one.alt[0].isupper() and "\n" not in one.alt for one in plots)
-    assert "length: lstm 55.0, cnn 15.0" in plots[0].alt
-    assert "1 of 1 are significant" in plots[1].alt
+    for plot in plots:
+        plot.figure.draw_without_rendering()
+        (width, height), outline = plot.figure.get_size_inches(), plot.figure.get_tightbbox()
+        assert min(outline.x0, outline.y0) >= -0.01, plot.name
+        assert max(outline.x1 - width, outline.y1 - height) <= 0.01, plot.name
 
 
-def test_an_architecture_has_one_colour_in_every_study():
-    assert series_styles({"cnn": "cnn"})["cnn"].colour == COLOURS["cnn"]
+def test_architectures_have_colours_and_their_conditions_markers_and_lines():
     many = architecture_colours(["cnn", "lstm", "transformer", "gru", "s4", "mamba", "rwkv"])
     assert len(set(many.values())) == 7
     assert architecture_colours(["gru"])["gru"] == architecture_colours(["gru", "lstm", "cnn"])["gru"]
     assert list(many)[:3] == list(COLOURS)
-
-
-def test_conditions_of_an_architecture_differ_in_marker_and_line():
     styles = series_styles({f"lstm dim={n}": "lstm" for n in range(28)})
     assert len({(style.marker, str(style.line)) for style in styles.values()}) == 28
     assert {style.colour for style in styles.values()} == {COLOURS["lstm"]}
@@ -126,23 +135,10 @@ def test_nothing_overlaps_with_few_conditions_and_with_many(tmp_path, count):
     [axes] = figure.axes
     [box] = figure.legends
     assert box.get_window_extent().x0 > axes.get_window_extent().x1
-    assert box.get_window_extent().y0 > 0
     assert max(figure.get_size_inches()) < 12
-    assert len(axes.get_yticklabels()) == count
     levels = [label.get_window_extent() for label in axes.get_yticklabels()]
+    assert len(levels) == count
     assert all(above.y0 > below.y1 for above, below in pairwise(levels))
-
-
-def test_nothing_is_cut_off(tmp_path):
-    splits = {"test": PART | {"slices": {"depth": {"shallow": PART, "a rather long name of a value": PART}}}}
-    study = write(tmp_path, *(one | {"splits": splits} for arch in ("lstm", "cnn") for one in runs(arch, 0.5, 0.6)))
-    plots = list(all_plots(read_study(study)))
-    assert {plot.name for plot in plots} >= {"split", "differences", "slices-depth"}
-    for plot in plots:
-        plot.figure.draw_without_rendering()
-        (width, height), drawn = plot.figure.get_size_inches(), plot.figure.get_tightbbox()
-        assert min(drawn.x0, drawn.y0) >= -0.01, plot.name
-        assert max(drawn.x1 - width, drawn.y1 - height) <= 0.01, plot.name
 
 
 def test_the_legend_has_only_marks_that_are_drawn(tmp_path):
@@ -157,3 +153,67 @@ def test_many_conditions_are_distributed_over_columns():
     assert [len(column) for column in columns] == [14, 13, 13]
     assert [name for column in columns for name in column] == list(groups)
     assert balanced_columns({"a": [None] * 200}) == [{"a": [None] * 200}]
+
+
+def test_the_caption_gives_seeds_steps_of_training_and_sizes_as_ranges_where_they_differ(tmp_path):
+    small = runs("lstm", 0.5, 0.6, step=3000, parameters=48_800)
+    large = runs("cnn", 0.5, step=5000, parameters=412_000)
+    study = write(tmp_path, *small, *large)
+    for path in study.rglob("lstm/*/config.yaml"):  # `step` is that of the best weights
+        path.write_text(path.read_text().replace("3000", "3500"))
+    found = conditions(read_study(study).runs)
+    assert run_caption(found) == "1 to 2 seeds per condition; 3,500 to 5,000 steps; 48.8k to 0.412M parameters"
+    assert run_caption(found[1:]) == "2 seeds per condition; 3,500 steps; 48.8k parameters"
+
+
+def study_with_everything(folder_, setting="", **more):
+    """A study for which most kinds of plots can be drawn."""
+    made = []
+    for arch in ("lstm", "transformer"):
+        for size in (1, 2):
+            share = 0.5 + size / 10
+            own = runs(arch, share, share + 0.1, experiment=f"{arch}{setting}{size}", parameters=size * 1000, **more)
+            made += [tagged(one, {"test": {"1": 1.0, "2": 0.5}}) for one in own]
+    study = write(folder_, *made)
+    for one in made:
+        predict(study, one, ("x", "a b", "a b", {}), ("y", "a b", "a", {}))
+        (folder(study, one) / "metrics.csv").write_text("step,metric,value\n50,train_loss,1\n100,train_loss,0.1\n")
+    return read_study(study)
+
+
+@pytest.fixture(scope="module")
+def everything(tmp_path_factory):
+    return study_with_everything(tmp_path_factory.mktemp("everything"), step=3000)
+
+
+@pytest.mark.parametrize("kind", ["split", "length", "learning", "differences", "errors"])
+@pytest.mark.parametrize(("width", "inches"), [("column", 3.35), ("page", 6.9), ("", None)])
+def test_a_plot_has_its_width_readable_text_the_line_about_its_runs_and_no_overlaps(everything, kind, width, inches):
+    figure = make_plot(everything, kind, Selection(width=width)).figure
+    figure.draw_without_rendering()
+    total, height = figure.get_size_inches()
+    assert inches is None or round(total, 3) == inches
+    outline = figure.get_tightbbox()
+    assert min(outline.x0, outline.y0) >= -0.01
+    assert max(outline.x1 - total, outline.y1 - height) <= 0.01
+    written = [text for text in figure.findobj(lambda one: hasattr(one, "get_fontsize")) if text.get_text()]
+    assert min(text.get_fontsize() for text in written) >= 7
+    caption = "2 seeds per condition; 3,000 steps; 1k to 2k parameters"
+    [notes] = [text for text in figure.texts if caption in text.get_text().replace("\n", " ")]
+    boxes = [notes.get_window_extent(), *(box.get_window_extent() for box in figure.legends)]
+    boxes += [axes.get_tightbbox() for axes in figure.axes]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2) if one.height * other.height)
+
+
+def test_long_names_are_wrapped_and_leave_room_for_the_axes_of_a_narrow_plot(tmp_path):
+    split = "a rather long name of a split scheme that is wider than a column"
+    setting = "_a_setting_with_a_name.as_long_as_a_line_of_a_paper=1000"
+    study = study_with_everything(tmp_path, setting, split=split)
+    for kind in ("split", "differences", "errors"):
+        figure = make_plot(study, kind, Selection(width="column")).figure
+        figure.draw_without_rendering()
+        [axes] = figure.axes
+        assert axes.get_window_extent().width / figure.dpi > 0.25 * figure.get_figwidth(), kind
+        assert figure.get_tightbbox().x0 >= -0.01, kind
+        [heading] = [text for text in texts(figure) if text.replace("\n", " ") == split]
+        assert "\n" in heading, kind

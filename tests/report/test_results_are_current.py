@@ -42,9 +42,3 @@ def test_the_numbers_of_a_picture_are_those_of_its_records(file, words, tmp_path
 def test_every_committed_study_is_read():
     """Except runs that are trials, baselines of CI, or copies with weights, whose numbers no document states."""
     assert {*UPDATE["TABLES"], UPDATE["PERFORMANCE"], "ci", "tuning", "first"} == {study.name for study in STUDIES}
-
-
-def test_every_table_of_a_study_is_replaced(documents):
-    for study in UPDATE["TABLES"]:
-        text = documents[ROOT / "results" / study / "README.md"]
-        assert re.search(r"^- (exact match|BLEU) on test sets, in percent", text, re.MULTILINE), study

@@ -1,11 +1,15 @@
 """The result of one run as a table, with published results."""
 
+from pathlib import Path
+
 import msgspec
-import pytest
 from rich.console import Console
 
+from tests.example_records import result as record
+from tests.example_records import write
 from tests.example_study import SCORES
-from tfstudy.report.run_summary import length_lines, show, summary
+from tfstudy.report.run_summary import length_lines, published_figures, published_parts, show, summary
+from tfstudy.runs.reader import read_result
 from tfstudy.runs.schema import FORMAT, Lengths, Result
 
 
@@ -58,18 +62,6 @@ def test_a_table_has_a_row_for_each_value_of_a_tag():
     ]
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-def test_a_result_fits_the_terminal(capsys, monkeypatch, columns):
-    monkeypatch.setenv("COLUMNS", str(columns))
-    metrics = {"exact_match": 1.0, "token_accuracy": 1.0, "oracle_length_exact_match": 1, "teacher_forced_accuracy": 1}
-    scores = {**SCORES, "n": 10_000, "metrics": metrics, "exact_match_interval": [0.99, 1.0]}
-    show(result("length", splits={"validation": {**scores, "role": "validation"}, "test": scores}))
-    output = capsys.readouterr().out
-    assert max(map(len, output.splitlines())) <= columns
-    assert "…" not in output
-    assert "100.0 [99.0, 100.0]" in output, "no cell is broken"
-
-
 def test_a_narrow_terminal_leaves_out_columns_and_has_the_metrics_of_the_task_in_two_tables(capsys, monkeypatch):
     main = ("bleu", "chrf", "exact_match", "token_accuracy", "oracle_length_exact_match", "teacher_forced_accuracy")
     own = {f"property_{n}": 1 / n for n in range(1, 9)}
@@ -113,16 +105,6 @@ def test_limits_and_peaks_of_memory_have_a_line_each():
     assert "peak memory: 1,234 MiB in training, 800 MiB in evaluation" in text
 
 
-def test_records_of_older_code_say_nothing_of_limits_and_memory():
-    text = printed(*summary(result("mcd1")))
-    assert not [word for word in ("outputs of at most", "peak memory") if word in text]
-
-
-def test_without_outputs_that_were_cut_this_is_said():
-    text = printed(*summary(result("mcd1", generation_limit={"constant": 64})))
-    assert "outputs of at most 64 tokens; cut there: none" in text
-
-
 def test_longer_lengths_with_too_few_examples_to_count_are_named():
     def line(**few):
         curve = {str(n): {"n": 12, "exact_match": 0.5} for n in range(1, 9)} | few
@@ -130,3 +112,31 @@ def test_longer_lengths_with_too_few_examples_to_count_are_named():
 
     assert line().endswith("90 % and 50 % (longest tested: 8)")
     assert line(**{"16": {"n": 3, "exact_match": 0.0}}).endswith("at least 10 examples: 8; 16 with fewer)")
+
+
+# Published figures
+
+
+def test_of_each_paper_the_figure_of_a_preset_or_the_highest_comes_with_its_own_architecture_last():
+    chosen = published_figures(result("addprim_jump", arch="cnn"))
+    kinds = [(figure.paper, figure.metric, figure.family) for figure in chosen]
+    assert len(kinds) == len(set(kinds))
+    assert next(figure.id for figure in chosen if figure.paper == "dessi-2019") == "dessi-2019-02"
+    families = [figure.family == "cnn" for figure in chosen]
+    assert families == sorted(families)
+    assert {figure.method for figure in chosen} == {"plain"}
+
+
+def test_the_table_names_the_preset_that_has_the_settings_of_a_figure():
+    lines = printed(*published_parts(result("length"))).splitlines()
+    own = [line for line in lines if line.startswith("LSTM") and "Lake & Baroni 2018" in line]
+    assert own
+    assert all(line.rstrip().endswith("lake-2018") for line in own)
+
+
+def test_figures_of_the_own_architecture_say_how_the_settings_differ(tmp_path):
+    [path] = write(tmp_path / "study", record(0, 0.2)).glob("*/*/*")
+    text = printed(*published_parts(read_result(path), Path(path)))
+    assert "Lake & Baroni 2018: " in text
+    assert "preset default" in text
+    assert "ours: " not in printed(*published_parts(read_result(path))), "the folder has the settings"

@@ -54,9 +54,9 @@ def attention(
         finished = load(path, online=online)
     record = finished.attention(source, target).record(finished.result.run).selected(kind, layer or 0, head or 0)
     if out:
-        from tfstudy.report.plots.attention import plot
+        from tfstudy.report.plots import heat_maps
 
-        plot(record.of_one_kind()).save(out)
+        heat_maps.attention(record.of_one_kind()).save(out)
     if save:
         save_attention(path, record)
     if as_json:

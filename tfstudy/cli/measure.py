@@ -46,8 +46,7 @@ def measure(
     from tfstudy.config.resolve import overrides
     from tfstudy.errors import one_of
     from tfstudy.report.markup import plural
-    from tfstudy.report.measured import by_condition
-    from tfstudy.report.measurement_table import show
+    from tfstudy.report.measured import by_condition, show
     from tfstudy.report.plots import check_file_type
     from tfstudy.runs.measurement_record import FOLDER
 

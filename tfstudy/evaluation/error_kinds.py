@@ -1,4 +1,4 @@
-"""Kinds of errors in predictions, and which runs solve which examples. Imports no torch.
+"""Kinds of errors in predictions. Imports no torch.
 
 target  a b c d      a b     stops early      a b c d a    runs on           (blank)  empty
                      c d a b swapped parts    a x c d      one token replaced

@@ -7,12 +7,11 @@ from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from tfstudy.analysis.benchmarks import SIZES
 from tfstudy.analysis.intervals import Interval, fewest_values, median_interval, ratios
-from tfstudy.performance.record import Machine, Record, write_records
+from tfstudy.performance.record import Record, write_records
 from tfstudy.report.markup import markdown_list, markdown_table, plural, significant
 from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.files import write_atomically
@@ -64,8 +63,13 @@ def show(records: Sequence[Record], notes: Sequence[str]) -> None:
     """Print the tables, and the notes below them."""
     console = Terminal(piped_width=WIDTH)
     for title, heads, cells in _parts(records):
+        table = plain_table()
+        for head in heads:
+            table.add_column(head, justify="left" if head == "variant" else "right", no_wrap=True)
+        for row in cells:
+            table.add_row(*row)
         console.print(Text(title, style="bold"))
-        console.print(_table(heads, cells))
+        console.print(table)
         console.print()
     for note in [*explanations(records), *notes]:
         console.print(note)
@@ -81,15 +85,6 @@ def save(folder: Path, records: Sequence[Record], notes: Sequence[str], axis: st
         plot(records, axis).save(folder / "bench.svg")
 
 
-def _table(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> Table:
-    table = plain_table()
-    for head in heads:
-        table.add_column(head, justify="left" if head == "variant" else "right", no_wrap=True)
-    for row in cells:
-        table.add_row(*row)
-    return table
-
-
 def markdown(records: Sequence[Record], notes: Sequence[str]) -> str:
     """Return the same tables and the notes as Markdown."""
     blocks = [f"**{title}**\n\n{markdown_table(heads, cells)}" for title, heads, cells in _parts(records)]
@@ -101,7 +96,9 @@ def explanations(records: Sequence[Record]) -> list[str]:
     if not records:
         return []
     machine, timed = records[0].machine, [row for row in rows(records) if row.record.seconds]
-    notes = [_describe(machine)]
+    torch = "".join(f"torch {number}, " for name, number in machine.versions.items() if name == "torch")
+    threads = f"{plural(machine.threads, 'thread')} of {plural(machine.processors, 'processor')}"
+    notes = [f"{machine.device}, {threads}, {torch}{machine.started[:10]}"]
     if timed:
         one_thread = timed[0].record.times is timed[0].record.cpu_seconds
         half = "half the width of its 95 % interval (order statistics)"
@@ -111,7 +108,7 @@ def explanations(records: Sequence[Record]) -> list[str]:
             f"±: {half}"
             if any(map(_percent, (row.speed for row in timed)))
             else f"its interval (±) needs {fewest_values()} rounds",
-            "ratio: to the variant default, median over the rounds" if any(map(_has_ratio, timed)) else "",
+            "ratio: to the variant default, median over the rounds" if any(row.ratio.n for row in timed) else "",
             "cores: CPU time per wall-clock time",
         ]
         notes.append("; ".join(filter(None, parts)))
@@ -122,12 +119,6 @@ def explanations(records: Sequence[Record]) -> list[str]:
     if any(record.flops for record in records):
         notes.append("GFLOP: of training or generating a batch")
     return notes
-
-
-def _describe(machine: Machine) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in machine.versions.items() if name == "torch")
-    threads = f"{plural(machine.threads, 'thread')} of {plural(machine.processors, 'processor')}"
-    return f"{machine.device}, {threads}, {versions}, {machine.started[:10]}"
 
 
 Part = tuple[str, list[str], list[list[str]]]  # title, heads, cells
@@ -163,10 +154,6 @@ def _columns(members: Sequence[Row]) -> dict[str, list[str]]:
         "MiB": [significant((record.memory or 0) / MIB or float("nan")) for record in records],
         "GFLOP": [significant(record.flops.total / GIGA) if record.flops else "" for record in records],
     }
-
-
-def _has_ratio(row: Row) -> bool:
-    return row.ratio.mean == row.ratio.mean
 
 
 def _percent(speed: Interval) -> str:

@@ -1,16 +1,20 @@
-"""Wrong predictions of finished runs as text: their kinds, with examples."""
+"""Wrong predictions of finished runs by kind, with examples beside their targets: on a terminal and in a report."""
 
+import contextlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
+from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
+from tfstudy.analysis.conditions import Condition, test_set_label
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, summarize_errors
-from tfstudy.report.alignment import alignment
-from tfstudy.report.markup import plural
+from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, count_errors, first_error, summarize_errors
+from tfstudy.report.markup import listed, plural
 from tfstudy.report.terminal import shortened
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
@@ -18,21 +22,23 @@ from tfstudy.tasks.scoring import compared
 
 WIDTH = 80  # characters of a line
 INDENT, LABEL = 4, 12  # before an example, and of the names of its lines
+DOTS, END = "...", "(end)"  # for what does not fit, and for the end of a prediction or a target
+MAX_ALIGNED = 200  # tokens after the first difference that are aligned; fewer are shown
+MAX_EXAMPLES = 5  # of a kind and condition in a report
+ALL_EXAMPLES = 150  # of all kinds and conditions, about
+MAX_CONDITIONS = 150
+EXAMPLE_SEEDS = 5  # of a condition, from which examples are taken
+MAX_TOKENS = 120  # of a source
+BEFORE, AFTER = 2, 6  # columns shown before and after the first difference
+MAX_NAMED = 10  # conditions without predictions
+
+T = TypeVar("T")
 
 
 def predictions(path: Path, split: str) -> list[Prediction]:
     """Return a finished run's predictions of a split; `UserError` if it has none."""
     one_of("test set", split, list(read_result(path).splits))
     return read_predictions(path, split)
-
-
-def predictions_if_readable(path: Path, split: str) -> list[Prediction]:
-    """Return the same; empty, with a line on stderr, if the predictions can't be read."""
-    try:
-        return predictions(path, split)
-    except UserError as error:
-        print(f"left out: {error}", file=sys.stderr)
-        return []
 
 
 def error_kinds(path: Path, split: str, scores: SplitScores) -> Mapping[str, ErrorKind]:
@@ -42,19 +48,135 @@ def error_kinds(path: Path, split: str, scores: SplitScores) -> Mapping[str, Err
     """
     if scores.errors or not (path / "predictions" / f"{split}.jsonl.gz").exists():
         return scores.errors
-    return summarize_errors(predictions_if_readable(path, split))
+    try:
+        return summarize_errors(predictions(path, split))
+    except UserError as error:
+        print(f"left out: {error}", file=sys.stderr)
+        return {}
+
+
+# A target and a prediction below each other
+
+
+class Column(NamedTuple):
+    """A token of the target and one of the prediction; one of them is empty where the other has no counterpart."""
+
+    target: str
+    prediction: str
+
+    @property
+    def width(self) -> int:
+        """The characters that it takes on a terminal."""
+        return max(cell_len(self.target), cell_len(self.prediction))
+
+
+def aligned(target: Sequence[str], prediction: Sequence[str]) -> tuple[list[Column], int | None]:
+    """Return the tokens side by side, with gaps where tokens were left out, and the first column that differs.
+
+    The shorter side ends with `(end)`. Long sequences are cut `MAX_ALIGNED` tokens after the first difference.
+    """
+    first = first_error(target, prediction)
+    at = len(target) if first is None else first
+    columns = [Column(token, token) for token in target[:at]]
+    rest, predicted = target[at : at + MAX_ALIGNED], prediction[at : at + MAX_ALIGNED]
+    for _, a, b, c, d in SequenceMatcher(None, rest, predicted, autojunk=False).get_opcodes():
+        columns += [Column(*pair) for pair in zip_longest(rest[a:b], predicted[c:d], fillvalue="")]
+    if max(len(target), len(prediction)) > at + MAX_ALIGNED:
+        return columns, first
+    sides = [[one.target for one in columns], [one.prediction for one in columns]]
+    for side in sides:
+        length = max((number for number, token in enumerate(side, 1) if token), default=0)
+        if length < len(side):
+            side[length] = END
+    return list(map(Column, *sides)), first
+
+
+def alignment(target: Sequence[str], prediction: Sequence[str], width: int) -> tuple[Text, Text, Text]:
+    """Return the target, the prediction, and a line with a caret at the first difference and its position.
+
+    Each has at most `width` characters; what does not fit is replaced by dots.
+    """
+    columns, first = aligned(target, prediction)
+    start, end, widest = _window(columns, first or 0, width)
+    gold, predicted, mark = (Text(DOTS + " " if start else "") for _ in range(3))
+    mark = Text(" " * len(mark))
+    for number in range(start, end):
+        column = columns[number]
+        room = min(column.width, widest)
+        style = "bold" if column.target != column.prediction else ""
+        gold.append(_cell(column.target, room), style).append(" ")
+        predicted.append(_cell(column.prediction, room), f"{style} red" if style else "").append(" ")
+        if first is None or number < first:
+            mark.append(" " * (room + 1))
+    for line, rest in ((gold, [c.target for c in columns[end:]]), (predicted, [c.prediction for c in columns[end:]])):
+        line.append(DOTS if any(rest) else "")
+        line.rstrip()
+    if first is None:
+        return gold, predicted, Text("correct")
+    place = f"token {first + 1} of {len(target)}" if first < len(target) else f"after all {len(target)} tokens"
+    if len(mark) + 2 + len(place) <= width or len(mark) < len(place):
+        return gold, predicted, mark.append(f"^ {place}", "bold")
+    return gold, predicted, Text(" " * (len(mark) - len(place) - 1)).append(f"{place} ^", "bold")
+
+
+def _window(columns: Sequence[Column], first: int, width: int) -> tuple[int, int, int]:
+    """Return the range of columns that fit, and the greatest width of a column.
+
+    Up to half of the width is before the first difference, and the rest after it.
+    """
+    if sum(column.width + 1 for column in columns) <= width + 1:
+        return 0, len(columns), width
+    room = width - 2 * (len(DOTS) + 1)
+    widths = [min(column.width, room - 1) + 1 for column in columns]
+    start, end = first, min(first + 1, len(columns))
+    used = sum(widths[start:end])
+    for limit in (max(used, room // 2), room):
+        while start > 0 and used + widths[start - 1] <= limit:
+            start -= 1
+            used += widths[start]
+        while end < len(columns) and used + widths[end] <= room:
+            used += widths[end]
+            end += 1
+    return start, end, room - 1
+
+
+def _cell(token: str, width: int) -> str:
+    """Return a token padded to a width, or cut if it is wider."""
+    return set_cell_size(token, width) if cell_len(token) <= width else set_cell_size(token, width - 3) + DOTS
+
+
+# On a terminal, and as plain values
 
 
 def error_kind_lines(path: Path, split: str, examples: int, width: int = WIDTH) -> list[Text]:
     """Return a line for each kind of prediction, with examples of the wrong ones in lines of at most `width`."""
     counts = count_errors(predictions(path, split), examples)
-    lines = [Text(f"{_name(path)}, {split}: {plural(counts.n, 'prediction')}", "bold")]
+    room, indent = width - INDENT - LABEL, " " * INDENT
+    lines = [Text(f"{path.parent.name} {path.name}, {split}: {plural(counts.n, 'prediction')}", "bold")]
     for kind, count in _most_frequent_first(counts.kinds):
         first = f"   first error at {100 * counts.first_error[kind]:.0f} % of the target" if kind != CORRECT else ""
         lines.append(Text(f"  {kind:22}{count:7,} {100 * count / counts.n:6.1f} %{first}"))
-        for example in counts.examples.get(kind, []):
-            lines += _example_lines(example, width)
+        for one in counts.examples.get(kind, []):
+            texts = alignment(*compared(one.target, one.prediction), room)
+            lines.append(Text(f"{indent}{'source':{LABEL}}{shortened(one.source, room)}"))
+            for label, text in zip(("target", "prediction", ""), texts, strict=True):
+                lines.append(Text(f"{indent}{label:{LABEL}}").append_text(text))
+            lines.append(Text())
     return lines if not lines[-1].plain else [*lines, Text()]
+
+
+def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
+    """Return the same as `error_kind_lines` as plain values; the position of a first error is counted from 1."""
+    counts = count_errors(predictions(path, split), examples)
+    kinds = {}
+    for kind, n in _most_frequent_first(counts.kinds):
+        shown = []
+        for one in counts.examples.get(kind, []):
+            first = first_error(*compared(one.target, one.prediction))
+            texts = {"source": one.source, "target": one.target, "prediction": one.prediction}
+            shown.append(texts | {"first_error": None if first is None else first + 1})
+        kinds[kind] = {"n": n, "first_error_share": counts.first_error.get(kind), "examples": shown}
+    return {"run": str(path), "test_set": split, "n": counts.n, "kinds": kinds}
 
 
 def _most_frequent_first(kinds: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -62,45 +184,121 @@ def _most_frequent_first(kinds: Mapping[str, int]) -> list[tuple[str, int]]:
     return sorted(kinds.items(), key=lambda item: (item[0] != CORRECT, -item[1]))
 
 
-def _example_lines(example: Prediction, width: int) -> list[Text]:
-    """Return the source, the target with the prediction below it, and where they first differ."""
-    room = width - INDENT - LABEL
-    marked = alignment(*compared(example.target, example.prediction), room)
-    labels = ("target", "prediction", "")
-    return [
-        Text(" " * INDENT + f"{'source':{LABEL}}{shortened(example.source, room)}"),
-        *(
-            Text(" " * INDENT + f"{label:{LABEL}}").append_text(text)
-            for label, text in zip(labels, marked, strict=True)
-        ),
-        Text(),
+# In a report
+
+
+class Example(NamedTuple):
+    """A wrong prediction and its target, token by token around their first difference."""
+
+    seed: int
+    source: str
+    before: int  # equal tokens before those shown
+    target: list[str]  # as many as of the prediction; empty texts where one of the two has no token
+    prediction: list[str]
+    at: int  # the first difference, in these lists
+    target_rest: int  # tokens after those shown
+    prediction_rest: int
+
+
+class Kind(NamedTuple):
+    """The predictions of one kind of a condition."""
+
+    name: str
+    n: int
+    share: float  # percent of all predictions
+    first_error: float | None  # mean position of the first wrong token, in percent of the target; None if correct
+    examples: Sequence[Example]
+
+
+class ConditionErrors(NamedTuple):
+    """The kinds of a condition's predictions."""
+
+    condition: Condition
+    test_set: str  # and split scheme
+    seeds: list[int]  # whose predictions are counted
+    n: int
+    kinds: list[Kind]
+
+
+class ErrorBrowser(NamedTuple):
+    """The errors of a study, and what is not shown."""
+
+    conditions: list[ConditionErrors]
+    kinds: list[str]  # the wrong ones that occur
+    notes: list[str]
+
+
+def build_error_browser(conditions: Sequence[Condition]) -> ErrorBrowser:
+    """Return the kinds of these conditions' predictions, with examples.
+
+    Counts are from the records, examples from the predictions of the first seeds, taken evenly from a whole test set;
+    the more conditions, the fewer of each. At most `MAX_CONDITIONS` are shown.
+    """
+    with_runs = [condition for condition in conditions if condition.runs]
+    shown = with_runs[:MAX_CONDITIONS]
+    count = max(2, min(MAX_EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # about 4 kinds per condition
+    browsable, without = [], []
+    for condition in shown:
+        summaries = {}
+        for run in condition.runs:
+            scores = run.result.splits.get(condition.test_set)
+            if scores and (summary := error_kinds(run.path, condition.test_set, scores)):
+                summaries[run.result.seed] = summary
+        examples, readable = _examples(condition, count)
+        if not readable:
+            without.append(f"{condition.task} {condition.split_label} {condition.label}")
+        if summaries:
+            total = add_errors(list(summaries.values()))
+            n = sum(kind.n for kind in total.values())
+            kinds = []
+            for name, kind in total.items():
+                first = None if kind.first_error is None else 100 * kind.first_error
+                kinds.append(Kind(name, kind.n, 100 * kind.n / n, first, _evenly(examples.get(name, []), count)))
+            label = test_set_label(condition, conditions)
+            browsable.append(ConditionErrors(condition, label, list(summaries), n, kinds))
+    occurring = {kind.name for one in browsable for kind in one.kinds}
+    notes = [
+        f"Up to {count} examples of each kind are shown per condition, taken evenly from its predictions; counts are "
+        "over all predictions of all seeds."
     ]
+    if len(with_runs) > len(shown):
+        notes.append(f"Only the first {len(shown):,} of {len(with_runs):,} conditions are shown.")
+    if without:
+        notes.append(f"Conditions without readable predictions: {listed(without, MAX_NAMED)}.")
+    return ErrorBrowser(browsable, [name for name in KINDS if name in occurring and name != CORRECT], notes)
 
 
-def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
-    """Return the same as `error_kind_lines` as plain values; the position of a first error is counted from 1."""
-    counts = count_errors(predictions(path, split), examples)
-    return {
-        "run": str(path),
-        "test_set": split,
-        "n": counts.n,
-        "kinds": {
-            kind: {
-                "n": n,
-                "first_error_share": counts.first_error.get(kind),
-                "examples": [_example_values(one) for one in counts.examples.get(kind, [])],
-            }
-            for kind, n in _most_frequent_first(counts.kinds)
-        },
-    }
+def _examples(condition: Condition, count: int) -> tuple[dict[str, list[Example]], bool]:
+    """Return examples of each wrong kind from the first seeds, and whether any predictions could be read."""
+    examples: dict[str, list[Example]] = {}
+    readable = False
+    for run in condition.runs[:EXAMPLE_SEEDS]:
+        with contextlib.suppress(UserError):
+            every = read_predictions(run.path, condition.test_set)
+            readable = True
+            for kind, wrong in count_errors(every, len(every)).examples.items():
+                chosen = [example(run.result.seed, one) for one in _evenly(wrong, count)]
+                examples.setdefault(kind, []).extend(chosen)
+    return examples, readable
 
 
-def _example_values(one: Prediction) -> dict[str, Any]:
-    first = first_error(*compared(one.target, one.prediction))
-    texts = {"source": one.source, "target": one.target, "prediction": one.prediction}
-    return texts | {"first_error": None if first is None else first + 1}
+def _evenly(items: Sequence[T], count: int) -> Sequence[T]:
+    total = len(items)
+    return [items[number * total // count] for number in range(count)] if total > count else items
 
 
-def _name(path: Path) -> str:
-    """Return `cnn s0-1a2b3c4d`."""
-    return f"{path.parent.name} {path.name}"
+def example(seed: int, prediction: Prediction) -> Example:
+    """Return the tokens of target and prediction around their first difference."""
+    words = prediction.source.split()
+    source = " ".join([*words[:MAX_TOKENS], *[DOTS] * (len(words) > MAX_TOKENS)])
+    target, predicted = compared(prediction.target, prediction.prediction)
+    columns, first = aligned(target, predicted)
+    at = len(columns) if first is None else first
+    start, end = max(0, at - BEFORE), at + AFTER + 1
+    shown = columns[start:end]
+    rest, predicted_rest = (
+        max(0, len(tokens) - sum(bool(column[side]) for column in columns[:end]))
+        for side, tokens in enumerate((target, predicted))
+    )
+    targets, predictions = [one.target for one in shown], [one.prediction for one in shown]
+    return Example(seed, source, start, targets, predictions, at - start, rest, predicted_rest)

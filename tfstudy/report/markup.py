@@ -96,6 +96,11 @@ def duration(seconds: float) -> str:
     return f"{minutes // 1440} d {minutes % 1440 // 60} h"
 
 
+def short_number(size: int) -> str:
+    """Return `500`, `16.1k`, `0.67M`."""
+    return f"{size / 1e6:.3g}M" if size >= 100_000 else f"{size / 1e3:.3g}k" if size >= 1000 else str(size)
+
+
 def plural(count: int, noun: str) -> str:
     """Return `1 run`, `2,000 runs`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -1,19 +1,28 @@
-"""What instruments measured, by condition: means over the rows of a run and then over seeds."""
+"""What instruments measured, by condition: means over the rows of a run and then over seeds, and their table."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from statistics import fmean
+from textwrap import wrap
 from typing import NamedTuple
 
+from rich.table import Table
+from rich.text import Text
+
 from tfstudy.analysis.collection import RunRecord
-from tfstudy.analysis.conditions import Condition, conditions
+from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.intervals import Interval, interval
 from tfstudy.errors import UserError
-from tfstudy.report.markup import plural
+from tfstudy.report.markup import count_range, listed, plural
+from tfstudy.report.terminal import Terminal, plain_table
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
 from tfstudy.runs.metrics import metric_name
 
-MAX_NAMED = 3  # runs that a note names
+MAX_NAMED = 4  # runs that a note names
+MAX_SHOWN = 6  # values of x in a table, if they are numbers
+MAX_NAMES = 20  # if they are names
+WIDEST = 1000  # characters
 Key = tuple[Cell, Cell, Cell]  # facet, series (the hue, or the y of a heatmap) and x
+Means = Sequence[tuple[str, dict[Key, Interval]]]  # by condition
 
 
 class Measured(NamedTuple):
@@ -32,17 +41,16 @@ class Measured(NamedTuple):
 def by_condition(pairs: Iterable[tuple[RunRecord, Measurement]]) -> list[Measured]:
     """Return the measurements of one instrument with the same settings by condition, in the order of a table."""
     records = {run.result.run: (run, record) for run, record in pairs}
-    unique = {c.experiment: c for c in conditions(run for run, _ in records.values())}
+    unique = {c.experiment: c for c in conditions(run for run, _ in records.values()) if c.runs}
     several = len({(c.task, c.split_label) for c in unique.values()}) > 1
     return [
-        Measured(_label(condition, several), condition.arch, [records[run.result.run][1] for run in condition.runs])
+        Measured(
+            f"{condition.task} {condition.split}: {condition.label}" if several else condition.label,
+            condition.arch,
+            [records[run.result.run][1] for run in condition.runs],
+        )
         for condition in unique.values()
-        if condition.runs
     ]
-
-
-def _label(condition: Condition, several: bool) -> str:
-    return f"{condition.task} {condition.split}: {condition.label}" if several else condition.label
 
 
 def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measured]], list[str]]:
@@ -63,17 +71,13 @@ def saved_measurements(runs: Iterable[RunRecord]) -> tuple[dict[str, list[Measur
     measured: dict[str, list[Measured]] = {}
     for name, groups in sorted(found.items()):
         most = max(groups.values(), key=len)
-        notes += [_other_settings(name, group) for group in groups.values() if group is not most]
+        for group in (group for group in groups.values() if group is not most):
+            named = listed(("/".join(run.path.parts[-2:]) for run, _ in group), MAX_NAMED)
+            settings = f" ({shown})" if (shown := group[0][1].shown_settings) else ""
+            count = plural(len(group), "measurement")
+            notes.append(f"Not shown: {count} of {name} with other settings: {named}{settings}.")
         measured[name] = by_condition(most)
     return measured, notes
-
-
-def _other_settings(name: str, group: Sequence[tuple[RunRecord, Measurement]]) -> str:
-    """Return the note on measurements that are left out: how many, of which runs, and with which settings."""
-    runs = ["/".join(run.path.parts[-2:]) for run, _ in group]
-    named = ", ".join(runs[:MAX_NAMED]) + (f" and {len(runs) - MAX_NAMED} more" if len(runs) > MAX_NAMED else "")
-    settings = f" ({shown})" if (shown := group[0][1].shown_settings) else ""
-    return f"Not shown: {plural(len(group), 'measurement')} of {name} with other settings: {named}{settings}."
 
 
 def intervals(measured: Measured) -> dict[Key, Interval]:
@@ -94,26 +98,20 @@ def _means(record: Measurement, ranked: bool) -> dict[Key, float]:
     for (facet, series, x, one), value in zip(keys, record.columns[chart.value], strict=True):
         groups.setdefault(((facet, series, "" if chart.x == chart.ranked else x), one), []).append(float(value))
     means = {key: fmean(values) for key, values in groups.items()}
-    if chart.ranked and ranked:
-        means = _with_ranks(means)
-    return {_divided(key, one, chart): value for (key, one), value in means.items()}
-
-
-def _with_ranks(means: Mapping[tuple[Key, Cell], float]) -> dict[tuple[Key, Cell], float]:
-    """Replace what is ranked by 1 for the largest of the numbers with the same key, 2 for the next, and so on."""
-    own: dict[Key, list[float]] = {}
-    for (key, _), value in means.items():
-        own.setdefault(key, []).append(value)
-    ordered = {key: sorted(values, reverse=True) for key, values in own.items()}
-    return {(key, rank): value for key, values in ordered.items() for rank, value in enumerate(values, 1)}
-
-
-def _divided(key: Key, one: Cell, chart: Chart) -> Key:
-    """Return a key with the value of the ranked column: as x, or behind the series."""
-    facet, series, x = key
-    if not chart.ranked:
-        return key
-    return (facet, series, one) if chart.x == chart.ranked else (facet, f"{series}.{one}", x)
+    if chart.ranked and ranked:  # 1 is the largest of the numbers with the same key, 2 the next, and so on
+        own: dict[Key, list[float]] = {}
+        for (key, _), value in means.items():
+            own.setdefault(key, []).append(value)
+        means = {
+            (key, rank): value
+            for key, numbers in own.items()
+            for rank, value in enumerate(sorted(numbers, reverse=True), 1)
+        }
+    if chart.ranked == chart.x:
+        return {(facet, series, one): value for ((facet, series, _), one), value in means.items()}
+    if chart.ranked:
+        return {(facet, f"{series}.{one}", x): value for ((facet, series, x), one), value in means.items()}
+    return {key: value for (key, _), value in means.items()}
 
 
 def rank_note(all_measured: Sequence[Measured]) -> str:
@@ -165,3 +163,81 @@ def in_order(values: Iterable[Cell]) -> list[Cell]:
     unique = list(dict.fromkeys(values))
     numbers: list[Cell] = sorted(value for value in unique if not isinstance(value, str))
     return [*numbers, *(value for value in unique if isinstance(value, str))]
+
+
+# The table
+
+
+def show(all_measured: Sequence[Measured]) -> None:
+    """Print the table of means, with the measured number and the settings above it, as wide as the terminal."""
+    console, first = Terminal(soft_wrap=True), all_measured[0].records[0]
+    name = f"{all_measured[0].label}, " if len(all_measured) == 1 else ""
+    title = f"{name}{first.instrument}: {value_label(all_measured)}"
+    title = ", ".join(filter(None, [title, first.shown_settings]))
+    means = [(one.label, intervals(one)) for one in all_measured]
+    values = in_order(x for _, cells in means for *_, x in cells)
+    most = min(MAX_NAMES if any(isinstance(value, str) for value in values) else MAX_SHOWN, len(values))
+    for count in range(most, 0, -1):  # values of x, as many as fit
+        shown = _columns(means, values, count)
+        lines = _lines(_table(all_measured, means, shown))
+        if max(map(len, lines)) <= console.width:
+            break
+    more = f"{len(shown)} of {len(values)} values of {first.chart.x} are shown; --format json has all"
+    read = [record.examples for one in all_measured for record in one.records]
+    notes = [
+        *([more] if len(shown) < len(values) else []),
+        *([f"measured on {count_range(read, 'example')}"] if len(set(read)) > 1 else []),
+        *filter(None, [rank_note(all_measured)]),
+        *notes_of(all_measured),
+    ]
+    wrapped = (part for note in notes for part in wrap(note, console.width, subsequent_indent="  "))
+    for line in [*wrap(title, console.width, subsequent_indent="  "), *lines, *wrapped]:
+        console.print(line)
+
+
+def _lines(table: Table) -> list[str]:
+    """Return the lines of a table, however long."""
+    console = Terminal(width=WIDEST, color_system=None)
+    with console.capture() as capture:
+        console.print(table)
+    return [line.rstrip() for line in capture.get().splitlines()]
+
+
+def _table(all_measured: Sequence[Measured], means: Means, columns: Sequence[Cell]) -> Table:
+    """Return a table of means: a line for each condition, facet and series, a column for some values of x."""
+    chart, several = all_measured[0].chart, len(all_measured) > 1
+    series = series_of(chart)
+    head = chart.y_label if chart.kind == "heatmap" and chart.ranked and chart.ranked != chart.x else series
+    heads = ["condition"] * several + list(filter(None, (chart.facet, head)))
+    shown = list(map(_text, columns))
+    if not any(isinstance(x, str) for x in columns):  # names say themselves what they are
+        shown[0] = f"{chart.x} {columns[0]}"
+    table = plain_table()
+    for number, name in enumerate([*heads, *shown]):
+        table.add_column(Text(name), justify="left" if number < len(heads) else "right", no_wrap=True)
+    for label, cells in means:
+        for facet in in_order(key[0] for key in cells):
+            for one in in_order(key[1] for key in cells if key[0] == facet):
+                named = [label] * several + [_text(facet)] * bool(chart.facet) + [_text(one)] * bool(series)
+                numbers = [_text(cells[facet, one, x].mean) if (facet, one, x) in cells else "" for x in columns]
+                table.add_row(*map(Text, [*named, *numbers]))
+    return table
+
+
+def _columns(means: Means, values: Sequence[Cell], count: int) -> list[Cell]:
+    """Return so many values of x, spread evenly, and more if a line of the table would be empty otherwise."""
+    kept = {values[round(number * (len(values) - 1) / max(1, count - 1))] for number in range(count)}
+    lines: dict[tuple[str, Cell, Cell], list[Cell]] = {}
+    for label, cells in means:
+        for facet, series, x in cells:
+            lines.setdefault((label, facet, series), []).append(x)
+    for line in lines.values():
+        if kept.isdisjoint(line):
+            kept.add(line[0])
+    return [value for value in values if value in kept]
+
+
+def _text(cell: Cell) -> str:
+    if not isinstance(cell, float):
+        return str(cell)
+    return f"{cell:,.0f}" if abs(cell) >= 1000 else f"{cell:.3g}"

@@ -6,11 +6,15 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
+from tfstudy.analysis.collection import RunRecord, experiment_settings
+from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.counterparts import has_settings, unlike
+from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.errors import one_of
 from tfstudy.evaluation.lengths import MIN_EXAMPLES
-from tfstudy.report.run_figures import published_parts
-from tfstudy.report.terminal import Column, Terminal, column_table, fitting, total_width
+from tfstudy.report.terminal import Column, Terminal, column_table, fitting, plain_table, total_width
 from tfstudy.runs.display import percent_of
+from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own
@@ -58,19 +62,10 @@ def summary(result: Result, by: str = "", path: Path | None = None, width: int =
         parts += [part for table in _other_metrics(result.splits, others, width) for part in ("", table)]
     if not by:
         parts += _trivial_systems(result.splits, width)
-    if facts := [] if by else _fact_lines(result):
-        parts += ["", *(Text(line, style="dim") for line in facts)]
+        signatures = (f"{name}: {text}" for name, text in result.signatures.items())
+        facts = [*length_lines(result.lengths), *_limit_and_memory_lines(result), *signatures]
+        parts += ["", *(Text(line, style="dim") for line in facts)] if facts else []
     return parts if result.smoke else [*published_parts(result, path), *parts]
-
-
-def _fact_lines(result: Result) -> list[str]:
-    """Return lines on lengths, limits, memory and the signatures of metrics."""
-    return [
-        *length_lines(result.lengths),
-        *limit_lines(result),
-        *memory_lines(result),
-        *(f"{name}: {text}" for name, text in result.signatures.items()),
-    ]
 
 
 def length_lines(lengths: Lengths) -> list[str]:
@@ -86,25 +81,24 @@ def length_lines(lengths: Lengths) -> list[str]:
     return [f"L90 {l90}, L50 {l50}: the longest length up to which exact match is at least 90 % and 50 % ({tested})"]
 
 
-def limit_lines(result: Result) -> list[str]:
-    """Return a line with the maximum length of outputs and how many reached it; no line for records without it."""
-    limit = result.generation_limit
-    if not limit.constant:
-        return []
-    relative = f"{limit.per_source_token:g} x source length + " if limit.per_source_token else ""
-    cut = ", ".join(
-        f"{scores.limit_hits:,} of {scores.n:,} on {name} ({100 * scores.limit_hits / scores.n:.1f} %)"
-        for name, scores in result.splits.items()
-        if scores.limit_hits
-    )
-    return [f"outputs of at most {relative}{limit.constant} tokens; cut there: {cut or 'none'}"]
+def _limit_and_memory_lines(result: Result) -> list[str]:
+    """Return a line with the maximum length of outputs and how many reached it, and one with the peak memory.
 
-
-def memory_lines(result: Result) -> list[str]:
-    """Return a line with the peak memory, if it was recorded."""
+    Records of older code lack either.
+    """
+    lines, limit = [], result.generation_limit
+    if limit.constant:
+        relative = f"{limit.per_source_token:g} x source length + " if limit.per_source_token else ""
+        cut = ", ".join(
+            f"{scores.limit_hits:,} of {scores.n:,} on {name} ({100 * scores.limit_hits / scores.n:.1f} %)"
+            for name, scores in result.splits.items()
+            if scores.limit_hits
+        )
+        lines.append(f"outputs of at most {relative}{limit.constant} tokens; cut there: {cut or 'none'}")
     phases = {"training": result.train_peak_mib, "evaluation": result.evaluate_peak_mib}
-    peaks = ", ".join(f"{peak:,.0f} MiB in {phase}" for phase, peak in phases.items() if peak)
-    return [f"peak memory: {peaks}"] if peaks else []
+    if peaks := ", ".join(f"{peak:,.0f} MiB in {phase}" for phase, peak in phases.items() if peak):
+        lines.append(f"peak memory: {peaks}")
+    return lines
 
 
 def threshold(value: int | None, longest_tested: int) -> str:
@@ -175,3 +169,45 @@ def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Tabl
             cells = [percent_of(baselines.get(system, {}).get(metric)) for baselines in own.values()]
             columns.append(Column(f"{system}:\n{COLUMNS[metric]}", cells))
     return ["", column_table("trivial systems (percent)", columns, width)]
+
+
+# Published figures
+
+
+def published_parts(result: Result, path: Path | None = None) -> list[Table | Text | str]:
+    """Return a table of published figures, the run's own architecture last; nothing without figures.
+
+    The table names the preset that has the settings of a figure. With the folder of the run, a line for each paper on
+    its architecture says how the settings differ.
+    """
+    figures = published_figures(result)
+    if not figures:
+        return []
+    table = plain_table(f"published for {result.task} {result.split} (percent)")
+    for name in ("network", "metric", "published", "paper", "preset"):
+        table.add_column(name, justify="right" if name == "published" else "left")
+    for one in figures:
+        metric = metric_name(one.metric).removeprefix("exact match, ")
+        style = "bold" if one.family == result.arch else ""
+        table.add_row(one.arch, metric, one.text, one.citation, one.preset, style=style)
+    records = [RunRecord(path, result)] if path else []
+    known = conditions(records) if experiment_settings(records) else []  # a config may be unreadable
+    notes: dict[str, None] = {}
+    for figure in (figure for figure in figures if figure.family == result.arch):
+        for condition in [condition for condition in known if condition.test_set == figure.test][:1]:
+            same = has_settings(figure, condition)
+            notes[f"{figure.citation}: {'the same settings' if same else unlike(figure, condition)}"] = None
+    return [table, *(Text(note, style="dim") for note in notes), ""]
+
+
+def published_figures(result: Result) -> list[Figure]:
+    """Return, of each paper, metric and kind of network, the figure under its own settings, or else the highest.
+
+    The figures of the result's own architecture come last.
+    """
+    groups: dict[tuple[str, str], list[Figure]] = {}
+    for figure in published(result.task, result.split):
+        if figure.test in result.splits and figure.method == "plain":
+            groups.setdefault((figure.metric, figure.family), []).append(figure)
+    chosen = [figure for members in groups.values() for figure in best_known(members)]
+    return sorted(chosen, key=lambda figure: figure.family == result.arch)

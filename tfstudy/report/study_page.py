@@ -2,52 +2,57 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from tfstudy import __version__
 from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.published import Paper
-from tfstudy.report.attention_maps import ShownMap, shown_maps
+from tfstudy.analysis.conditions import Condition, conditions, main_metrics, trained_steps
+from tfstudy.analysis.published import Paper, papers
+from tfstudy.errors import UserError
+from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.claims import ClaimText
 from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons
-from tfstudy.report.error_browser import ErrorBrowser, build_error_browser
-from tfstudy.report.markup import count_range, number, plural
-from tfstudy.report.measured import Measured, saved_measurements
+from tfstudy.report.error_examples import ErrorBrowser, build_error_browser
+from tfstudy.report.markup import count_range, listed, number, plural, short_number
+from tfstudy.report.measured import saved_measurements
 from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
-from tfstudy.report.sources import cited_papers, id_notes
-from tfstudy.report.study_summary import summarize_study
 from tfstudy.report.table_columns import Cells, columns, mean_text
 from tfstudy.report.table_lines import Line, Table
 from tfstudy.report.tables import build_table
 from tfstudy.report.verdict import verdict
+from tfstudy.runs.attention_record import AttentionRecord, read_attention
 from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.reader import read_environments
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 MAX_NAMED = 20  # runs that are left out for the same reason
+MAX_LISTED = 8  # tasks, split schemes or architectures
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-MAX_EMBEDDED = 600_000  # characters of figures within the page
+MAX_MAPS = 12  # conditions whose attention is shown
 MAIN = "split"  # the figure at the top
 CONDITION_COLUMNS = ("task", "split", "architecture", "preset")  # first, then the result
 TEXT_COLUMNS = {*CONDITION_COLUMNS, "metric", "group"}
+IDS = {
+    "L": "L, such as L2: a statement of lecture notes on Transformers (EE 641 Unit 6, 2025)",
+    "P": "P, such as P7: a statement of a paper, named as its source",
+}
 RunLink = tuple[RunRecord, str]  # a run and its result, or the reason why it diverged
 
 
 class FigureFile(NamedTuple):
-    """A figure of the study, as wide as a page and as a phone."""
+    """A figure of the study."""
 
     name: str
     alt: str
     svg: str
-    narrow: str
-    embedded: bool  # in the page; else the page links to the file
 
     @property
     def file(self) -> str:
@@ -79,12 +84,10 @@ class Page(NamedTuple):
     table: Table
     lines: list[PageLine]
     notes: list[str]
-    figures: list[FigureFile]  # with the main one, and those of instruments
+    figures: list[FigureFile]  # with the main one, and those of instruments and attention
     figure_notes: list[str]
     too_large: bool  # for figures
     errors: ErrorBrowser
-    attention: list[ShownMap]
-    attention_notes: list[str]
     id_notes: list[str]  # what the ids of claims mean
     papers: list[Paper]
     protocol: Protocol
@@ -102,9 +105,9 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     left_out_notes = study.left_out_notes()
     too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
-    measured, measured_notes = saved_measurements([] if too_large else study.runs)
-    figures = [] if too_large else _figures(study, measured)
-    attention, attention_notes = shown_maps(all_conditions)
+    figure_notes: list[str] = []
+    plots = [] if too_large else _plots(study, all_conditions, figure_notes)
+    figures = [FigureFile(plot.name, plot.alt, plot.svg()) for plot in plots]
     return Page(
         name=study.root.resolve().name,
         version=__version__,
@@ -119,12 +122,10 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
         notes=[note for note in table.notes if note not in left_out_notes],
         figures=figures,
-        figure_notes=measured_notes,
+        figure_notes=figure_notes,
         too_large=too_large,
         errors=build_error_browser(all_conditions),
-        attention=attention,
-        attention_notes=attention_notes,
-        id_notes=id_notes(claims),
+        id_notes=[note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)],
         papers=cited_papers(table, claims),
         protocol=build_protocol(all_conditions),
         names=[f"{labels[condition.examples_key]}, {condition.label}" for condition in all_conditions],
@@ -134,23 +135,37 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     )
 
 
-def _figures(study: Study, measured: Mapping[str, Sequence[Measured]]) -> list[FigureFile]:
-    out: list[FigureFile] = []
-    room = MAX_EMBEDDED
-    for page, column in zip(*(_plots(study, measured, width) for width in ("page", "column")), strict=True):
-        svg, narrow = page.svg(), column.svg()
-        size = len(svg) + len(narrow)
-        out.append(FigureFile(page.name, page.alt, svg, narrow, size <= room))
-        room -= size * out[-1].embedded
-    return out
+def _plots(study: Study, every: Sequence[Condition], notes: list[str]) -> "Iterator[Plot]":
+    """Yield all plots of the study, one for each instrument with saved measurements, and saved attention.
+
+    What is not shown is added to the notes.
+    """
+    from tfstudy.report.plots import heat_maps, layout, measurement
+
+    yield from all_plots(study, Selection(width="page"))
+    measured, left_out = saved_measurements(study.runs)
+    notes += left_out
+    yield from (measurement.plot(name, own, layout.PAGE) for name, own in measured.items())
+    for place, (label, record) in enumerate(_saved_attention(every, notes).items(), 1):
+        yield heat_maps.attention(record.of_one_kind(), label)._replace(name=f"attention-{place}")
 
 
-def _plots(study: Study, measured: Mapping[str, Sequence[Measured]], width: str) -> "Iterator[Plot]":
-    """Yield all plots of the study, then one for each instrument with saved measurements."""
-    from tfstudy.report.plots import layout, measurement
-
-    yield from all_plots(study, Selection(width=width))
-    yield from (measurement.plot(name, own, layout.SHEETS[width]) for name, own in measured.items())
+def _saved_attention(every: Sequence[Condition], notes: list[str]) -> dict[str, AttentionRecord]:
+    """Return the attention of each condition for one source: the first that is saved in the folders of its runs."""
+    found: dict[str, AttentionRecord] = {}
+    for condition in {one.experiment: one for one in every}.values():  # the test sets of a condition share its runs
+        for run in condition.runs:
+            try:
+                records = read_attention(run.path)
+            except UserError as error:
+                notes.append(f"Not shown: {error}.")
+                continue
+            if records:
+                found.setdefault(f"{condition.task} {condition.split}, {condition.label}", records[0])
+                break
+    if len(found) > MAX_MAPS:
+        notes.append(f"The attention of the first {MAX_MAPS} of {len(found)} conditions is shown.")
+    return dict(list(found.items())[:MAX_MAPS])
 
 
 def _page_line(line: Line, cells: Cells) -> PageLine:
@@ -160,3 +175,81 @@ def _page_line(line: Line, cells: Cells) -> PageLine:
     first = [*CONDITION_COLUMNS, main, "group"]
     ordered = {name: cells[name] for name in [*first, *cells] if name in cells}
     return PageLine(ordered, main, line.best and bool(mean_text(line)), runs)
+
+
+# What was studied, in one or two sentences
+
+
+def summarize_study(study: Study, conditions: Sequence[Condition]) -> list[str]:
+    """Return sentences on what was studied: what the grid's file says of it, then the facts of the records.
+
+    The facts are `60 runs of scan; 4 split schemes (...); 3 architectures (...); 5 seeds per condition; 3,000 steps`.
+    """
+    runs, about = study.runs, grid_about(study)
+    sizes = sorted({run.result.parameters for run in runs} - {0})  # 0 in records without sizes
+    ends = dict.fromkeys(map(short_number, (sizes[0], sizes[-1]))) if sizes else {}
+    days = sorted({day[:10] for run in runs for day in (run.result.started, run.result.finished) if day})
+    parts = [
+        f"{plural(len(runs), 'run')} of {listed(sorted({run.result.task for run in runs}), MAX_LISTED)}",
+        _named("split scheme", {run.result.split for run in runs}),
+        _named("architecture", {run.result.arch for run in runs})
+        + (f" of {' to '.join(ends)} parameters" if ends else ""),
+        f"{count_range([len(condition.runs) for condition in conditions], 'seed')} per condition",
+        _range([trained_steps(condition) for condition in conditions], "training step"),
+        _range([run.result.train_examples for run in runs], "training example"),
+        f"run on {days[0]}" if len(days) == 1 else f"run from {days[0]} to {days[-1]}" if days else "",
+    ]
+    measured = listed(dict.fromkeys(map(metric_name, main_metrics(conditions).values())), MAX_LISTED)
+    facts = f"{'; '.join(filter(None, parts))}. Results are {measured} on test sets, from 0 to 100."
+    return [*([about] if about else []), facts]
+
+
+def grid_about(study: Study) -> str:
+    """Return what the file of a grid says of it, `Grid scan: ...`; empty unless the runs were started by one grid."""
+    known = grid_names()
+    commands = (entry.arguments for run in study.runs for entry in read_environments(run.path)[:1])
+    used = {words[1] for words in commands if words[:1] == ["grid"] and len(words) > 1 and words[1] in known}
+    if len(used) != 1:
+        return ""
+    name = used.pop()
+    try:
+        about = " ".join(str(read_grid(name).get("about") or "").replace("`", "").split())
+    except UserError:
+        return ""
+    return f"Grid {name}: {about.rstrip('.')}." if about else ""
+
+
+def _named(noun: str, values: Iterable[str]) -> str:
+    """Return `split scheme length`, or `2 split schemes (length, simple)`."""
+    names = sorted(values)
+    return f"{noun} {names[0]}" if len(names) == 1 else f"{plural(len(names), noun)} ({listed(names, MAX_LISTED)})"
+
+
+def _range(counts: Sequence[int], noun: str) -> str:
+    known = [count for count in counts if count]
+    return count_range(known, noun) if known else ""
+
+
+# Sources
+
+
+def cited_papers(table: Table, claims: Iterable[ClaimText]) -> list[Paper]:
+    """Return the papers with published figures in the table, and those that are sources of the claims, by key."""
+    keys = {
+        key
+        for line in table.lines
+        for quoted in (line.published, line.published_oracle, line.published_over_lengths)
+        for one in quoted
+        for key in (one.figure.paper, one.figure.quoted_from)
+    }
+    sources = [_plain(claim.source) for claim in claims]
+    return [
+        paper
+        for key, paper in sorted(papers().items())
+        if key in keys or any(_plain(paper.short) in source for source in sources)
+    ]
+
+
+def _plain(text: str) -> str:
+    """Return text without accents: sources spell Dessì as Dessi."""
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()

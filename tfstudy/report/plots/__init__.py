@@ -1,4 +1,4 @@
-"""Plots of a study's records. Each kind is the module of its name; matplotlib is imported when one is drawn."""
+"""Plots of a study's records. Each kind is a function of its name; matplotlib is imported when one is drawn."""
 
 from collections.abc import Iterator, Sequence
 from importlib import import_module
@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
-KINDS = ("split", "length", "learning", "operands", "data", "scaling", "settings", DIFFERENCES, "errors", SLICES)
+KINDS = {  # and the module of each; those of a report in its order
+    "split": "split",
+    "length": "curves",
+    "learning": "curves",
+    "data": "sizes",
+    "scaling": "sizes",
+    "settings": "heat_maps",
+    DIFFERENCES: "differences",
+    "errors": "bars",
+    SLICES: "bars",
+}
 FILE_TYPES = (".png", ".svg", ".pdf")
 WIDTHS = ("column", "page")
 
@@ -32,7 +42,7 @@ EVERYTHING = Selection()
 
 def save_plot(roots: Sequence[Path], kind: str, out: Path, selection: Selection = EVERYTHING) -> None:
     """Plot the studies in these folders; `UserError`, before anything is written, if that is not possible."""
-    one_of("kind of plot", kind, KINDS)
+    one_of("kind of plot", kind, list(KINDS))
     check_file_type(out)
     if selection.width:
         one_of("width", selection.width, WIDTHS)
@@ -71,8 +81,9 @@ def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Pl
     every = conditions(study.runs, tag)
     more: dict[str, Any] = {"family": every} if kind == DIFFERENCES else {}
     sheet = SHEETS[selection.width]
+    draw = getattr(import_module(f"tfstudy.report.plots.{KINDS[kind]}"), kind)
     with theme(sheet):
-        plot: Plot = import_module(f"tfstudy.report.plots.{kind}").plot(select(every, selection), sheet, **more)
+        plot: Plot = draw(select(every, selection), sheet, **more)
         return plot
 
 
@@ -81,19 +92,16 @@ def select(every: Sequence[Condition], selection: Selection) -> list[Condition]:
     shown = list(every)
     for name in ("task", "split"):
         known = sorted({getattr(condition, name) for condition in shown})
-        if wanted := [one_of(name, text, known) for text in _names(getattr(selection, name))]:
+        texts = getattr(selection, name)
+        if wanted := [one_of(name, text, known) for text in texts.split(",") if texts]:
             shown = [condition for condition in shown if getattr(condition, name) in wanted]
     return shown
-
-
-def _names(text: str) -> list[str]:
-    return text.split(",") if text else []
 
 
 def all_plots(study: Study, selection: Selection = EVERYTHING) -> Iterator["Plot"]:
     """Yield every plot for which these records have the data, without regard to the tag of the selection."""
     drawn = set()
-    wanted = [(kind, selection) for kind in KINDS[:-1]]
+    wanted = [(kind, selection) for kind in KINDS if kind != SLICES]
     wanted += [(SLICES, selection._replace(tag=tag)) for tag in tags(study)]
     for kind, selected in wanted:
         if kind == SLICES and selected.tag in drawn:  # a length plot shows more than slices by length

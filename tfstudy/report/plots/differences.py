@@ -1,8 +1,7 @@
 """`--kind differences`: which conditions differ, and by how much."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
@@ -11,16 +10,14 @@ from tfstudy.analysis.significance import MAX_SEEDS
 from tfstudy.errors import UserError
 from tfstudy.report.comparisons import needs_too_many
 from tfstudy.report.markup import MINUS, p_equals, signed
-from tfstudy.report.plots import captions, layout
-from tfstudy.report.plots.rows import row_panels
-from tfstudy.report.plots.series_style import architecture_colours
+from tfstudy.report.plots import layout, series
 
 MAX_COMPARISONS = 60  # in one plot
 MAX_LETTERS = 56  # of two labels on one line
 COLOURS = "Colour: the condition with the higher mean; in brackets: further seeds needed, at this size of difference."
 
 
-def plot(
+def differences(
     conditions: Sequence[Condition], sheet: layout.Sheet, family: Sequence[Condition] | None = None
 ) -> layout.Plot:
     """Return the difference of every two conditions on the same examples, with its simultaneous interval and its p.
@@ -41,34 +38,40 @@ def plot(
         )
     smallest = sorted(range(len(tested)), key=lambda number: tested[number].p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
+    few = f", the {len(shown)} with the smallest p of {len(tested):,}" if len(shown) < len(tested) else ""
+    title = f"Differences between conditions{few}"
     shown_metrics = {task: metric for task, metric in metrics.items() if task in {one.first.task for one in shown}}
     groups: dict[str, list[Comparison]] = {}
-    for comparison in shown:
-        groups.setdefault(test_set_label(comparison.first, conditions), []).append(comparison)
-    notes = [captions.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
+    for one in shown:
+        groups.setdefault(test_set_label(one.first, conditions), []).append(one)
+    notes = [series.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
-    figure, [(axes, rows)] = row_panels(
-        sheet, _title(shown, tested), groups, lambda one: _pair_label(one, sheet),
-        f"difference in {captions.metric_label(shown_metrics).replace('(%)', '(points)')}", 5.0, _legend(shown), notes,
+    figure, [(axes, rows)] = layout.row_panels(
+        sheet, title, groups, lambda one: _pair_label(one, sheet),
+        f"difference in {series.metric_label(shown_metrics).replace('(%)', '(points)')}", 5.0, _legend(shown), notes,
         max_columns=1,
     )  # fmt: skip
-    colours = architecture_colours(condition.arch for condition in conditions)
-    for comparison, level in rows:
-        _draw_difference(axes, comparison, level, colours, sheet)
-    furthest = max(
-        abs(end)
-        for comparison in shown
-        for end in (comparison.difference.low, comparison.difference.high, comparison.difference.mean)
-    )
+    colours = series.architecture_colours(condition.arch for condition in conditions)
+    for one, level in rows:
+        difference = one.difference
+        colour = colours[(one.first if difference.mean > 0 else one.second).arch]
+        ends = [max(difference.low, -200), min(difference.high, 200)]
+        axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
+        face, size = colour if one.significant else "white", 3.5 if sheet.width else 4.5
+        axes.plot(difference.mean, level, marker="o", ms=size, mfc=face, mec=colour, mew=1.3)
+        layout.write_beside(axes, level, p_equals(one.p) + _further_seeds(one), sheet)
+    furthest = max(abs(x) for one in shown for x in (one.difference.low, one.difference.high, one.difference.mean))
     limit = min(104.0, max(2.0, 1.06 * furthest))
     axes.axvline(0, color="0.3", lw=1)
     axes.set_xlim(-limit, limit)
-    return layout.Plot("differences", figure, _alt(shown, tested, conditions))
-
-
-def _title(shown: Sequence[Comparison], tested: Sequence[Comparison]) -> str:
-    few = f", the {len(shown)} with the smallest p of {len(tested):,}" if len(shown) < len(tested) else ""
-    return f"Differences between conditions{few}"
+    significant = [
+        f"{test_set_label(c.first, conditions)}: {c.first.label} {signed(c.difference.mean)} points to "
+        f"{c.second.label} ({p_equals(c.p)})"
+        for c in tested
+        if c.significant
+    ]
+    summary = ", ".join([f"{len(significant)} of {len(tested)} are significant", series.join(significant)])
+    return layout.Plot("differences", figure, f"{title}: {summary.removesuffix(', ')}. {_intervals(tested)}")
 
 
 def _intervals(shown: Sequence[Comparison]) -> str:
@@ -77,19 +80,6 @@ def _intervals(shown: Sequence[Comparison]) -> str:
     if tests == 1:
         return "95 % intervals: those that exclude 0 are significant."
     return f"Simultaneous 95 % intervals over {tests} comparisons: those that exclude 0 are significant."
-
-
-def _alt(shown: Sequence[Comparison], tested: Sequence[Comparison], conditions: Sequence[Condition]) -> str:
-    significant = [
-        f"{test_set_label(c.first, conditions)}: {c.first.label} {signed(c.difference.mean)} points to "
-        f"{c.second.label} ({p_equals(c.p)})"
-        for c in tested
-        if c.significant
-    ]
-    summary = (
-        f"{len(significant)} of {len(tested)} are significant{', ' * bool(significant)}{captions.join(significant)}"
-    )
-    return f"{_title(shown, tested)}: {summary}. {_intervals(tested)}"
 
 
 def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
@@ -114,17 +104,3 @@ def _further_seeds(comparison: Comparison) -> str:
     if seeds := comparison.more_seeds:
         return f" (+{seeds:,})"
     return f" (>{MAX_SEEDS:,})" if needs_too_many(comparison) else ""
-
-
-def _draw_difference(
-    axes: Axes, comparison: Comparison, level: float, colours: Mapping[str, str], sheet: layout.Sheet
-) -> None:
-    difference = comparison.difference
-    colour = colours[(comparison.first if difference.mean > 0 else comparison.second).arch]
-    face = colour if comparison.significant else "white"
-    ends = [max(difference.low, -200), min(difference.high, 200)]
-    axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
-    axes.plot(difference.mean, level, marker="o", ms=4.5 if sheet.width is None else 3.5, mfc=face, mec=colour, mew=1.3)
-    text = p_equals(comparison.p) + _further_seeds(comparison)
-    size = min(8.0, sheet.points)
-    axes.text(1.02, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=size)

@@ -1,27 +1,36 @@
-"""`--kind split`: how well each condition generalises to each test set, next to published figures."""
+"""`--kind split`: each condition on each test set, beside published figures and trivial systems."""
 
 from collections.abc import Mapping, Sequence
 from statistics import mean
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.analysis.published import Figure, papers
 from tfstudy.errors import UserError
-from tfstudy.report.plots import captions, layout
-from tfstudy.report.plots.grouping import group_by_test_set
-from tfstudy.report.plots.published_marks import Mark, draw_mark, mark_handles, marks_beside, source_notes
-from tfstudy.report.plots.rows import row_panels
-from tfstudy.report.plots.series_style import SeriesStyle, condition_styles
-from tfstudy.report.plots.trivial_systems import draw_lines, line_handles, line_styles, trivial_results
+from tfstudy.report.plots import layout, series
+from tfstudy.report.quotations import quotations
+from tfstudy.runs.schema import SplitScores
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures
-RIGHT = 1.02  # of the axes: where published figures are written
+TRIVIAL_LINES, TRIVIAL_COLOUR = (":", "--", "-."), "0.45"
+SPREADS = {
+    "sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval", "range": "lowest to highest run",
+    "unknown": "±, not explained",
+}  # fmt: skip
+SIGNS = {  # of a published figure: marker, its face, and its meaning
+    "same": ("D", "black", "published, the settings of these runs"),
+    "other": ("D", "white", "published, other settings"),
+    "approximate": (r"$\approx$", "black", "published, approximate"),
+    "upper_bound": ("<", "white", "published upper bound"),
+    "lower_bound": (">", "white", "published lower bound"),
+}
 
 
-def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
+def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric of each condition on each test set: mean, 95 % interval, seeds and published figures.
 
     Lines show the trivial systems that were evaluated on the same test sets.
@@ -30,31 +39,41 @@ def plot(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
     if not shown:
         raise UserError("no finished run was evaluated on a test set")
-    label, styles, groups = captions.metric_label(metrics), condition_styles(shown), group_by_test_set(shown)
+    label, styles, groups = (
+        series.metric_label(metrics),
+        series.condition_styles(shown),
+        series.group_by_test_set(shown),
+    )
     marks = marks_beside([condition for members in groups.values() for condition in members], metrics)
     every_mark = [mark for own in marks.values() for mark in own]
     trivial = {id(condition): trivial_results(condition, metrics[condition.task]) for condition in shown}
-    lines = line_styles(list(trivial.values()))
-    notes = [captions.run_caption(shown), *source_notes(every_mark)]
-    beside = sheet.letter * max(len(_marks_text(own, sheet)) for own in marks.values())
-    legend = [*_legend(shown, metrics), *line_handles(lines), *mark_handles(every_mark)]
-    figure, panels = row_panels(
-        sheet, "Generalisation to each test set", groups, lambda c: captions.wrap(c.label, sheet.label_letters), label,
-        4.0 + beside, legend, notes, extra=lambda _: 0.05,
+    systems = dict.fromkeys(name for own in trivial.values() for name in own)
+    lines: dict[str, dict[str, Any]] = {
+        name: {"color": TRIVIAL_COLOUR, "ls": TRIVIAL_LINES[number % len(TRIVIAL_LINES)], "lw": 1.1}
+        for number, name in enumerate(systems)
+    }
+    legend = [*_legend(shown, metrics), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
+    figure, panels = layout.row_panels(
+        sheet, "Generalisation to each test set", groups, lambda c: series.wrapped(c.label, sheet.label_letters), label,
+        4.0 + sheet.letter * max(len(_marks_text(own, sheet)) for own in marks.values()),
+        [*legend, *_mark_handles(every_mark)], [series.run_caption(shown), *_sources(every_mark)], extra=lambda _: 0.05,
     )  # fmt: skip
     for axes, rows in panels:
         for condition, level in rows:
-            draw_lines(axes, trivial[id(condition)], level, lines)
+            for name, value in trivial[id(condition)].items():
+                axes.plot([value, value], [level - 0.1, level + 0.1], **lines[name], zorder=2)
             _draw_condition(axes, condition, metrics[condition.task], level, styles[condition.label])
-            _draw_marks(axes, marks[id(condition)], level, sheet)
+            for mark in marks[id(condition)]:
+                _draw_mark(axes, mark, level + ABOVE)
+            layout.write_beside(axes, level, _marks_text(marks[id(condition)], sheet), sheet)
         axes.set_xlim(layout.percent_limits(metrics.values(), axes.dataLim.x1))
         if any(marks[id(condition)] for condition, _ in rows):
-            _write_beside(axes, 1.33 * sheet.line, "published", sheet)
-    means = captions.describe(groups, lambda c: _describe(c, metrics[c.task], marks[id(c)]))
+            layout.write_beside(axes, 1.33 * sheet.line, "published", sheet)
+    means = series.describe(groups, lambda c: _describe(c, metrics[c.task], marks[id(c)]))
     return layout.Plot("split", figure, f"Mean {label} on each test set: {means}.")
 
 
-def _describe(condition: Condition, metric: str, marks: Sequence[Mark]) -> str:
+def _describe(condition: Condition, metric: str, marks: Sequence["Mark"]) -> str:
     """Return the mean, and the published figures under the settings of these runs."""
     own = [f"{mark.text} with the same settings" for mark in marks if mark.same_settings]
     return f"{mean(condition.values(metric)):.1f}" + (f" (published: {', '.join(own)})" if own else "")
@@ -69,7 +88,7 @@ def _legend(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list
     return handles + ([Line2D([], [], lw=0, ms=2.5, alpha=0.6, label="one seed", **grey)] if max(seeds) > 1 else [])
 
 
-def _draw_condition(axes: Axes, condition: Condition, metric: str, level: float, style: SeriesStyle) -> None:
+def _draw_condition(axes: Axes, condition: Condition, metric: str, level: float, style: series.SeriesStyle) -> None:
     values, interval = condition.values(metric), mean_interval(condition, metric)
     if interval.low == interval.low:  # not nan
         axes.hlines(level, interval.low, interval.high, color=style.colour, lw=1.6, zorder=3)
@@ -78,11 +97,62 @@ def _draw_condition(axes: Axes, condition: Condition, metric: str, level: float,
     axes.plot(interval.mean, level, color=style.colour, marker=style.marker, ms=5.5, mec="white", mew=0.6, zorder=5)
 
 
-def _draw_marks(axes: Axes, marks: Sequence[Mark], level: float, sheet: layout.Sheet) -> None:
-    """Draw the published figures of a row, and write them on the right."""
-    for mark in marks:
-        draw_mark(axes, mark, level + ABOVE)
-    _write_beside(axes, level, _marks_text(marks, sheet), sheet)
+def trivial_results(condition: Condition, metric: str) -> dict[str, float]:
+    """Return the metric of each trivial system, such as copying the source, in percent, the mean over runs."""
+    found: dict[str, list[float]] = {}
+    for scores in condition.results_by_seed().values():
+        for name, metrics in scores.baselines.items() if isinstance(scores, SplitScores) else ():
+            if metric in metrics:
+                found.setdefault(name, []).append(100 * metrics[metric])
+    return {name: mean(values) for name, values in found.items()}
+
+
+# Published figures
+
+
+class Mark(NamedTuple):
+    """A published figure in the row of a condition."""
+
+    figure: Figure
+    same_settings: bool  # as the runs of the row
+    source: int  # number of the paper in the notes
+
+    @property
+    def sign(self) -> str:
+        """Its key in `SIGNS`."""
+        kind = self.figure.value_kind
+        return kind if kind in SIGNS else "same" if self.same_settings else "other"
+
+    @property
+    def text(self) -> str:
+        """The figure as text, and that it is of one run."""
+        return f"{self.figure.text}{' (one run)' if self.figure.value_kind == 'single' else ''}"
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of its spread; None without one."""
+        figure = self.figure
+        if figure.spread is not None:
+            return max(0.0, figure.value - figure.spread), min(100.0, figure.value + figure.spread)
+        if figure.spread_low is not None and figure.spread_high is not None:
+            return figure.spread_low, figure.spread_high
+        return None
+
+
+def marks_beside(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> dict[int, list[Mark]]:
+    """Return the figures in the row of each condition, by its id: those that are beside it in a table.
+
+    If some of the conditions has the settings of a figure, the figure is beside this condition only.
+    """
+    quoted = {id(condition): quotations(condition, metrics[condition.task]) for condition in conditions}
+    same = {one.figure.id for own in quoted.values() for one in own if one.same_settings}
+    sources: dict[str, int] = {}
+    marks: dict[int, list[Mark]] = {}
+    for key, own in quoted.items():
+        beside = [one for one in own if one.same_settings or one.figure.id not in same]
+        numbers = [sources.setdefault(one.figure.paper, len(sources) + 1) for one in beside]
+        marks[key] = [Mark(one.figure, one.same_settings, n) for one, n in zip(beside, numbers, strict=True)]
+    return marks
 
 
 def _marks_text(marks: Sequence[Mark], sheet: layout.Sheet) -> str:
@@ -92,5 +162,34 @@ def _marks_text(marks: Sequence[Mark], sheet: layout.Sheet) -> str:
     return "  ".join(f"{mark.text} [{mark.source}]" for mark in marks)
 
 
-def _write_beside(axes: Axes, level: float, text: str, sheet: layout.Sheet) -> None:
-    axes.text(RIGHT, level, text, transform=axes.get_yaxis_transform(), va="center", fontsize=min(8.0, sheet.points))
+def _draw_mark(axes: Axes, mark: Mark, level: float) -> None:
+    """Draw a figure and its spread at this height."""
+    if mark.ends:
+        axes.plot(mark.ends, [level, level], color="black", lw=0.7, zorder=2)
+    axes.plot(mark.figure.value, level, **_mark_style(mark.sign), zorder=2.5, clip_on=False)
+
+
+def _mark_style(sign: str) -> dict[str, Any]:
+    marker, face, _ = SIGNS[sign]
+    size, edge = (6.0, 0.3) if sign == "approximate" else (3.4, 0.8)
+    return {"marker": marker, "ms": size, "mfc": face, "mec": "black", "mew": edge, "color": "black"}
+
+
+def _mark_handles(marks: Sequence[Mark]) -> list[Any]:
+    """Return the legend handles of the marks that are drawn."""
+    drawn = {mark.sign for mark in marks}
+    handles = [Line2D([], [], lw=0, label=SIGNS[sign][2], **_mark_style(sign)) for sign in SIGNS if sign in drawn]
+    kinds = list(dict.fromkeys(SPREADS[mark.figure.spread_kind or "range"] for mark in marks if mark.ends))
+    bar = f"published spread:\n{' or '.join(kinds)}"
+    return handles + ([Line2D([], [], color="black", lw=0.7, label=bar)] if kinds else [])
+
+
+def _sources(marks: Sequence[Mark]) -> list[str]:
+    """Return the note that gives the papers by their numbers; none without marks."""
+    texts = {mark.source: f"[{mark.source}]\N{NO-BREAK SPACE}{_source(mark.figure)}" for mark in marks}
+    return [f"Published: {'; '.join(texts[number] for number in sorted(texts))}"] if texts else []
+
+
+def _source(figure: Figure) -> str:
+    quoted = papers().get(figure.quoted_from)
+    return f"{figure.citation}{f', quoted by {quoted.short}' if quoted else ''}"

@@ -1,0 +1,236 @@
+"""Plots of test sets and of differences: our results, published figures and trivial systems, intervals and tests."""
+
+import msgspec
+import pytest
+from matplotlib.colors import to_hex
+
+from tests.example_plots import colour, drawn, legend, runs, texts
+from tests.example_records import result, write
+from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.comparisons import compare_conditions, mean_interval
+from tfstudy.analysis.conditions import conditions, main_metrics
+from tfstudy.analysis.published import figure_of
+from tfstudy.report.plots import make_plot
+from tfstudy.report.plots.layout import PERCENT, percent_limits
+from tfstudy.report.plots.series import COLOURS
+from tfstudy.report.plots.split import TRIVIAL_COLOUR, Mark, marks_beside
+
+METRICS = {"scan": "exact_match"}
+WITH = {"copy": {"bleu": 0.01}, "word by word": {"bleu": 0.125, "chrf": 0.4}}
+FAR, NEAR = (0.9, 0.91, 0.92, 0.93, 0.94), (0.2, 0.22, 0.21, 0.22, 0.2)
+CLOSE = {  # of four networks: several differences would be significant if each was tested alone
+    "cnn": (0.1, 0.13, 0.2, 0.16, 0.12),
+    "gru": (0.17, 0.21, 0.3, 0.24, 0.18),
+    "lstm": (0.26, 0.2, 0.33, 0.3, 0.24),
+    "transformer": (0.6, 0.55, 0.62, 0.58, 0.64),
+}
+
+
+def black_marks(axes):
+    """Return the position and the face of each published figure that is drawn."""
+    lines = [line for line in axes.lines if line.get_marker() not in ("", "None", None) and colour(line) == "#000000"]
+    return [(line.get_xdata()[0], line.get_markerfacecolor()) for line in lines]
+
+
+def figure(**columns):
+    """Return a published figure with these columns."""
+    return msgspec.structs.replace(figure_of("dessi-2019-02"), **columns)
+
+
+def published(monkeypatch, *figures):
+    """Put these figures in the place of the file's."""
+    monkeypatch.setattr("tfstudy.analysis.published._of_split", lambda *_: figures)
+
+
+def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_path):
+    study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
+    [condition] = conditions(read_study(study).runs)
+    [axes] = drawn(study, "split").axes
+    assert (13.8, "white") in black_marks(axes)  # under other settings
+    [ours] = [list(line.get_xdata()) for line in axes.lines if colour(line) == COLOURS["lstm"]]
+    expected = mean_interval(condition, "exact_match")
+    assert ours == [expected.mean]
+    whisker, seeds = axes.collections
+    assert [x for x, _ in whisker.get_segments()[0]] == [expected.low, expected.high]
+    assert [round(x, 6) for x, _ in seeds.get_offsets()] == [20, 40, 60]
+
+
+@pytest.mark.parametrize(
+    ("arch", "shown", "others"),
+    [("lstm", [13.8], [20.8]), ("cnn", [], [11.66])],  # 20.8 is a GRU's, 11.66 the maximum of 580 settings
+)
+def test_a_maximum_and_the_figures_of_another_network_are_not_drawn(tmp_path, arch, shown, others):
+    [axes] = drawn(write(tmp_path, *runs(arch, 0.1, 0.2)), "split").axes
+    positions = [x for x, _ in black_marks(axes)]
+    assert positions
+    assert set(shown) <= set(positions)
+    assert not set(others) & set(positions)
+
+
+def test_an_approximate_figure_has_its_own_sign(tmp_path):
+    study = write(tmp_path, *runs("cnn", 0.9, 0.95, split="addprim_turn_left"))
+    [mark] = marks_beside(conditions(read_study(study).runs), METRICS).popitem()[1]
+    one = drawn(study, "split")
+    assert (mark.sign, mark.figure.value) == ("approximate", 100)
+    assert "published, approximate" in legend(one)
+    assert "about 100 [1]" in texts(one)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
+    published(monkeypatch, figure())
+    monkeypatch.setattr("tfstudy.analysis.counterparts.differing_settings", lambda _: set() if same else {"model.dim"})
+    paper = runs("cnn", 0.4, 0.5, split="addprim_jump", preset="dessi-2019", experiment="paper")
+    ours = runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")
+    study = write(tmp_path, *paper, *ours)
+    shown = conditions(read_study(study).runs)
+    by_row = marks_beside(shown, METRICS)
+    signs = {condition.preset: [mark.sign for mark in by_row[id(condition)]] for condition in shown}
+    expected = {"dessi-2019": ["same"], "default": []} if same else {"dessi-2019": ["other"], "default": ["other"]}
+    assert signs == expected
+    faces = [face for _, face in black_marks(drawn(study, "split").axes[0])]
+    assert faces == (["black"] if same else ["white", "white"])
+
+
+@pytest.mark.parametrize(
+    ("columns", "ends"),
+    [
+        ({"value": 50.0, "spread": 10.0, "spread_kind": "sd"}, (40, 60)),
+        ({"value": 5.0, "spread": 10.0, "spread_kind": "unknown"}, (0, 15)),
+        ({"value": 50.0, "spread": None, "spread_kind": "range", "spread_low": 1.0, "spread_high": 70.0}, (1, 70)),
+        ({"value": 50.0, "spread": None, "spread_kind": "", "spread_low": None, "spread_high": None}, None),
+    ],
+)
+def test_the_bar_of_a_published_figure_is_its_spread(columns, ends):
+    assert Mark(figure(**columns), False, 1).ends == ends
+
+
+def test_the_picture_names_the_source_of_every_figure_and_the_legend_every_sign(tmp_path, monkeypatch):
+    other = {"paper": "lake-2018", "preset": ""}
+    published(
+        monkeypatch, figure(printed="70.0", preset=""), figure(id="b", value_kind="upper_bound", value=2.0, **other)
+    )
+    one = drawn(write(tmp_path, *runs("cnn", 0.4, 0.5, split="addprim_jump")), "split")
+    [note] = [text for text in texts(one) if "Published:" in text]
+    note = note.replace("\n", " ").replace("\N{NO-BREAK SPACE}", " ")
+    assert "[1] Dessì & Baroni 2019" in note
+    assert "[2] Lake & Baroni 2018" in note
+    assert "published, other settings" in legend(one)
+    assert "published upper bound" in legend(one)
+    assert "published, approximate" not in legend(one)
+    assert any("standard deviation" in text for text in legend(one))
+    assert any("70" in text and "[1]" in text for text in texts(one))
+
+
+def test_without_a_published_figure_the_plot_says_nothing_of_them(tmp_path):
+    one = drawn(write(tmp_path, *runs("cnn", 0.4, 0.5, split="unpublished")), "split")
+    assert not [text for text in texts(one) if "published" in text.replace("unpublished", "").lower()]
+
+
+# Trivial systems
+
+
+def translation(seed, bleu, baselines):
+    """A run of the translation task, with these trivial systems."""
+    one = result(seed, task="translation", split="embedded")
+    test = one["splits"]["test"]
+    test["metrics"] |= {"bleu": bleu}
+    return one | {"splits": {"test": test | {"baselines": baselines}}}
+
+
+def test_trivial_systems_are_lines_through_the_rows_of_their_test_set(tmp_path):
+    for baselines, shown in ((WITH, [(1.0, ":"), (12.5, "--")]), ({}, [])):
+        study = write(tmp_path / str(len(shown)), *(translation(seed, 0.17, baselines) for seed in range(3)))
+        figure = drawn(study, "split")
+        [axes] = figure.axes
+        lines = [line for line in axes.lines if line.get_color() == TRIVIAL_COLOUR]
+        assert [(line.get_xdata()[0], line.get_linestyle()) for line in lines] == shown
+        names = [text for text in legend(figure) if "trivial" in text]
+        assert names == [f"trivial system: {name}" for name in baselines]
+        assert axes.get_xlim() == pytest.approx((-0.6, 20.6))
+
+
+@pytest.mark.parametrize(
+    ("metrics", "largest", "top"),
+    [(["bleu"], 21.8, 30), (["bleu"], 0, 10), (["chrf", "bleu"], 30, 30), (["bleu"], 99.9, 100), (["bleu"], 101, 100)],
+)
+def test_bleu_has_an_axis_up_to_the_next_ten(metrics, largest, top):
+    low, high = percent_limits(metrics, largest)
+    assert (low, high) == pytest.approx((-0.03 * top, 1.03 * top))
+    assert percent_limits(["exact_match", "bleu"], 5) == percent_limits(["exact_match"], 5) == PERCENT
+
+
+# Differences
+
+
+def drawn_intervals(axes):
+    """Return the ends of each interval and whether its mark is filled, from top to bottom."""
+    intervals = sorted(
+        (line for line in axes.lines if line.get_linewidth() == 1.5), key=lambda line: line.get_ydata()[0]
+    )
+    marks = sorted((line for line in axes.lines if line.get_marker() == "o"), key=lambda line: line.get_ydata()[0])
+    filled = [to_hex(mark.get_markerfacecolor()) != "#ffffff" for mark in marks]
+    return [(*line.get_xdata(), is_filled) for line, is_filled in zip(intervals, filled, strict=True)]
+
+
+def test_an_interval_excludes_0_if_and_only_if_its_comparison_is_significant(tmp_path):
+    study = read_study(write(tmp_path, *(one for arch, shares in CLOSE.items() for one in runs(arch, *shares))))
+    shown = conditions(study.runs)
+    comparisons = compare_conditions(shown, main_metrics(shown))
+    figure = make_plot(study, "differences").figure
+    intervals = drawn_intervals(figure.axes[0])
+    assert [is_filled for *_, is_filled in intervals] == [comparison.significant for comparison in comparisons]
+    assert {is_filled for *_, is_filled in intervals} == {True, False}
+    assert all((low > 0 or high < 0) == is_filled for low, high, is_filled in intervals)
+    assert any(one.difference.p < 0.05 and not one.significant for one in comparisons)  # alone it would be
+    assert any("simultaneous 95 % intervals over 6 comparisons" in text.lower() for text in texts(figure))
+
+
+def test_the_intervals_of_some_split_schemes_are_those_of_the_whole_study(tmp_path):
+    made = [one for split in ("length", "simple") for a, x in CLOSE.items() for one in runs(a, *x, split=split)]
+    study = write(tmp_path, *made)
+    every = drawn_intervals(drawn(study, "differences").axes[0])
+    figure = drawn(study, "differences", split="simple")
+    assert drawn_intervals(figure.axes[0]) == every[6:]
+    assert any("over 12 comparisons" in text for text in texts(figure))
+
+
+def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monkeypatch):
+    monkeypatch.setattr("tfstudy.report.plots.differences.MAX_COMPARISONS", 2)
+    equal = [one for arch in ("cnn", "gru", "lstm") for one in runs(arch, 0.2, 0.21, 0.22)]
+    plot = make_plot(read_study(write(tmp_path, *equal, *runs("transformer", 0.9, 0.91, 0.92))), "differences")
+    [axes] = plot.figure.axes
+    assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
+    assert "the 2 with the smallest p of 6" in " ".join(plot.figure.get_suptitle().split())
+    assert plot.alt.startswith("Differences between conditions, the 2 with the smallest p of 6: ")
+
+
+def test_a_difference_that_needs_more_seeds_than_are_proposed_says_so(tmp_path):
+    wide = (0.1, 0.9, 0.2, 0.8, 0.5)
+    slightly_higher = [x + 0.001 for x in wide]
+    figure = drawn(write(tmp_path, *runs("cnn", *wide), *runs("lstm", *slightly_higher)), "differences")
+    assert any(text.endswith(" (>1,000)") for text in texts(figure))
+
+
+def test_what_two_architectures_share_stands_once_in_brackets(tmp_path):
+    for preset, shift in (("default", 0), ("small", 0.3)):
+        shares = [x / 2 + shift for x in NEAR]
+        write(tmp_path, *(r for a in ("cnn", "lstm") for r in runs(a, *shares, experiment=preset + a, preset=preset)))
+    [axes] = drawn(tmp_path, "differences").axes
+    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
+    assert {"cnn - lstm", "cnn - lstm (small)", "cnn - cnn small", "cnn - lstm small"} <= set(names)
+
+
+def test_differences_are_filled_where_they_are_significant(tmp_path):
+    like = [x + 0.001 * (-1) ** number for number, x in enumerate(NEAR)]
+    made = [*runs("lstm", *FAR), *runs("cnn", *NEAR), *runs("transformer", *like)]
+    figure = drawn(write(tmp_path, *made, *runs("other", 0.5)), "differences")
+    [axes] = figure.axes
+    marks = [line for line in axes.lines if len(line.get_xdata()) == 1]
+    faces = [to_hex(line.get_markerfacecolor()).upper() for line in marks]
+    names = [label.get_text().replace("\N{MINUS SIGN}", "-") for label in axes.get_yticklabels()]
+    assert names == ["cnn - lstm", "cnn - transformer", "lstm - transformer"]
+    assert faces == [COLOURS["lstm"], "#FFFFFF", COLOURS["lstm"]]
+    assert round(marks[0].get_xdata()[0]) == -71
+    assert sum("p < .001" in text for text in texts(figure)) == 2
+    assert any("3 pairs with a single seed are not tested" in text for text in texts(figure))

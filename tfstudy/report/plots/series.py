@@ -1,0 +1,152 @@
+"""What plots share but their layout: which conditions stand together, how a series looks, and what is said in words."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from textwrap import fill
+from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
+
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from tfstudy.analysis.conditions import Condition, test_set_label, trained_steps
+from tfstudy.report.markup import count_range, short_number
+from tfstudy.runs.metrics import metric_name
+
+COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Okabe & Ito 2008, safe for the colour-blind
+OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")  # for other architectures
+MARKERS = ("o", "D", "s", "^", "v", "P", "X")
+LINES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "oo")
+MAX_LETTERS = 34  # in a line of a label
+
+Item = TypeVar("Item")
+
+
+class SeriesStyle(NamedTuple):
+    """How a series is drawn."""
+
+    colour: str
+    marker: str
+    line: Any  # a line style of matplotlib
+    hatch: str  # of its bars
+
+    @property
+    def bar(self) -> dict[str, Any]:
+        """Matplotlib's options for a bar."""
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": "white", "linewidth": 0.4}
+
+
+Styles = Mapping[str, SeriesStyle]  # by label
+
+
+def series_styles(architectures: Mapping[str, str]) -> dict[str, SeriesStyle]:
+    """Return the style of each label, given the architecture of each label, in the order of the legend.
+
+    An architecture has the same colour in all plots. Its labels differ in marker and line; up to 28 of them are
+    distinct.
+    """
+    colours = architecture_colours(architectures.values())
+    order = list(colours)
+    counts = dict.fromkeys(colours, 0)
+    styles: dict[str, SeriesStyle] = {}
+    for label in sorted(architectures, key=lambda label: (order.index(architectures[label]), _natural_key(label))):
+        arch = architectures[label]
+        marker, line, hatch = (options[counts[arch] % len(options)] for options in (MARKERS, LINES, HATCHES))
+        styles[label] = SeriesStyle(colours[arch], marker, line, hatch)
+        counts[arch] += 1
+    return styles
+
+
+def condition_styles(conditions: Iterable[Condition]) -> dict[str, SeriesStyle]:
+    """Return the style of each condition by its label."""
+    return series_styles({condition.label: condition.arch for condition in conditions})
+
+
+def architecture_colours(architectures: Iterable[str]) -> dict[str, str]:
+    """Return the colour of each architecture: a fixed one, or one chosen by its name, or the next unused one."""
+    names = set(architectures)
+    colours = {name: colour for name, colour in COLOURS.items() if name in names}
+    for name in sorted(names - colours.keys()):
+        start = crc32(name.encode()) % len(OTHER_COLOURS)
+        candidates = (*OTHER_COLOURS[start:], *OTHER_COLOURS[:start])
+        colours[name] = next((colour for colour in candidates if colour not in colours.values()), candidates[0])
+    return colours
+
+
+def _natural_key(label: str) -> list[Any]:
+    """Sort `dim=64` before `dim=128`, and `dropout=0.15` before `dropout=0.3`."""
+    return [float(part) if number % 2 else part for number, part in enumerate(re.split(r"(\d+(?:\.\d+)?)", label))]
+
+
+def legend_handles(styles: Styles, kind: str = "points", size: float = 5) -> list[Any]:
+    """Return a legend handle for each series, as `points`, `lines` or `bars`; `size` is that of markers in points."""
+    labels = {name: wrapped(name) for name in styles}
+    if kind == "bars":
+        return [Patch(label=labels[name], **style.bar) for name, style in styles.items()]
+    return [
+        Line2D(
+            [], [], color=s.colour, marker=s.marker, ms=size, ls=s.line if kind == "lines" else "", label=labels[name]
+        )
+        for name, s in styles.items()
+    ]
+
+
+# Which conditions share a panel or a heading
+
+
+def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
+    """Group the conditions by test set, each group in the order of the legend."""
+    order = list(condition_styles(conditions))
+    groups: dict[str, list[Condition]] = {test_set_label(condition, conditions): [] for condition in conditions}
+    for condition in sorted(conditions, key=lambda c: order.index(c.label)):
+        groups[test_set_label(condition, conditions)].append(condition)
+    return groups
+
+
+def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
+    """Group the conditions by split scheme, in the order of the legend; the test sets of the same runs count once."""
+    groups = group_by_test_set([condition._replace(test_set="test") for condition in conditions])
+    return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
+
+
+# Words: labels, the line about the runs under the axes, and alt texts
+
+
+def run_caption(conditions: Sequence[Condition]) -> str:
+    """Return seeds, steps and model sizes: `5 seeds per condition; 3,000 steps; 0.665M to 0.668M parameters`."""
+    parameters = [run.result.parameters for condition in conditions for run in condition.runs]
+    seeds = count_range([len(condition.runs) for condition in conditions if condition.runs], "seed")
+    sizes = dict.fromkeys(map(short_number, (min(parameters), max(parameters))))
+    parts = [
+        f"{'One seed' if seeds == '1 seed' else seeds} per condition",
+        count_range([trained_steps(condition) for condition in conditions], "step"),
+        f"{' to '.join(sizes)} parameters",
+    ]
+    return "; ".join(parts)
+
+
+def wrapped(label: str, letters: int = MAX_LETTERS) -> str:
+    """Return a condition's label in lines of at most this many letters."""
+    return fill(label, letters, break_long_words=False, break_on_hyphens=False)
+
+
+def metric_label(metrics: Mapping[str, str]) -> str:
+    """Return the axis label of the tasks' main metrics: `exact match (%)`, `exact match, translation: BLEU (%)`."""
+    names = {task: metric_name(metric) for task, metric in metrics.items()}
+    if len(set(names.values())) == 1:
+        return f"{next(iter(names.values()))} (%)"
+    others = [f"{task}: {name}" for task, name in names.items() if name != "exact match"]
+    return ", ".join(["exact match", *others] if len(others) < len(names) else others) + " (%)"
+
+
+def describe(groups: Mapping[str, Sequence[Condition]], text: Callable[[Condition], str]) -> str:
+    """Return what an alt text says about each condition; conditions without a text are left out."""
+    texts = {name: [(c.label, text(c)) for c in members] for name, members in groups.items()}
+    described = {name: [f"{label} {text}" for label, text in pairs if text] for name, pairs in texts.items()}
+    return join([f"{name}: {', '.join(parts)}" for name, parts in described.items() if parts])
+
+
+def join(parts: Sequence[str], max_parts: int = 12) -> str:
+    """Join parts of an alt text; those beyond `max_parts` are counted."""
+    return "; ".join([*parts[:max_parts], *([f"and {len(parts) - max_parts} more"] if len(parts) > max_parts else [])])
