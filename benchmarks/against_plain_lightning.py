@@ -32,7 +32,7 @@ from tfstudy.models.parts.tokens import flatten_groups
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
-from tfstudy.training.optimization import learning_rate_factor
+from tfstudy.training.step import learning_rate_factor
 
 SKIP = 5  # first steps that are not measured
 

@@ -31,8 +31,8 @@ from benchmarks.against_plain_lightning import Speed, usual
 from benchmarks.timing import alternate, now, quiet, scan, table
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
-from tfstudy.training.execution import Execution
 from tfstudy.training.fit import fit
+from tfstudy.training.graphs import Execution
 from tfstudy.training.module import Seq2Seq
 
 ROOT = Path(__file__).parent.parent

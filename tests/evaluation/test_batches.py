@@ -11,7 +11,7 @@ from tests.evaluation.test_evaluate import CPU, Known, data, evaluated, half_tra
 from tfstudy import models
 from tfstudy.evaluation import batches
 from tfstudy.evaluation.batches import MemoryUse, in_batches
-from tfstudy.training.out_of_memory import OutOfMemoryError
+from tfstudy.training.memory import OutOfMemoryError
 
 ERROR = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes.")
 LENGTHS = torch.tensor([2, 2, 3, 3, 4, 9, 9, 9])
@@ -113,7 +113,7 @@ def test_the_estimates_grow_with_lengths_hypotheses_and_the_model(arch):
 
 LIMITED = """
 import resource, sys, torch
-from tfstudy.training.out_of_memory import attempt
+from tfstudy.training.memory import attempt
 
 torch.set_num_threads(1)
 torch.ones(8, 8) @ torch.ones(8, 8)

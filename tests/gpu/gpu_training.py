@@ -1,8 +1,8 @@
 """Training on a GPU, eager or graphed."""
 
 from tests.training.small_training import small_training
-from tfstudy.training.execution import Execution
 from tfstudy.training.fit import fit
+from tfstudy.training.graphs import Execution
 from tfstudy.training.module import Seq2Seq
 
 # A small epsilon would make steps of gradients that are 0 but for rounding, such as those of key biases.

@@ -13,11 +13,10 @@ from tests.training.test_devices import shell
 from tests.training.test_resuming import Interrupt, InterruptionError
 from tfstudy.data.resident import ResidentRows
 from tfstudy.models.parts.layers import Dropout
-from tfstudy.training.checkpoints import Checkpoints
-from tfstudy.training.graphs import CaptureError, CudaGraphs
-from tfstudy.training.optimization import build_optimizer
-from tfstudy.training.saved_weights import load_checkpoint
-from tfstudy.training.step import WholeStep
+from tfstudy.training.callbacks import Checkpoints
+from tfstudy.training.checkpoints import load_checkpoint
+from tfstudy.training.graphs import CaptureError, Graphs
+from tfstudy.training.step import WholeStep, build_optimizer
 
 KEPT = 0.75
 SHAPE = (512, 1024)
@@ -32,7 +31,7 @@ def captured_masks(compiled: bool, seeds) -> list[Tensor]:
 
     function = torch.compile(two) if compiled else two
     ones, out = torch.ones(SHAPE, device="cuda"), torch.zeros(2, *SHAPE, device="cuda")
-    graphs = CudaGraphs()
+    graphs = Graphs()
 
     def work() -> None:
         out.copy_(function(ones))
@@ -84,7 +83,7 @@ def test_a_replay_reads_the_learning_rate():
     rows = ResidentRows.of(data.encoded["train"], torch.device("cuda"))
     parameters, optimizer = list(module.model.parameters()), build_optimizer(module.model, module.config)
     step = WholeStep(module.loss_of, parameters, optimizer, module.config, rows, module.executor)
-    graphs = CudaGraphs()
+    graphs = Graphs()
     index = torch.arange(8)
     shape = rows.shape(index)
 
@@ -138,7 +137,7 @@ def test_after_a_failed_capture_everything_works():
         torch.nn.functional.dropout(x, 0.5).sum().item()
 
     with pytest.raises(CaptureError):
-        CudaGraphs().capture(work)
+        Graphs().capture(work)
     assert torch.cuda.current_stream() == stream
     torch.manual_seed(3)
     first = torch.nn.functional.dropout(x, 0.5)

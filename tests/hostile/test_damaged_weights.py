@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import save
 
 from tfstudy.errors import UserError
-from tfstudy.training.weights_file import ENTRY, MAX_HEADER, load_weights, save_weights
+from tfstudy.training.checkpoints import ENTRY, MAX_HEADER, load_weights, save_weights
 
 RUN = "a" * 64
 WEIGHTS = {"layer.weight": torch.arange(300.0).reshape(20, 15), "layer.bias": torch.zeros(7), "count": torch.tensor(3)}
@@ -125,7 +125,7 @@ def test_weights_that_are_not_finite_are_neither_written_nor_loaded(file, value,
         save_weights(broken, file, RUN)
     assert file.read_bytes() == before
     with monkeypatch.context() as patch:
-        patch.setattr("tfstudy.training.weights_file._check_finite", lambda *_: None)
+        patch.setattr("tfstudy.training.checkpoints._check_finite", lambda *_: None)
         save_weights(broken, file, RUN)
     assert "not finite" in refused(file)
 

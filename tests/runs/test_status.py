@@ -14,7 +14,7 @@ from tfstudy.runs.files import utc_now
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import run_status, seconds_left
-from tfstudy.training import progress_report
+from tfstudy.training import callbacks
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_a_killed_run_leaves_its_last_report_and_a_resumed_one_counts_its_attemp
 
 
 def test_between_validations_progress_is_reported_at_intervals_of_time(monkeypatch):
-    monkeypatch.setattr(progress_report, "INTERVAL", 0.0)
+    monkeypatch.setattr(callbacks, "REPORT_INTERVAL", 0.0)
     killed(command(), at_row(15))
     assert read_progress(folder()).step >= 14
 

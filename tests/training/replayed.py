@@ -6,9 +6,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.training.small_training import small_training
-from tfstudy.training.execution import Execution
 from tfstudy.training.fit import fit
-from tfstudy.training.graphs import CaptureError, Graphs
+from tfstudy.training.graphs import CaptureError, Execution, Graphs
 from tfstudy.training.module import Seq2Seq
 
 WAITING = (  # operations whose result decides on the CPU what comes next, so that it waits for the device

@@ -9,7 +9,7 @@ from tests.interrupted_runs import command, folder
 from tests.training.small_training import trained
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training import step as training
+from tfstudy.training import loss as training
 from tfstudy.training.module import DivergenceError
 
 

@@ -17,10 +17,10 @@ from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
 from tfstudy.models.parts.tokens import RaggedGroup
-from tfstudy.training import step
+from tfstudy.training import loss as training
+from tfstudy.training.checkpoints import model_weights
 from tfstudy.training.fit import fit
 from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
-from tfstudy.training.saved_weights import model_weights
 
 
 def test_accumulating_two_batches_equals_one_batch_of_both():
@@ -109,7 +109,7 @@ def test_the_inputs_of_scheduled_sampling_are_what_greedy_decoding_predicts(arch
 
 def test_without_teacher_forcing_the_model_gets_its_own_predictions(monkeypatch):
     sampled = []
-    monkeypatch.setattr(step, "predicted_inputs", lambda *args: sampled.append(1) or predicted_inputs(*args))
+    monkeypatch.setattr(training, "predicted_inputs", lambda *args: sampled.append(1) or predicted_inputs(*args))
     trained(teacher_forcing=0.0, micro_batches=1)
     assert len(sampled) == 4
     sampled.clear()
@@ -138,13 +138,13 @@ def test_a_summed_loss_is_logged_per_token():
 
 
 def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
-    monkeypatch.setattr(step, "predicted_inputs", lambda *_: torch.tensor([[BOS, 4, EOS, 5], [BOS, 4, 5, 6]]))
+    monkeypatch.setattr(training, "predicted_inputs", lambda *_: torch.tensor([[BOS, 4, EOS, 5], [BOS, 4, 5, 6]]))
     rows = PaddedRows(torch.tensor([[4, 2], [5, 2]]), torch.tensor([[BOS, 4, 5, 6, EOS], [BOS, 6, 5, EOS, PAD]]))
     losses = {}
     for stops in (False, True):
         module, _ = small_training(sampling_stops_at_eos=stops)
         losses[stops] = module.loss_of([rows], teacher_forcing=False), module.loss_of([rows], teacher_forcing=True)
-    logits = module.model(rows.source, rows.source != PAD, step.predicted_inputs())
+    logits = module.model(rows.source, rows.source != PAD, training.predicted_inputs())
     each = cross_entropy(logits.transpose(1, 2), rows.target[:, 1:], ignore_index=PAD, reduction="none")
     assert_close(losses[False][0], each.sum())
     assert_close(losses[True][0], each.sum() - each[0, 2:].sum())

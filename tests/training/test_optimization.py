@@ -6,7 +6,7 @@ from lightning.pytorch import Callback
 
 from tests.training.small_training import small_training, trained
 from tfstudy.config.schema import TrainConfig
-from tfstudy.training.optimization import learning_rate_factor
+from tfstudy.training.step import learning_rate_factor
 
 
 @pytest.mark.parametrize(

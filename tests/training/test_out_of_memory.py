@@ -5,11 +5,11 @@ import torch
 from torch.testing import assert_close
 
 from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
-from tfstudy.training import out_of_memory
+from tfstudy.training import memory
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
+from tfstudy.training.memory import OutOfMemoryError, attempt, is_out_of_memory
 from tfstudy.training.micro_batches import MicroBatchExecutor, halves, in_memory
-from tfstudy.training.out_of_memory import OutOfMemoryError, attempt, is_out_of_memory
 
 CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
 ERRORS = [RuntimeError(CPU_MESSAGE), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()]
@@ -139,4 +139,4 @@ def test_validation_is_split_too_and_measures_the_same(tmp_path, monkeypatch):
         torch.arange(10)).micro_batches[0]], lambda part: 500 * rows_of(part))  # fmt: skip
     assert sizes == [2, 3, 2, 3]
     assert measured("bounded") == pytest.approx(whole, abs=1e-6)
-    assert out_of_memory.BUDGET > 2000
+    assert memory.BUDGET > 2000

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tests.training.small_training import trained
-from tfstudy.training import peak_memory
-from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.peak_memory import CLEAR, peak_mib, reset_peak
+from tfstudy.training import memory
+from tfstudy.training.callbacks import TrainingProgress
+from tfstudy.training.memory import CLEAR, peak_mib, reset_peak
 
 CPU = torch.device("cpu")
 
@@ -25,13 +25,13 @@ def test_the_peak_includes_memory_that_was_released_since_the_reset():
 
 def test_without_proc_the_peak_is_that_of_the_process(tmp_path, monkeypatch):
     for name in ("STATUS", "CLEAR"):
-        monkeypatch.setattr(peak_memory, name, tmp_path / "missing" / "file")
+        monkeypatch.setattr(memory, name, tmp_path / "missing" / "file")
     reset_peak(CPU)
     assert 20 < peak_mib(CPU) < 100_000
 
 
 def test_a_checkpoint_has_the_highest_peak_of_all_processes():
-    bar = ProgressBar(lambda _: None)
+    bar = TrainingProgress(lambda _: None)
     trained(callbacks=[bar])
     peak = bar.state_dict()["peak_mib"]
     assert peak > 20

@@ -10,7 +10,7 @@ import pytest
 from tests.training.small_training import small_training
 from tfstudy.cli.printable_stream import PrintableStream
 from tfstudy.training import progress_display
-from tfstudy.training.callbacks import ProgressBar
+from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
 from tfstudy.training.progress_display import ProgressDisplay, in_notebook
 
@@ -107,7 +107,7 @@ def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):
     monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
     module, data = small_training()
     logged: list[str] = []
-    fit(module, data, accelerator="cpu", callbacks=[ProgressBar(logged.append)])
+    fit(module, data, accelerator="cpu", callbacks=[TrainingProgress(logged.append)])
     assert re.search(r"loss \d+\.\d{4}, teacher-forced accuracy [\d.]+ %, exact match [\d.]+ %$", logged[-1])
     out = capsys.readouterr().out
     assert "training: 3 of 4 steps, loss " in out
@@ -118,7 +118,7 @@ def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):
 def test_after_steps_without_a_validation_no_older_one_is_shown():
     module, data = small_training(steps=5)
     logged: list[str] = []
-    fit(module, data, accelerator="cpu", callbacks=[ProgressBar(logged.append)])
+    fit(module, data, accelerator="cpu", callbacks=[TrainingProgress(logged.append)])
     assert "step 4 " in logged[-2]
     assert "loss" in logged[-2]
     assert re.fullmatch(r"step 5  [\d,]+ tokens/s", logged[-1])
@@ -128,7 +128,7 @@ def test_a_batch_that_is_split_is_reported_once(capsys):
     module, data = small_training()
     module.executor.splits = 3
     logged = []
-    fit(module, data, accelerator="cpu", callbacks=[ProgressBar(logged.append)])
+    fit(module, data, accelerator="cpu", callbacks=[TrainingProgress(logged.append)])
     lines = [line for line in capsys.readouterr().out.splitlines() if "memory ran out" in line]
     assert len(lines) == len([line for line in logged if "memory ran out" in line]) == 1
     assert "train.batch_size" in lines[0]

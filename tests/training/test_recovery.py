@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from tfstudy.errors import UserError
-from tfstudy.training.recovery import resumable_checkpoint
-from tfstudy.training.saved_weights import STATE_KEY, load_checkpoint, save_checkpoint
+from tfstudy.training.checkpoints import STATE_KEY, load_checkpoint, resumable_checkpoint, save_checkpoint
 
 RUN = "a" * 64
 

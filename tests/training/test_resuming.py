@@ -6,10 +6,9 @@ from lightning.pytorch import Callback
 from lightning.pytorch.loggers import Logger
 
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
-from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.checkpoints import Checkpoints
+from tfstudy.training.callbacks import Checkpoints, TrainingProgress
+from tfstudy.training.checkpoints import load_checkpoint
 from tfstudy.training.fit import fit
-from tfstudy.training.saved_weights import load_checkpoint
 
 SETTINGS = {"steps": 6, "dropout": 0.3, "validation_interval": 2}
 
@@ -131,16 +130,16 @@ def test_a_renamed_callback_keeps_its_state(tmp_path):
 
 
 def test_the_keys_of_our_callbacks_in_a_checkpoint_are_fixed(tmp_path):
-    checkpoint = interrupted(tmp_path, ProgressBar(lambda _: None))
+    checkpoint = interrupted(tmp_path, TrainingProgress(lambda _: None))
     assert set(checkpoint["callbacks"]) == {"checkpoints", "progress"}
 
 
 def test_the_tokens_of_earlier_processes_count(tmp_path):
     _, data = small_training(**SETTINGS)
     tokens = [data.encoded["train"].batch(data.batches.index(step)).tokens for step in range(6)]
-    checkpoint = interrupted(tmp_path, ProgressBar(lambda _: None))
+    checkpoint = interrupted(tmp_path, TrainingProgress(lambda _: None))
     assert checkpoint["callbacks"]["progress"]["tokens"] == sum(tokens[:4])
-    bar = ProgressBar(lambda _: None)
+    bar = TrainingProgress(lambda _: None)
     resumed(checkpoint, bar)
     assert bar.state_dict()["tokens"] == sum(tokens)
 

@@ -11,7 +11,7 @@ from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.runs.reader import read_result
-from tfstudy.training import step as training
+from tfstudy.training import loss as training
 from tfstudy.training.fit import fit
 from tfstudy.training.module import DivergenceError
 

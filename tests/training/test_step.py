@@ -13,12 +13,12 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import PaddedRows
 from tfstudy.data.resident import ResidentRows
 from tfstudy.data.shapes import Shape
-from tfstudy.training.checkpoints import Checkpoints
-from tfstudy.training.execution import Execution, graph_obstacle
+from tfstudy.training.callbacks import Checkpoints
+from tfstudy.training.checkpoints import load_checkpoint
 from tfstudy.training.fit import fit
-from tfstudy.training.optimization import build_optimizer
-from tfstudy.training.saved_weights import load_checkpoint
-from tfstudy.training.step import BatchLoss, WholeStep
+from tfstudy.training.graphs import Execution, graph_obstacle
+from tfstudy.training.loss import BatchLoss
+from tfstudy.training.step import WholeStep, build_optimizer
 
 # Some gradients are 0 but for rounding, such as those of key biases; a small epsilon would make steps of them.
 LONG = {

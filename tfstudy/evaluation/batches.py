@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from tfstudy.models.base import Model
-from tfstudy.training.out_of_memory import BUDGET, OutOfMemoryError, attempt
+from tfstudy.training.memory import BUDGET, OutOfMemoryError, attempt
 
 T = TypeVar("T")
 FLOAT = 4  # bytes

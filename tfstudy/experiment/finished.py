@@ -26,8 +26,7 @@ from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
-from tfstudy.training.saved_weights import load_checkpoint, model_weights
-from tfstudy.training.weights_file import load_weights, save_weights
+from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 
 class FinishedRun:

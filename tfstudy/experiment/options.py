@@ -27,7 +27,7 @@ class RunOptions(NamedTuple):
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`
     measure: tuple[str, ...] = ()  # instruments that listen to training
     tuning: bool = False  # a trial of a search: no test set is evaluated
-    execution: str = "eager"  # of training steps, one of EXECUTIONS: see `tfstudy.training.execution`
+    execution: str = "eager"  # of training steps, one of EXECUTIONS: see `tfstudy.training.graphs`
 
 
 DEFAULTS = RunOptions()

@@ -14,8 +14,7 @@ from tfstudy.runs.identity import Identity, identify, run_hash, settings_of
 from tfstudy.runs.reader import has_result, read_config, read_environments, read_result
 from tfstudy.runs.schema import Result
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training.recovery import BEST, LAST
-from tfstudy.training.saved_weights import STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
+from tfstudy.training.checkpoints import BEST, LAST, STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 
 INDEX = ".weights"  # the folder of the index, in that of the study
 KEY = 32  # characters of a key

@@ -17,7 +17,7 @@ from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import GenerationLimit, Lengths, Scores, SplitScores
 from tfstudy.runs.writer import RunFolder
 from tfstudy.tasks.base import Task
-from tfstudy.training.peak_memory import peak_mib, reset_peak
+from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.progress_display import ProgressDisplay
 
 

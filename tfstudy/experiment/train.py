@@ -14,15 +14,12 @@ from tfstudy.models.base import parameter_count
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
-from tfstudy.training.callbacks import ProgressBar
-from tfstudy.training.checkpoints import Checkpoints
-from tfstudy.training.execution import Execution
+from tfstudy.training.callbacks import Checkpoints, TrainingProgress
+from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint
 from tfstudy.training.fit import fit
+from tfstudy.training.graphs import Execution
 from tfstudy.training.loggers import MetricsFile
 from tfstudy.training.module import DivergenceError, Seq2Seq
-from tfstudy.training.progress_report import ProgressReport
-from tfstudy.training.recovery import LAST, resumable_checkpoint
-from tfstudy.training.saved_weights import load_checkpoint, model_weights
 
 Report = Callable[[str], None]  # prints a line
 
@@ -93,9 +90,8 @@ def train(
                 module,
                 training_data(prepared),
                 callbacks=[
-                    ProgressBar((lambda _: None) if rank else folder.log),
+                    TrainingProgress(folder.log, write_progress),
                     Checkpoints(folder.checkpoints, folder.run),
-                    ProgressReport(write_progress),
                     *listeners,
                 ],
                 loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step, rank)],
@@ -110,7 +106,7 @@ def train(
     finally:
         if not rank:
             save_rows(listeners, folder)
-    totals = load_checkpoint(last, folder.run)["callbacks"][ProgressBar.state_key]
+    totals = load_checkpoint(last, folder.run)["callbacks"][TrainingProgress.state_key]
     weights = load_checkpoint(folder.checkpoints / f"{config.eval.checkpoint}.ckpt", folder.run)
     prepared.model.load_state_dict(model_weights(weights))
     peak = totals.get("peak_mib", 0.0)

@@ -21,7 +21,7 @@ from tfstudy.performance.record import Machine, Record
 from tfstudy.performance.settings import OF_STEP, Request, config_of
 from tfstudy.performance.workloads import Trainee, Workload, build
 from tfstudy.runs.environment import PACKAGES, commit
-from tfstudy.training.out_of_memory import attempt
+from tfstudy.training.memory import attempt
 from tfstudy.training.progress_display import ProgressDisplay
 
 SHORTEST = 0.05  # seconds of a repeat: a faster step is repeated within it

@@ -20,7 +20,7 @@ from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.performance.record import Variant
 from tfstudy.performance.settings import Setting
 from tfstudy.training.loss import summed_loss
-from tfstudy.training.optimization import build_optimizer
+from tfstudy.training.step import build_optimizer
 
 VOCAB = 256  # tokens of each vocabulary, with the special ones
 SEED = 0

@@ -9,7 +9,7 @@ predictions/*.jsonl.gz    a `Prediction` per line, a file per split
 test_reads.csv            a row `split,reason` each time a test set is evaluated
 scores.json               `Scores` of the splits evaluated so far; removed when the run finishes
 result.json               `Result`, written last: a run with a result is finished
-weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.weights_file`)
+weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
 extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
 attention.json            a list of `tfstudy.runs.attention_record.AttentionRecord` (`tfstudy attention --save`)
 instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (`tfstudy measure --save`)

@@ -1,21 +1,30 @@
-"""The progress of training, shown on the terminal and written to `train.log`."""
+"""Callbacks: the progress of training, its checkpoints, and how it continues from one."""
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from tfstudy.data.encoding import Batch
+from tfstudy.runs.files import link_or_copy
+from tfstudy.training.checkpoints import BEST, LAST, PREVIOUS, STATE_KEY, save_checkpoint
+from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.module import Seq2Seq
-from tfstudy.training.peak_memory import peak_mib, reset_peak
 from tfstudy.training.progress_display import ProgressDisplay
 
+REPORT_INTERVAL = 2.0  # seconds between two reports
 SHARES = {"validation_accuracy": "teacher-forced accuracy", "validation_exact_match": "exact match"}
 
 
-class ProgressBar(Callback):
+class TrainingProgress(Callback):
     """Shows step, loss, target tokens per second and time left, and passes a line per validation to `log`.
+
+    `report(step, seconds_per_step)` is called after every validation and every two seconds; the seconds are those of
+    this process, validation included. Only the first process of a run shows, logs and reports.
 
     Its state in a checkpoint holds the seconds of training and the target tokens since the start of the run, and the
     peak memory in MiB.
@@ -23,12 +32,16 @@ class ProgressBar(Callback):
 
     state_key = "progress"
 
-    def __init__(self, log: Callable[[str], None]) -> None:
-        self._log = log
-        self._display: ProgressDisplay | None = None
+    def __init__(
+        self,
+        log: Callable[[str], None] = lambda line: None,
+        report: Callable[[int, float], None] = lambda step, seconds: None,
+    ) -> None:
+        self._log, self._report = log, report
+        self._display: ProgressDisplay | None = None  # in the first process
         self._previous: dict[str, float] = {"seconds": 0.0, "tokens": 0.0, "peak_mib": 0.0}  # of earlier processes
-        self._started = 0.0
-        self._tokens = 0.0
+        self._started = self._reported = self._tokens = 0.0
+        self._first_step = 0
         self._split_reported = False
         self._validated = -1  # the step of the last validation
         self._peak: Callable[[], float] = lambda: 0.0
@@ -45,8 +58,8 @@ class ProgressBar(Callback):
         self._previous = state_dict
 
     def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        self._started = time.monotonic()
-        device = pl_module.device
+        self._started = self._reported = time.monotonic()
+        self._first_step, device = trainer.global_step, pl_module.device
         reset_peak(device)
         self._peak = lambda: peak_mib(device)
         if trainer.is_global_zero:
@@ -59,19 +72,23 @@ class ProgressBar(Callback):
         if not self._display:
             return
         if isinstance(pl_module, Seq2Seq) and pl_module.executor.splits and not self._split_reported:
-            self._report_split(trainer.global_step)
+            self._split_reported = True
+            text = (
+                f"step {trainer.global_step}: memory ran out, so batches that are too large are computed in halves "
+                "(a lower train.batch_size or train.batch_tokens is faster)"
+            )
+            self._log(text)
+            print(text, flush=True)
         if self._display.due():
             loss = float(outputs["loss"])  # waits for the device, at most five times a second
             self._display.update(trainer.global_step, f"loss {loss:.4f}, {self._speed():,.0f} tokens/s")
+        if time.monotonic() - self._reported >= REPORT_INTERVAL:
+            self._report_now(trainer.global_step)
 
-    def _report_split(self, step: int) -> None:
-        text = (
-            f"step {step}: memory ran out, so batches that are too large are computed in halves "
-            "(a lower train.batch_size or train.batch_tokens is faster)"
-        )
-        self._split_reported = True
-        self._log(text)
-        print(text, flush=True)
+    def _report_now(self, step: int) -> None:
+        self._reported = time.monotonic()
+        if step > self._first_step:
+            self._report(step, (self._reported - self._started) / (step - self._first_step))
 
     def _speed(self) -> float:
         """Target tokens per second."""
@@ -88,11 +105,13 @@ class ProgressBar(Callback):
         self._validated = trainer.global_step
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        if not self._display:
+            return
         # the trainer keeps the metrics of the last validation, which may be of an earlier step
         metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
         shown = ", ".join(_metric_text(name, float(value)) for name, value in metrics.items())
-        if trainer.is_global_zero:
-            self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
+        self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
+        self._report_now(trainer.global_step)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
         if self._display:
@@ -106,3 +125,68 @@ class ProgressBar(Callback):
 def _metric_text(name: str, value: float) -> str:
     """Return `validation loss 0.0123`, or `exact match 12.0 %`."""
     return f"{SHARES[name]} {100 * value:.1f} %" if name in SHARES else f"{name.replace('_', ' ')} {value:.4f}"
+
+
+class Checkpoints(Callback):
+    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far.
+
+    The last checkpoint but one is kept as `previous.ckpt` until the run is finished.
+    """
+
+    state_key = STATE_KEY
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder, self.run = folder, run
+        self.best, self.best_step = math.inf, 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"run": self.run, "best": self.best, "best_step": self.best_step}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.best, self.best_step = state_dict["best"], state_dict.get("best_step", 0)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
+        if loss < self.best:
+            self.best, self.best_step = loss, trainer.global_step
+            trainer.save_checkpoint(self.folder / BEST)
+        if trainer.is_global_zero and (self.folder / LAST).exists():
+            link_or_copy(self.folder / LAST, self.folder / PREVIOUS)
+        trainer.save_checkpoint(self.folder / LAST)
+
+
+class Resume(Callback):
+    """Continues training from a checkpoint: weights, optimiser, schedule, loss scale and the states of callbacks.
+
+    Lightning's own way also restores the counters of its loops; it can skip a validation, and without a validation
+    split it does not end. Here training continues at the start of an epoch, with only the numbers of steps and epochs.
+    """
+
+    state_key = "resume"
+
+    def __init__(self, checkpoint: dict[str, Any], epochs: int, callbacks: Sequence[Callback]) -> None:
+        self._checkpoint, self._epochs, self._callbacks = checkpoint, epochs, callbacks
+
+    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
+        """Load what does not depend on the device; a callback without a state in the checkpoint starts afresh."""
+        pl_module.load_state_dict(self._checkpoint["state_dict"])
+        for callback in self._callbacks:
+            if state := self._checkpoint["callbacks"].get(callback.state_key):
+                callback.load_state_dict(state)
+        epochs, steps = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop
+        epochs.processed = epochs.completed = self._epochs  # type: ignore[attr-defined]
+        steps.automatic_optimization.optim_progress.optimizer.step.total.completed = self._checkpoint["global_step"]
+
+    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Load the state of the optimiser, which is on the device now."""
+        trainer.optimizers[0].load_state_dict(self._checkpoint["optimizer_states"][0])
+        trainer.lr_scheduler_configs[0].scheduler.load_state_dict(self._checkpoint["lr_schedulers"][0])
+        if scale := self._checkpoint.get("MixedPrecision"):
+            trainer.precision_plugin.load_state_dict(scale)
+
+
+class AtomicCheckpointIO(TorchCheckpointIO):
+    """Writes checkpoints atomically and with a digest. Lightning's own writer goes through the temporary folder."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+        save_checkpoint(checkpoint, Path(path))

@@ -1,78 +1,185 @@
-"""Checkpoints: when they are written, and how training continues from one."""
+"""The files of weights: checkpoints, from which training continues, and `weights.safetensors`, which can be shared.
 
-import math
-from collections.abc import Sequence
+A checkpoint is a zip archive of `torch.save`. The comment at its end holds the sha256 of all bytes before it: one file,
+so that no crash can separate the two, and other programs read it as before.
+
+`weights.safetensors` has the weights of a finished run only, and is loaded without pickle. Its metadata hold the hash
+of the run and the sha256 of the weights, so that damage is found, and weights of another run are never used. Both are
+one entry: the order of several would change from process to process.
+
+This imports no Lightning, so that finished runs are ready quickly.
+"""
+
+import hashlib
+import io
+import os
+import struct
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch import Callback, LightningModule, Trainer
-from lightning.pytorch.plugins.io import TorchCheckpointIO
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
 
-from tfstudy.runs.files import link_or_copy
-from tfstudy.training.recovery import BEST, LAST, PREVIOUS
-from tfstudy.training.saved_weights import STATE_KEY, save_checkpoint
+from tfstudy.errors import UserError, quoted
+from tfstudy.runs.files import link_or_copy, write_atomically
+
+LAST, PREVIOUS, BEST = "last.ckpt", "previous.ckpt", "best.ckpt"
+STATE_KEY = "checkpoints"  # of the callback that writes them: the entry that names the run
+PREFIX = b"sha256:"
+COMMENT = len(PREFIX) + 64
+ENTRY = "tfstudy"  # of the metadata of `weights.safetensors`: `RUN sha256:DIGEST`
+MAX_HEADER = 1 << 20  # bytes: names, shapes and metadata
+SHOWN = 3  # names that a message lists
 
 
-class Checkpoints(Callback):
-    """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far.
+class DamagedError(UserError):
+    """A checkpoint whose bytes are not those that were written."""
 
-    The last checkpoint but one is kept as `previous.ckpt` until the run is finished.
+
+def save_checkpoint(checkpoint: dict[str, Any], path: Path) -> None:
+    """Write a checkpoint with its digest; it appears complete or not at all."""
+    buffer = io.BytesIO()
+    torch.save(checkpoint, buffer)
+    buffer.seek(-2, io.SEEK_END)  # the length of the comment, at the end of the archive
+    buffer.write(struct.pack("<H", COMMENT))
+    buffer.write(PREFIX + hashlib.sha256(buffer.getbuffer()).hexdigest().encode())
+    write_atomically(path, buffer.getbuffer())
+
+
+def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
+    """Load a checkpoint of this run to the CPU, without running code that it may contain.
+
+    `DamagedError` if its digest does not match; other `UserError` if it can't be read or belongs to another run.
     """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror}") from None
+    digest = hashlib.sha256(memoryview(content)[:-COMMENT]).hexdigest().encode()
+    if content[-COMMENT:] != PREFIX + digest:
+        raise DamagedError(f"{path} is damaged: its digest does not match; --restart runs it again")
+    try:
+        checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception as error:  # such as code instead of weights
+        raise UserError(f"{path} is not a readable checkpoint ({_reason(error)}); --restart runs it again") from None
+    try:
+        owner = checkpoint["callbacks"][STATE_KEY]["run"]
+        checkpoint["state_dict"], checkpoint["global_step"]
+    except (KeyError, TypeError) as error:
+        raise UserError(f"{path} is not a checkpoint of a run ({_reason(error)}); --restart runs it again") from None
+    if owner != run:
+        raise UserError(f"{path} belongs to another run ({str(owner)[:8]}, not {run[:8]}); --restart runs it again")
+    return checkpoint
 
-    state_key = STATE_KEY
 
-    def __init__(self, folder: Path, run: str) -> None:
-        self.folder, self.run = folder, run
-        self.best, self.best_step = math.inf, 0
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"run": self.run, "best": self.best, "best_step": self.best_step}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best, self.best_step = state_dict["best"], state_dict.get("best_step", 0)
-
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
-        if loss < self.best:
-            self.best, self.best_step = loss, trainer.global_step
-            trainer.save_checkpoint(self.folder / BEST)
-        if trainer.is_global_zero and (self.folder / LAST).exists():
-            link_or_copy(self.folder / LAST, self.folder / PREVIOUS)
-        trainer.save_checkpoint(self.folder / LAST)
+def _reason(error: Exception) -> str:
+    return str(error).split("\n")[0][:120] or type(error).__name__
 
 
-class Resume(Callback):
-    """Continues training from a checkpoint: weights, optimiser, schedule, loss scale and the states of callbacks.
+def model_weights(checkpoint: dict[str, Any]) -> dict[str, Tensor]:
+    """Return the weights of the `Model` in a checkpoint."""
+    return {k.removeprefix("model."): v for k, v in checkpoint["state_dict"].items() if k.startswith("model.")}
 
-    Lightning's own way also restores the counters of its loops; it can skip a validation, and without a validation
-    split it does not end. Here training continues at the start of an epoch, with only the numbers of steps and epochs.
+
+def resumable_checkpoint(
+    folder: Path, run: str, best_needed: bool, report: Callable[[str], None]
+) -> dict[str, Any] | None:
+    """Load the newest sound checkpoint of a run, which is `last.ckpt` afterwards; None if training has to start again.
+
+    A damaged checkpoint is reported and kept as `NAME.damaged`. With `best_needed` the best checkpoint up to that step
+    must be sound too. `UserError` for a checkpoint of another run.
     """
-
-    state_key = "resume"
-
-    def __init__(self, checkpoint: dict[str, Any], epochs: int, callbacks: Sequence[Callback]) -> None:
-        self._checkpoint, self._epochs, self._callbacks = checkpoint, epochs, callbacks
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Load what does not depend on the device; a callback without a state in the checkpoint starts afresh."""
-        pl_module.load_state_dict(self._checkpoint["state_dict"])
-        for callback in self._callbacks:
-            if state := self._checkpoint["callbacks"].get(callback.state_key):
-                callback.load_state_dict(state)
-        epochs, steps = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop
-        epochs.processed = epochs.completed = self._epochs  # type: ignore[attr-defined]
-        steps.automatic_optimization.optim_progress.optimizer.step.total.completed = self._checkpoint["global_step"]
-
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Load the state of the optimiser, which is on the device now."""
-        trainer.optimizers[0].load_state_dict(self._checkpoint["optimizer_states"][0])
-        trainer.lr_scheduler_configs[0].scheduler.load_state_dict(self._checkpoint["lr_schedulers"][0])
-        if scale := self._checkpoint.get("MixedPrecision"):
-            trainer.precision_plugin.load_state_dict(scale)
+    found = False
+    best = _load_sound(folder / BEST, run, report) is not None
+    for name in (LAST, PREVIOUS):
+        checkpoint = _load_sound(folder / name, run, report)
+        found = found or checkpoint is not None
+        if checkpoint and (best or _restore_best(folder / name, checkpoint) or not best_needed):
+            if name == PREVIOUS:
+                os.replace(folder / PREVIOUS, folder / LAST)
+            return checkpoint
+    if found:
+        report(f"{folder / BEST} is needed and missing, so training starts again")
+    return None
 
 
-class AtomicCheckpointIO(TorchCheckpointIO):
-    """Writes checkpoints atomically and with a digest. Lightning's own writer goes through the temporary folder."""
+def _load_sound(path: Path, run: str, report: Callable[[str], None]) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        return load_checkpoint(path, run)
+    except DamagedError:
+        kept = path.with_name(f"{path.name}.damaged")
+        os.replace(path, kept)
+        report(f"{path} is damaged and is not used (kept as {kept.name})")
+        return None
 
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
-        save_checkpoint(checkpoint, Path(path))
+
+def _restore_best(path: Path, checkpoint: dict[str, Any]) -> bool:
+    """Whether no best checkpoint is needed beside this one: it is the best itself, or there was none so far."""
+    state = checkpoint["callbacks"][STATE_KEY]
+    if state.get("best_step") == checkpoint["global_step"]:
+        link_or_copy(path, path.with_name(BEST))
+        return True
+    return bool(state["best"] == float("inf"))
+
+
+def save_weights(weights: Mapping[str, Tensor], path: Path, run: str) -> None:
+    """Write the weights of a run to a file, which appears complete or not at all; `UserError` if one is not finite."""
+    own = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in weights.items()}  # tied ones twice
+    _check_finite(own, path)
+    write_atomically(path, save(own, metadata={ENTRY: f"{run} sha256:{_digest(own)}"}))
+
+
+def load_weights(path: Path, expected: Mapping[str, Tensor], run: str) -> dict[str, Tensor]:
+    """Return the weights of a run from a file, on the CPU.
+
+    `expected` are the weights of the untrained model. `UserError` unless the file can be read, belongs to this run,
+    and has finite weights of the same names, shapes and types as the model, whose sha256 is that of the metadata.
+    """
+    if not path.is_file():
+        raise UserError(f"can't read {path}: not a file")
+    size, needed = path.stat().st_size, sum(one.numel() * one.element_size() for one in expected.values())
+    if not needed < size <= needed + MAX_HEADER:
+        raise UserError(f"{path} has {size:,} bytes, but the weights of the model have {needed:,}")
+    try:
+        with safe_open(path, framework="pt") as file:
+            owner, _, digest = (file.metadata() or {}).get(ENTRY, "").partition(" sha256:")
+            if owner != run:
+                shown = quoted(owner, 8, "") or "unknown"
+                raise UserError(f"{path} belongs to another run ({shown}, not {run[:8]})")
+            _check_fits(path, sorted({*file.keys()} ^ {*expected}), "name")
+            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in expected}
+            _check_fits(path, [name for name in expected if shapes[name] != tuple(expected[name].shape)], "shape")
+            weights = {name: file.get_tensor(name) for name in expected}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise UserError(f"{path} is not a readable file of weights ({quoted(error, 120, '')})") from None
+    _check_fits(path, [name for name, one in weights.items() if one.dtype != expected[name].dtype], "type")
+    if digest != _digest(weights):
+        raise UserError(f"{path} is damaged: its digest does not match")
+    _check_finite(weights, path)
+    return weights
+
+
+def _check_fits(path: Path, differing: list[str], what: str) -> None:
+    if differing:
+        shown = ", ".join(quoted(name) for name in differing[:SHOWN]) + (" ..." if len(differing) > SHOWN else "")
+        raise UserError(f"{path} does not fit the model: {len(differing)} weights differ in {what} ({shown})")
+
+
+def _check_finite(weights: Mapping[str, Tensor], path: Path) -> None:
+    if broken := [name for name, one in weights.items() if one.is_floating_point() and not one.isfinite().all()]:
+        raise UserError(f"{path}: the weights {quoted(broken[0])} have values that are not finite")
+
+
+def _digest(weights: Mapping[str, Tensor]) -> str:
+    """Return the sha256 of the bytes of all weights, in the order of their names."""
+    digest = hashlib.sha256()
+    for name in sorted(weights):
+        digest.update(weights[name].contiguous().view(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

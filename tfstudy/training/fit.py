@@ -12,8 +12,8 @@ from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
 from tfstudy.data.module import TaskData
-from tfstudy.training.checkpoints import AtomicCheckpointIO, Resume
-from tfstudy.training.execution import Execution
+from tfstudy.training.callbacks import AtomicCheckpointIO, Resume
+from tfstudy.training.graphs import Execution
 from tfstudy.training.module import Seq2Seq
 
 

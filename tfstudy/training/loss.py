@@ -1,15 +1,17 @@
 """The loss of a ragged micro-batch, and the decoder inputs of scheduled sampling."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import PaddedRows
 from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.models.base import Model
+from tfstudy.models.parts.layers import gradient_checkpointing
 from tfstudy.models.parts.tokens import RaggedGroup
 
 
@@ -60,3 +62,27 @@ def predicted_inputs(model: Model, source: Tensor, mask: Tensor, length: int) ->
         logits[:, -1, [PAD, BOS]] = -math.inf
         tokens.append(logits[:, -1].argmax(-1))
     return torch.stack(tokens, 1)
+
+
+class BatchLoss:
+    """The loss of micro-batches, summed over target tokens, compiled or not."""
+
+    def __init__(self, model: Model, config: TrainConfig) -> None:
+        self._model, self._config = model, config
+        self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
+        if config.compile:
+            self._forward = torch.compile(model.forward_groups)
+
+    def __call__(self, micro_batch: Sequence[PaddedRows], teacher_forcing: bool) -> Tensor:
+        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
+        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
+        if not teacher_forcing:
+            groups = [
+                group._replace(tokens=predicted_inputs(self._model, *group[:2], group.tokens.shape[1]))
+                for group in groups
+            ]
+            if self._config.sampling_stops_at_eos:
+                targets = targets.masked_fill(follows_eos(groups), PAD)
+        with gradient_checkpointing(self._config.gradient_checkpointing):
+            logits = self._forward(groups)
+        return summed_loss(logits, targets, self._config.label_smoothing)

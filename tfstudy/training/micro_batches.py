@@ -14,7 +14,7 @@ from torch import Tensor
 from tfstudy.data.batching import mix
 from tfstudy.data.encoding import PaddedRows
 from tfstudy.models.parts.layers import dropout_seed
-from tfstudy.training.out_of_memory import BUDGET, OutOfMemoryError, attempt
+from tfstudy.training.memory import BUDGET, OutOfMemoryError, attempt
 
 MicroBatch = Sequence[PaddedRows]  # ragged groups
 Gradients = tuple[Tensor, ...]

@@ -15,10 +15,9 @@ from tfstudy.data.encoding import Batch
 from tfstudy.data.ragged import micro_batch_count
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.training.loss import exact_matches, ragged_group, summed_loss, target_tokens
+from tfstudy.training.loss import BatchLoss, exact_matches, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory
-from tfstudy.training.optimization import build_optimizer, learning_rate_factor
-from tfstudy.training.step import BatchLoss, EagerStep, StepRunner
+from tfstudy.training.step import EagerStep, StepRunner, build_optimizer, learning_rate_factor
 
 LOGIT_COPIES = 4  # of a validation: logits, log-probabilities, and those of the metrics
 
@@ -38,13 +37,7 @@ class Seq2Seq(LightningModule):
     teacher-forced) and `validation_exact_match` (by greedy decoding). `DivergenceError` if a logged loss is not finite.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        target_vocab: int,
-        config: TrainConfig | None = None,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, model: Model, target_vocab: int, config: TrainConfig | None = None, seed: int = 0) -> None:
         super().__init__()
         self.model = model
         self.config = config or TrainConfig()
@@ -99,10 +92,8 @@ class Seq2Seq(LightningModule):
         return LOGIT_COPIES * 4 * self._target_vocab * positions
 
     def _validate(self, micro_batch: MicroBatch) -> None:
-        logits, targets = (
-            self.model.forward_groups([ragged_group(rows) for rows in micro_batch]),
-            target_tokens(micro_batch),
-        )
+        logits = self.model.forward_groups([ragged_group(rows) for rows in micro_batch])
+        targets = target_tokens(micro_batch)
         loss, matches = summed_loss(logits, targets), exact_matches(logits, micro_batch)
         self.validation_accuracy.update(logits, targets)  # the last that can run out of memory
         self.validation_loss.update(loss)

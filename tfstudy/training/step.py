@@ -1,5 +1,9 @@
-"""A training step: the contract, the eager step, and the whole step as work on tensors that keep their place."""
+"""A training step: the eager step, the whole step as work on tensors that keep their place, and the optimiser.
 
+Imports no Lightning.
+"""
+
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,9 +17,6 @@ from tfstudy.data.resident import ResidentRows
 from tfstudy.data.shapes import Shape
 from tfstudy.data.vocabulary import PAD
 from tfstudy.models.base import Model
-from tfstudy.models.parts.layers import gradient_checkpointing
-from tfstudy.models.parts.tokens import RaggedGroup
-from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor
 
 LossOf = Callable[[MicroBatch, bool], Tensor]  # with teacher forcing or not
@@ -32,30 +33,6 @@ class StepRunner(ABC):
     @abstractmethod
     def loss(self, batch: Batch, seed: int) -> Tensor:
         """Return the loss of a batch, summed over target tokens. Torch's global generators are seeded with `seed`."""
-
-
-class BatchLoss:
-    """The loss of micro-batches, summed over target tokens, compiled or not."""
-
-    def __init__(self, model: Model, config: TrainConfig) -> None:
-        self._model, self._config = model, config
-        self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
-        if config.compile:
-            self._forward = torch.compile(model.forward_groups)
-
-    def __call__(self, micro_batch: MicroBatch, teacher_forcing: bool) -> Tensor:
-        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
-        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
-        if not teacher_forcing:
-            groups = [
-                group._replace(tokens=predicted_inputs(self._model, *group[:2], group.tokens.shape[1]))
-                for group in groups
-            ]
-            if self._config.sampling_stops_at_eos:
-                targets = targets.masked_fill(follows_eos(groups), PAD)
-        with gradient_checkpointing(self._config.gradient_checkpointing):
-            logits = self._forward(groups)
-        return summed_loss(logits, targets, self._config.label_smoothing)
 
 
 class EagerStep(StepRunner):
@@ -148,3 +125,35 @@ def _capturable(optimizer: torch.optim.Optimizer, rate: Tensor) -> Iterator[None
     finally:
         for group, before in zip(optimizer.param_groups, kept, strict=True):
             group.update(before)
+
+
+def learning_rate_factor(config: TrainConfig, step: int, dim: int) -> float:
+    """Return the learning rate of step 0, 1, ... divided by `config.learning_rate`, for a model of this width.
+
+    With schedule `noam` it is dim^-0.5 min(step^-0.5, step warmup^-1.5), with steps counted from 1 (Vaswani et al.
+    2017, eq. 3); without warm-up, (dim step)^-0.5.
+    """
+    warmup, step = config.warmup_steps, step + 1
+    if config.schedule == "noam":
+        return min(1 / math.sqrt(step), step / math.sqrt(max(1, warmup) ** 3)) / math.sqrt(dim)
+    if step < warmup:
+        return step / warmup
+    if config.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, config.steps + 1 - warmup))))
+    if config.schedule == "inverse_sqrt":
+        return math.sqrt(max(1, warmup) / step)
+    return 1.0
+
+
+def build_optimizer(model: Model, config: TrainConfig) -> torch.optim.Optimizer:
+    """Return the optimiser of a model, with weight decay for all parameters that the model does not exempt."""
+    exempt = {id(parameter) for parameter in model.parameters_without_decay()}
+    groups = [
+        {"params": [p for p in model.parameters() if id(p) not in exempt], "weight_decay": config.weight_decay},
+        {"params": [p for p in model.parameters() if id(p) in exempt], "weight_decay": 0.0},
+    ]
+    fused = config.precision != "16-mixed"  # a fused optimiser would have its scaled gradients clipped
+    if config.optimizer == "adamw":
+        betas = (config.beta1, config.beta2)
+        return torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=fused)
+    return torch.optim.SGD(groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=fused)

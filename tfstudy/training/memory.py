@@ -1,6 +1,11 @@
-"""Recognise errors for lack of memory, after which less can be computed at a time. Imports no Lightning."""
+"""Memory: errors that say it ran out, and the highest use of this process. Imports no Lightning."""
 
+import contextlib
+import re
+import resource
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import torch
@@ -9,6 +14,8 @@ from tfstudy.errors import UserError
 
 T = TypeVar("T")
 BUDGET = 512 * 2**20  # bytes that an evaluation or a validation may use at a time, as estimated
+MIB = 2**20
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 PHRASES = (  # of RuntimeErrors: the allocators of CPU and CUDA, cuBLAS, oneDNN
     "can't allocate memory",
     "not enough memory",
@@ -39,3 +46,25 @@ def attempt(compute: Callable[[], T]) -> T | None:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # only now: the error held the tensors
     return None
+
+
+def reset_peak(device: torch.device) -> None:
+    """Measure from now on. Where the system can't reset its peak, that of the whole process remains."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with contextlib.suppress(OSError):
+            CLEAR.write_text("5")  # proc(5): resets VmHWM to the memory used now
+
+
+def peak_mib(device: torch.device) -> float:
+    """Return the highest memory use in MiB: resident memory of the process, or memory of tensors on CUDA."""
+    if device.type == "cuda":
+        return round(torch.cuda.max_memory_allocated(device) / MIB, 1)
+    try:
+        if found := re.search(r"^VmHWM:\s*(\d+) kB", STATUS.read_text(), re.MULTILINE):
+            return round(int(found[1]) * 1024 / MIB, 1)
+    except OSError:
+        pass
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / MIB, 1)
