@@ -13,8 +13,9 @@ from tests.commands import tfstudy
 from tests.example_jobs import numbers_of
 from tfstudy.analysis.collection import read_study
 from tfstudy.errors import UserError
-from tfstudy.runs.reader import BrokenError, decode_result, is_finished, read_predictions
+from tfstudy.runs.reader import decode_result, is_finished, read_predictions
 from tfstudy.runs.status import run_status
+from tfstudy.runs.studyfile import BrokenError
 
 GRID = """
 base:

@@ -5,7 +5,6 @@ in another format, or with impossible values), mixed up (its folder, config and 
 contradictory (another record of the same run has different results). Imports no torch.
 """
 
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -18,10 +17,10 @@ from tfstudy.config.files import MAX_BYTES, parse_yaml
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
-from tfstudy.runs.files import read_bytes
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
-from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_test_reads
+from tfstudy.runs.reader import decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
+from tfstudy.runs.studyfile import BrokenError, exists, packed_runs, read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +77,7 @@ class Study(NamedTuple):
 
 def read_study(root: Path) -> Study:
     """Return every trusted run under `root`, ordered by folder; `UserError` if there is no such folder."""
-    if not root.is_dir():
+    if not root.is_dir() and not packed_runs(root):
         raise UserError(f"no study {root}; `tfstudy status` lists the studies")
     runs: list[RunRecord] = []
     left_out: list[LeftOut] = []
@@ -123,7 +122,7 @@ def read_record(path: Path) -> RunRecord | str:
         return SMOKE
     if result.tuning:
         return TRIAL
-    if not os.path.exists(f"{path}/config.yaml"):
+    if not exists(f"{path}/config.yaml"):
         return "config.yaml is missing or unreadable"
     splits = {name: scores.packed() for name, scores in result.splits.items()}
     return RunRecord(path, msgspec.structs.replace(result, splits=splits))

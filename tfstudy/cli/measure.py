@@ -81,8 +81,9 @@ def _runs(results: Path, target: str) -> list[Path]:
     """Return the finished runs of a study, or the one run that the target names."""
     from tfstudy.analysis.collection import read_finished_runs
     from tfstudy.runs.find import STARTED, find_run, studies
+    from tfstudy.runs.studyfile import exists
 
     folder = results / target if target in studies(results) else Path(target)
-    if os.path.isdir(folder) and not any(os.path.exists(folder / name) for name in STARTED):
+    if os.path.isdir(folder) and not any(exists(folder / name) for name in STARTED):
         return [run.path for run in read_finished_runs(folder).runs if run.finished]
     return [find_run(results, target, studies(results))]

@@ -69,10 +69,13 @@ def requested(
     from tfstudy.config.files import read_yaml
     from tfstudy.config.resolve import overrides
     from tfstudy.errors import UserError, one_of
+    from tfstudy.runs.reader import read_config
 
     if arch is not None:
         one_of("architecture", arch, models.names())
-    tree = read_yaml(file) if file else {}
+    tree: dict[str, Any] = {}
+    if file:  # a config.yaml may be that of a packed run
+        tree = read_config(file.parent) if file.name == "config.yaml" else read_yaml(file)
     assigned = overrides(assignments or [])
     if not (task or "task" in tree):
         names = ", ".join(tasks.names())

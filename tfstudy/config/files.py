@@ -54,6 +54,11 @@ def read_yaml(path: Path, what: str = "") -> dict[str, Any]:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise UserError(f"can't read {what}: {error.strerror}") from None
+    return yaml_sections(content, what)
+
+
+def yaml_sections(content: bytes, what: str) -> dict[str, Any]:
+    """Return the mapping that a YAML document holds; `UserError` with its name if it holds something else."""
     tree = parse_yaml(content, what)
     if not isinstance(tree, dict):
         raise UserError(f"{what} must contain sections such as 'train:', but contains {quoted(tree)}")

@@ -8,10 +8,11 @@ from pathlib import Path
 from tfstudy import models, tasks
 from tfstudy.errors import UserError, quoted
 from tfstudy.evaluation import version as evaluation
-from tfstudy.runs.files import is_archived
+from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.reader import is_finished, read_environments
 from tfstudy.runs.schema import Environment
+from tfstudy.runs.studyfile import names_in
 from tfstudy.training import version as training
 
 
@@ -71,7 +72,9 @@ def outdated_runs(planned: Iterable[tuple[Path, Identity]]) -> dict[Path, list[s
         folders.setdefault(path.parent, []).append(identity)
     outdated: dict[Path, list[str]] = {}
     for folder, identities in folders.items():
-        for path in sorted(path for path in folder.glob("s*-*") if not is_archived(path) and is_finished(path)):
+        for path in (folder / name for name in names_in(folder) if RUN.fullmatch(name)):
+            if is_archived(path) or not is_finished(path):
+                continue
             if entry := last_environment(path):
                 same = [identity for identity in identities if identity.settings == entry.settings]
                 reasons = [reason for identity in same for reason in _reasons(entry, identity)]

@@ -24,6 +24,7 @@ from tfstudy.runs.find import find_run
 from tfstudy.runs.measurement_record import Measurement, save_measurement
 from tfstudy.runs.reader import read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
+from tfstudy.runs.studyfile import check_unpacked
 from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
@@ -140,6 +141,8 @@ class FinishedRun:
         Raises:
             UserError: If a weight is not finite.
         """
+        if path is None:
+            check_unpacked(self.path)
         file = self.path / WEIGHTS if path is None else Path(path)
         save_weights(self.model.state_dict(), file, self.result.run)
         return file

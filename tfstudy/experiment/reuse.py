@@ -1,7 +1,6 @@
 """Reuse trained weights: runs that differ only in decoding and evaluation are trained once."""
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,9 +9,11 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree
 from tfstudy.errors import UserError
+from tfstudy.runs.files import is_archived, write_atomically
 from tfstudy.runs.identity import Identity, identify, run_hash, settings_of
 from tfstudy.runs.reader import has_result, read_config, read_environments, read_result
 from tfstudy.runs.schema import Result
+from tfstudy.runs.studyfile import exists, names_in, read_file
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training.checkpoints import BEST, LAST, STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
 
@@ -50,8 +51,8 @@ def find_reusable(record: RunFolder, config: RunConfig, identity: Identity, devi
     folder, wanted = record.path.parent, (identity, device, devices)
     key = weights_key(config, identity.data, identity.versions, device, devices)
     keys = _indexed(folder.parents[1])
-    for path in sorted(folder.glob(f"s{config.seed}-????????")):
-        if path == record.path or key not in keys.get(path.name, {key}) or not has_result(path):
+    for path in (folder / name for name in names_in(folder) if name.startswith(f"s{config.seed}-")):
+        if path == record.path or is_archived(path) or key not in keys.get(path.name, {key}) or not has_result(path):
             continue
         try:
             other, result = resolve(read_config(path)), read_result(path)
@@ -88,7 +89,7 @@ def _has_weights(
     same_code_and_data = identify(other, identity.data, identity.versions).hash == result.run
     needed = {LAST, f"{config.eval.checkpoint}.ckpt"}
     files = [path / "metrics.csv", *(path / "checkpoints" / name for name in needed)]
-    complete = result.status == "finished" and all(file.exists() for file in files)
+    complete = result.status == "finished" and all(map(exists, files))
     same_devices = [result.device, result.devices] == devices
     return complete and same_code_and_data and same_devices and _sound(path, result.run, needed)
 
@@ -110,10 +111,10 @@ def reuse(record: RunFolder, source: Path) -> None:
     `last.ckpt`, which marks training as finished, is written last.
     """
     owner = read_result(source).run
-    shutil.copyfile(source / "metrics.csv", record.metrics)
+    write_atomically(record.metrics, read_file(source / "metrics.csv"))
     for path in (source / "checkpoints" / name for name in (BEST, LAST)):
         with suppress(DamagedError):  # of a best checkpoint that this run does not need
-            if path.exists():
+            if exists(path):
                 checkpoint = load_checkpoint(path, owner)
                 checkpoint["callbacks"][STATE_KEY]["run"] = record.run
                 save_checkpoint(checkpoint, record.checkpoints / path.name)

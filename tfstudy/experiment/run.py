@@ -24,7 +24,9 @@ from tfstudy.models.base import parameter_count
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.environment import environment, recorded_words
 from tfstudy.runs.files import utc_now
+from tfstudy.runs.reader import is_finished
 from tfstudy.runs.schema import DecodingSettings, EvaluationSettings, Progress, Result
+from tfstudy.runs.studyfile import packed_in
 from tfstudy.runs.writer import RunFolder, open_run, run_folder
 from tfstudy.tasks.base import overlap, overlap_warning
 from tfstudy.training.fit import quiet
@@ -76,6 +78,8 @@ def run(
     path = run_folder(root, study, config, prepared.identity)
     if planned and path != planned:
         raise UserError(f"data or code changed since the run was planned: {planned} would now be {path.name}")
+    if packed_in(path) and is_finished(path) and not options.restart:
+        return _finished_before(RunFolder(path, prepared.identity.hash), options, report)
     if options.resume and not (path / "config.yaml").exists():
         raise UserError(f"--resume: no unfinished run with this configuration at {path}")
     if rank:

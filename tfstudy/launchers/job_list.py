@@ -15,8 +15,11 @@ from tfstudy.grids.plan import PlannedRun
 from tfstudy.launchers.job import Job
 from tfstudy.plugins import files as plugin_files
 from tfstudy.runs.files import is_locked, write_atomically
+from tfstudy.runs.find import studies
+from tfstudy.runs.pack import write_files
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.status import PLANS
+from tfstudy.runs.studyfile import exists, packed_in
 
 
 def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:
@@ -49,15 +52,18 @@ def copy_finished(jobs: Sequence[Job]) -> list[Job]:
 
 def _copy_run(job: Job) -> bool:
     path = Path(job.path)
-    if path.exists():  # started in this study
+    if exists(path):  # started in this study
         return False
-    copies = (result.parent for result in sorted(job.study.parent.glob(f"*/{job.name}/result.json")))
+    copies = (job.study.parent / study / job.name for study in studies(job.study.parent))
     source = next(filter(is_finished, copies), None)
     if not source or is_locked(source):
         return False
     copy = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        shutil.copytree(source, copy, copy_function=_copy_file, ignore=shutil.ignore_patterns(".*"))
+        if packed_in(source):
+            write_files(source, copy)
+        else:
+            shutil.copytree(source, copy, copy_function=_copy_file, ignore=shutil.ignore_patterns(".*"))
         with (copy / "train.log").open("a") as log:
             log.write(f"copied from {source}\n")
         copy.rename(path)

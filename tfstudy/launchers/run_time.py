@@ -1,6 +1,7 @@
 """Estimated times of runs, from finished runs with nearly the same settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -9,7 +10,9 @@ from typing import Any, NamedTuple
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.launchers.job import Job
+from tfstudy.runs.find import studies
 from tfstudy.runs.reader import read_config, read_result
+from tfstudy.runs.studyfile import exists, names_in
 
 READ = 200  # finished runs that are read for an estimate
 SAMPLE = 5  # of these, the runs whose settings are nearest
@@ -60,10 +63,17 @@ def _finished(root: Path, experiment: str, arch: str) -> list[RunTime]:
     return list(islice(_times(root, experiment, arch), READ))
 
 
+def _runs(root: Path, experiment: str, arch: str) -> Iterator[Path]:
+    """The runs of an architecture in all studies; the name of the experiment may end with `*`."""
+    for study in (root / name for name in studies(root)):
+        for folder in (study / name / arch for name in names_in(study) if fnmatchcase(name, experiment)):
+            yield from (folder / name for name in names_in(folder) if exists(folder / name / "result.json"))
+
+
 def _times(root: Path, experiment: str, arch: str) -> Iterator[RunTime]:
-    for path in root.glob(f"*/{experiment}/{arch}/s*/result.json"):
+    for path in _runs(root, experiment, arch):
         try:
-            result, config = read_result(path.parent), read_config(path.parent)
+            result, config = read_result(path), read_config(path)
             steps = int(config["train"]["steps"])  # the result has the step of the weights that were evaluated
         except (UserError, KeyError, TypeError, ValueError):  # a damaged run, or one of another version
             continue

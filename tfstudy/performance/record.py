@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.runs.files import write_atomically
+from tfstudy.runs.studyfile import read_bytes
 
 NAME = "bench.jsonl"
 MAX_BYTES = 1 << 26

@@ -18,6 +18,7 @@ from tfstudy.report.markup import listed, plural
 from tfstudy.report.terminal import shortened
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
+from tfstudy.runs.studyfile import exists
 from tfstudy.tasks.scoring import compared
 
 WIDTH = 80  # characters of a line
@@ -46,7 +47,7 @@ def error_kinds(path: Path, split: str, scores: SplitScores) -> Mapping[str, Err
 
     Empty, with a line on stderr if they can't be read, if there are neither.
     """
-    if scores.errors or not (path / "predictions" / f"{split}.jsonl.gz").exists():
+    if scores.errors or not exists(path / "predictions" / f"{split}.jsonl.gz"):
         return scores.errors
     try:
         return summarize_errors(predictions(path, split))

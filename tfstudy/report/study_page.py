@@ -28,6 +28,7 @@ from tfstudy.report.verdict import verdict
 from tfstudy.runs.attention_record import AttentionRecord, read_attention
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
+from tfstudy.runs.studyfile import packed_in
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
@@ -94,7 +95,7 @@ class Page(NamedTuple):
     names: list[str]  # of the lines
     left_out: list[str]
     diverged: list[RunLink]
-    link: Callable[[Path], str]  # to a run's folder, relative to the report
+    link: Callable[[Path], str]  # to a run's folder or zip file, relative to the report
 
 
 def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
@@ -131,8 +132,14 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         names=[f"{labels[condition.examples_key]}, {condition.label}" for condition in all_conditions],
         left_out=study.left_out_notes(MAX_NAMED),
         diverged=[(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished],
-        link=lambda path: quote(os.fsencode(os.path.relpath(path, out))) + "/",
+        link=lambda path: _link(path, out),
     )
+
+
+def _link(run: Path, out: Path) -> str:
+    """Return the link from a report to a run's folder, or to the zip file that holds the run."""
+    file = packed_in(run)
+    return quote(os.fsencode(os.path.relpath(file or run, out))) + "/" * (not file)
 
 
 def _plots(study: Study, every: Sequence[Condition], notes: list[str]) -> "Iterator[Plot]":

@@ -11,9 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from tfstudy.errors import UserError, one_of, printable, quoted
-from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.runs.files import write_atomically
 from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Share
+from tfstudy.runs.studyfile import check_unpacked, exists, read_bytes
 
 NAME = "attention.json"
 Kind = Literal["encoder", "decoder", "prefix", "cross"]
@@ -96,9 +97,9 @@ def read_attention(path: Path) -> list[AttentionRecord]:
     `UserError` if the file can't be read, has impossible values, or belongs to another run.
     """
     file = path / NAME
-    if not file.exists():
+    if not exists(file):
         return []
-    content = read_bytes(str(file), MAX_BYTES + 1)
+    content = read_bytes(file, MAX_BYTES + 1)
     try:
         records = RECORDS.decode(content) if len(content) <= MAX_BYTES else ()
         run = read_hash(path)
@@ -129,6 +130,7 @@ def save_attention(path: Path, record: AttentionRecord) -> None:
         raise UserError(f"{path / NAME} already has {MAX_RECORDS} sources; delete it to save others")
     if problem := impossible_values(record):
         raise UserError(f"the attention can't be saved: {problem}")
+    check_unpacked(path)
     write_atomically(path / NAME, msgspec.json.encode([*kept, record]) + b"\n")
 
 

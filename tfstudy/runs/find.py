@@ -1,5 +1,6 @@
 """Find studies and runs by name. Imports no torch."""
 
+import heapq
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import is_finished
+from tfstudy.runs.studyfile import exists, packed_runs, zip_names
 from tfstudy.runs.weights import has_weights
 
 MAX_LINKS = 2
@@ -45,8 +47,7 @@ def find_study(root: Path, name: str) -> Path:
     names = studies(root)
     if not names:
         raise UserError(f"no studies in {root}; choose another folder of results with --results")
-    # `os.path.exists` is False for a name that is too long, where `Path.exists` raises
-    if any(os.path.exists(folder / "config.yaml") for folder in (Path(name), root / name)):
+    if any(exists(folder / "config.yaml") for folder in (Path(name), root / name)):
         raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
     study, *inside = _words(root, name)
     if study in names and inside:
@@ -106,11 +107,17 @@ def _check_single(root: Path) -> None:
 
 
 def find_runs(root: Path) -> Iterator[Path]:
-    """Every run folder under `root`, finished or not, in the order of their names, without archived runs and trials.
+    """Every run under `root`, finished or not, in the order of their names, without archived runs and trials.
 
-    Links to folders are followed, at most `MAX_LINKS` on the way to a run, and never back to a folder on that way.
+    A packed run has the path that its folder had. Links to folders are followed, at most `MAX_LINKS` on the way to a
+    run, and never back to a folder on that way.
     """
-    yield from _find_runs(root, 0)
+    return _merged(_find_runs(root, 0), packed_runs(root))
+
+
+def _merged(folders: Iterator[Path], packed: list[Path]) -> Iterator[Path]:
+    packed.sort(key=lambda path: path.parts)
+    return heapq.merge(folders, packed, key=lambda path: path.parts) if packed else folders
 
 
 def _find_runs(root: Path, links: int) -> Iterator[Path]:
@@ -129,7 +136,9 @@ def _find_runs(root: Path, links: int) -> Iterator[Path]:
         if not entry.name.startswith(".") and entry.name not in NO_STUDIES and _leads_to_folder(entry):
             followed = links + entry.is_symlink()
             if followed == links or (followed <= MAX_LINKS and not _loops(entry)):
-                yield from _find_runs(root / entry.name, followed)
+                inner = root / entry.name
+                runs = _find_runs(inner, followed)
+                yield from _merged(runs, packed_runs(inner, within=False)) if zip_names(inner) else runs
 
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
@@ -152,7 +161,7 @@ def find_run(root: Path, text: str, studies: Sequence[str] = ()) -> Path:
 
     `UserError` if no run matches, or several different ones.
     """
-    if any(os.path.exists(f"{text}/{name}") for name in STARTED):
+    if any(exists(f"{text}/{name}") for name in STARTED):
         return Path(text)
     check_results_folder(root)
     runs = list(find_runs(root))

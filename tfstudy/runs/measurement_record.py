@@ -16,9 +16,10 @@ from typing import Literal, get_args
 import msgspec
 
 from tfstudy.errors import UserError, one_of, printable, quoted
-from tfstudy.runs.files import read_bytes, write_atomically
+from tfstudy.runs.files import write_atomically
 from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Count
+from tfstudy.runs.studyfile import check_unpacked, exists, names_in, read_bytes
 
 FOLDER = "instruments"
 DIGITS = 6  # significant ones of a saved number
@@ -135,7 +136,8 @@ def settings_digest(instrument: str, version: int, settings: Mapping[str, Value]
 
 def saved_instruments(run: Path) -> list[str]:
     """Return the names of the instruments whose measurements are saved in a run folder, sorted."""
-    return sorted(path.stem for path in (run / FOLDER).glob("*.json") if NAME.fullmatch(path.stem))
+    names = (name.removesuffix(".json") for name in names_in(run / FOLDER) if name.endswith(".json"))
+    return [name for name in names if NAME.fullmatch(name)]
 
 
 def read_measurement(run: Path, instrument: str) -> Measurement:
@@ -144,9 +146,9 @@ def read_measurement(run: Path, instrument: str) -> Measurement:
     `UserError` if there is none, if it has impossible values, or if it belongs to another run.
     """
     file = run / FOLDER / f"{instrument}.json"
-    if not file.exists():
+    if not exists(file):
         raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
-    content = read_bytes(str(file), MAX_BYTES + 1)
+    content = read_bytes(file, MAX_BYTES + 1)
     try:
         if len(content) > MAX_BYTES:
             raise UserError(f"{file} is broken (too large)")
@@ -170,6 +172,7 @@ def save_measurement(run: Path, record: Measurement) -> Path:
     """
     if problem := impossible_values(record):
         raise UserError(f"the measurement {record.instrument} can't be saved: {problem}")
+    check_unpacked(run)
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
     lock = os.open(folder, os.O_RDONLY)

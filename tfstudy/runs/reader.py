@@ -7,7 +7,6 @@ import csv
 import gzip
 import hashlib
 import io
-import os
 import re
 import zlib
 from collections import Counter
@@ -16,13 +15,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tfstudy.config.files import read_yaml
+from tfstudy.config.files import MAX_BYTES as MAX_YAML
+from tfstudy.config.files import read_yaml, yaml_sections
 from tfstudy.errors import UserError
 from tfstudy.runs.commands import resuming_command
-from tfstudy.runs.files import at_once, is_locked, read_bytes
+from tfstudy.runs.files import is_locked
 from tfstudy.runs.result_checks import impossible_values, mixed_up
 from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result, Scores
 from tfstudy.runs.sealing import seal_matches
+from tfstudy.runs.studyfile import PACKED_WITHOUT, BrokenError, exists, packed_in, read_bytes, read_file
 
 T = TypeVar("T")
 HEADER = "step,metric,value"  # of metrics.csv
@@ -38,10 +39,6 @@ PROGRESS = msgspec.json.Decoder(Progress)
 FAILURES = msgspec.json.Decoder(Failure)
 SCORES = msgspec.json.Decoder(Scores)
 PREDICTIONS = msgspec.json.Decoder(Prediction)
-
-
-class BrokenError(UserError):
-    """A result that can't be believed; the message says why, without the path."""
 
 
 class OtherFormatError(BrokenError):
@@ -66,7 +63,7 @@ HASHES = msgspec.json.Decoder(_Hash)
 
 def has_result(path: Path) -> bool:
     """Whether there is a result, sound or not."""
-    return os.path.exists(f"{path}/result.json")
+    return exists(f"{path}/result.json")
 
 
 def read_hash(path: Path) -> str:
@@ -91,6 +88,8 @@ def broken_because(path: Path) -> str:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The `config.yaml` of a run as plain values; `UserError` if it can't be read."""
+    if packed_in(path) and exists(path / "config.yaml"):
+        return yaml_sections(read_bytes(path / "config.yaml", MAX_YAML + 1), str(path / "config.yaml"))
     return read_yaml(path / "config.yaml")
 
 
@@ -171,7 +170,7 @@ def read_scores(path: Path) -> Scores | None:
 
 def read_failure(path: Path) -> Failure | None:
     """Why a run was given up; None if it was not."""
-    if not (path / "failed.json").exists():
+    if not exists(path / "failed.json"):
         return None
     return _decoded(FAILURES, path / "failed.json") or Failure("unknown: failed.json can't be read")
 
@@ -182,8 +181,7 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
     `UserError` if there are none that can be read, if they are not those of the run's result, or if they are too large.
     """
     try:
-        with open(path / "predictions" / f"{Path(split).name}.jsonl.gz", "rb", opener=at_once) as file:
-            content = file.read(MAX_PREDICTIONS)
+        content = read_file(path / "predictions" / f"{Path(split).name}.jsonl.gz", MAX_PREDICTIONS)
         lines = gzip.GzipFile(fileobj=io.BytesIO(content)).read(MAX_PREDICTIONS + 1)
         recorded = _predictions_digest(path, split)
         if len(lines) > MAX_PREDICTIONS:
@@ -194,6 +192,8 @@ def read_predictions(path: Path, split: str) -> list[Prediction]:
             return predictions
         else:
             reason = "the file is empty"
+    except FileNotFoundError as error:
+        reason = PACKED_WITHOUT if packed_in(path) else str(error.strerror)
     except (OSError, EOFError, zlib.error, *UNREADABLE) as error:
         reason = getattr(error, "strerror", None) or str(error)
     raise UserError(f"{path} has no readable predictions of split '{split}' ({reason})")
@@ -212,7 +212,7 @@ def _predictions_digest(path: Path, split: str) -> str:
 
 def read_test_reads(path: Path) -> dict[str, int]:
     """How often each test set was evaluated with this run's weights."""
-    content = read_bytes(f"{path}/test_reads.csv", MAX_BYTES)
+    content = _readable(path / "test_reads.csv", MAX_BYTES)
     return dict(sorted(Counter(row[0] for row in sound_test_reads(content)).items()))
 
 
@@ -225,7 +225,7 @@ def sound_test_reads(content: bytes) -> list[list[str]]:
 
 def read_metrics(path: Path) -> list[tuple[int, str, float]]:
     """The rows of a run's `metrics.csv` that are whole: step, metric, value; empty without the file."""
-    return [row[:3] for row in sound_metrics(read_bytes(f"{path}/metrics.csv"))]
+    return [row[:3] for row in sound_metrics(_readable(path / "metrics.csv"))]
 
 
 def sound_metrics(content: bytes) -> list[tuple[int, str, float, str]]:
@@ -238,8 +238,16 @@ def sound_metrics(content: bytes) -> list[tuple[int, str, float, str]]:
     return rows
 
 
+def _readable(path: Path, size: int = 1 << 30) -> bytes:
+    """The first `size` bytes of a file; empty if it can't be read or is damaged."""
+    try:
+        return read_bytes(path, size)
+    except BrokenError:
+        return b""
+
+
 def _decoded(decoder: "msgspec.json.Decoder[T]", path: Path) -> T | None:
     try:
-        return decoder.decode(read_bytes(str(path), MAX_BYTES))
+        return decoder.decode(_readable(path, MAX_BYTES))
     except UNREADABLE:
         return None

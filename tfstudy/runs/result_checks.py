@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from tfstudy.runs.files import RUN, read_bytes
+from tfstudy.runs.files import RUN
 from tfstudy.runs.schema import Result
+from tfstudy.runs.studyfile import read_bytes
 
 HEADER = b"# tfstudy run "  # first line of a config.yaml, followed by the hash of the run
 NAMES = ("task", "split", "arch", "preset", "status", "device", "checkpoint", "started", "finished")  # in tables, logs

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from tfstudy.runs.files import is_locked
 from tfstudy.runs.find import find_runs
-from tfstudy.runs.reader import BrokenError, decode_result, has_result, read_failure, read_progress
+from tfstudy.runs.reader import decode_result, has_result, read_failure, read_progress
 from tfstudy.runs.schema import Progress, Result
+from tfstudy.runs.studyfile import BrokenError, exists
 
 STATES = ("finished", "diverged", "running", "failed", "interrupted", "pending")
 FINISHED, DIVERGED, RUNNING, FAILED, INTERRUPTED, PENDING = STATES
@@ -81,7 +82,7 @@ def _unfinished(path: Path, broken: str) -> RunStatus | None:
         return RunStatus(path, RUNNING, step=progress.step, steps=progress.steps, seconds_left=seconds_left(progress))
     if failure := broken or read_failure(path):
         return RunStatus(path, FAILED, step=progress.step, steps=progress.steps, reason=str(failure))
-    if (path / "config.yaml").exists():
+    if exists(path / "config.yaml"):
         return RunStatus(path, INTERRUPTED, step=progress.step, steps=progress.steps)
     return None
 

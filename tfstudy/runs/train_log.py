@@ -1,17 +1,27 @@
 """The end of a run's `train.log`, and what is added to it while the run works."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfstudy.errors import UserError
-from tfstudy.runs.files import at_once, is_locked, tail
+from tfstudy.runs.files import at_once, is_locked
 from tfstudy.runs.reader import is_finished, read_failure
+from tfstudy.runs.studyfile import exists, read_bytes
+
+LINE = 200  # bytes of a line, about
 
 
 def last_lines(path: Path, count: int = 20) -> list[str]:
     """The last lines of the log."""
-    return tail(path / "train.log", 200 * count).splitlines()[-count:]
+    try:
+        with open(path / "train.log", "rb", opener=at_once) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - LINE * count))
+            content = file.read()
+    except OSError:
+        content = read_bytes(path / "train.log")[-LINE * count :]
+    return content.decode(errors="replace").splitlines()[-count:]
 
 
 def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[str]:
@@ -21,7 +31,7 @@ def log_text(path: Path, count: int = 20, follow_run: bool = False) -> Iterator[
     """
     log = path / "train.log"
     failure = None if is_finished(path) else read_failure(path)
-    if not (log.exists() or failure or (follow_run and is_locked(path))):
+    if not (exists(log) or failure or (follow_run and is_locked(path))):
         raise UserError(f"{path} has no log")
     size = log.stat().st_size if log.exists() else 0
     yield from (f"{line}\n" for line in last_lines(path, count))

@@ -5,6 +5,7 @@ from pathlib import Path
 from tfstudy.errors import UserError, one_of
 from tfstudy.runs.commands import command_again
 from tfstudy.runs.schema import Result
+from tfstudy.runs.studyfile import exists
 
 WEIGHTS = "weights.safetensors"  # weights alone, in the run folder: see `tfstudy weights`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
@@ -19,7 +20,7 @@ def find_weights(path: Path, result: Result) -> Path:
         raise UserError(f"{path} {result.status}, so it has no weights to use")
     name = one_of("checkpoint", result.checkpoint, CHECKPOINTS, str(path / "result.json"))
     for file in (path / "checkpoints" / f"{name}.ckpt", path / WEIGHTS):
-        if file.exists():
+        if exists(file):
             return file
     raise UserError(
         f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
@@ -29,4 +30,5 @@ def find_weights(path: Path, result: Result) -> Path:
 
 def has_weights(path: Path) -> bool:
     """Whether a run folder has a file of weights."""
-    return (path / WEIGHTS).exists() or any((path / "checkpoints" / f"{name}.ckpt").exists() for name in CHECKPOINTS)
+    files = (path / WEIGHTS, *(path / "checkpoints" / f"{name}.ckpt" for name in CHECKPOINTS))
+    return any(map(exists, files))

@@ -22,7 +22,6 @@ from tfstudy.runs.files import archive_name, lock_run, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
 from tfstudy.runs.reader import (
     HEADER,
-    BrokenError,
     OtherFormatError,
     decode_result,
     digest_of,
@@ -40,6 +39,7 @@ from tfstudy.runs.reader import (
 from tfstudy.runs.repair import repair
 from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores, SplitScores
 from tfstudy.runs.sealing import seal
+from tfstudy.runs.studyfile import MAX_DEPTH, BrokenError, check_unpacked, study_zips
 from tfstudy.runs.train_log import last_lines
 
 
@@ -175,8 +175,12 @@ def open_run(
     repaired, with a line on each. With `restart` an existing run is archived.
 
     `UserError` if the folder can't be written, if another process works on the run, if its config was edited, or if its
-    result is broken; with `replace_broken`, such a result is renamed and the run counts as unfinished.
+    result is broken; with `replace_broken`, such a result is renamed and the run counts as unfinished. `UserError` also
+    for a packed run, and if a zip file of the study, which may have the run, can't be read.
     """
+    check_unpacked(path)
+    for parent in path.parents[:MAX_DEPTH]:
+        study_zips(parent, strict=True)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / ".lock").open("a+")

@@ -12,6 +12,7 @@ This imports no Lightning, so that finished runs are ready quickly.
 
 import hashlib
 import io
+import json
 import os
 import struct
 from collections.abc import Callable, Mapping
@@ -19,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from tfstudy.errors import UserError, quoted
 from tfstudy.runs.files import link_or_copy, write_atomically
+from tfstudy.runs.studyfile import read_file
 
 LAST, PREVIOUS, BEST = "last.ckpt", "previous.ckpt", "best.ckpt"
 STATE_KEY = "checkpoints"  # of the callback that writes them: the entry that names the run
@@ -55,7 +57,7 @@ def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
     `DamagedError` if its digest does not match; other `UserError` if it can't be read or belongs to another run.
     """
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}") from None
     digest = hashlib.sha256(memoryview(content)[:-COMMENT]).hexdigest().encode()
@@ -142,23 +144,24 @@ def load_weights(path: Path, expected: Mapping[str, Tensor], run: str) -> dict[s
     `expected` are the weights of the untrained model. `UserError` unless the file can be read, belongs to this run,
     and has finite weights of the same names, shapes and types as the model, whose sha256 is that of the metadata.
     """
-    if not path.is_file():
-        raise UserError(f"can't read {path}: not a file")
-    size, needed = path.stat().st_size, sum(one.numel() * one.element_size() for one in expected.values())
-    if not needed < size <= needed + MAX_HEADER:
-        raise UserError(f"{path} has {size:,} bytes, but the weights of the model have {needed:,}")
+    needed = sum(one.numel() * one.element_size() for one in expected.values())
     try:
-        with safe_open(path, framework="pt") as file:
-            owner, _, digest = (file.metadata() or {}).get(ENTRY, "").partition(" sha256:")
-            if owner != run:
-                shown = quoted(owner, 8, "") or "unknown"
-                raise UserError(f"{path} belongs to another run ({shown}, not {run[:8]})")
-            _check_fits(path, sorted({*file.keys()} ^ {*expected}), "name")
-            shapes = {name: tuple(file.get_slice(name).get_shape()) for name in expected}
-            _check_fits(path, [name for name in expected if shapes[name] != tuple(expected[name].shape)], "shape")
-            weights = {name: file.get_tensor(name) for name in expected}
-    except (SafetensorError, OSError, ValueError) as error:
+        content = read_file(path, needed + MAX_HEADER + 1)
+    except OSError as error:
+        raise UserError(f"can't read {path}: {error.strerror}") from None
+    if not needed < len(content) <= needed + MAX_HEADER:
+        size = f"{len(content):,}" if len(content) <= needed else "more"
+        raise UserError(f"{path} has {size} bytes, but the weights of the model have {needed:,}")
+    try:
+        weights = load(content)  # which checks the header: 8 bytes with its length, then JSON
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    except (SafetensorError, ValueError) as error:
         raise UserError(f"{path} is not a readable file of weights ({quoted(error, 120, '')})") from None
+    owner, _, digest = header.get("__metadata__", {}).get(ENTRY, "").partition(" sha256:")
+    if owner != run:
+        raise UserError(f"{path} belongs to another run ({quoted(owner, 8, '') or 'unknown'}, not {run[:8]})")
+    _check_fits(path, sorted(weights.keys() ^ expected.keys()), "name")
+    _check_fits(path, [name for name, one in weights.items() if one.shape != expected[name].shape], "shape")
     _check_fits(path, [name for name, one in weights.items() if one.dtype != expected[name].dtype], "type")
     if digest != _digest(weights):
         raise UserError(f"{path} is damaged: its digest does not match")

@@ -1,0 +1,371 @@
+"""A study in zip files is the same study: to every command, after a kill at any moment, and whoever wrote the file."""
+
+import json
+import os
+import shutil
+import signal
+import warnings
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.example_study import finish_run, planned, running_elsewhere, start_run
+from tests.interrupted_runs import die
+from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
+from tfstudy.experiment.finished import load
+from tfstudy.launchers.job_list import copy_finished
+from tfstudy.runs.find import find_run, find_runs
+from tfstudy.runs.pack import pack_study, unzip_study
+from tfstudy.runs.reader import broken_because, read_metrics, read_predictions, read_result
+from tfstudy.runs.status import study_runs
+from tfstudy.runs.studyfile import exists, names_in, read_bytes
+
+SETTINGS: dict[str, Any] = {
+    "task": "copying",
+    "model": {"dim": 8, "hidden": 8},
+    "data": {"train_examples": 60, "eval_examples": 8},
+    "train": {"steps": 4, "validation_interval": 4, "log_interval": 4},
+    "eval": {"max_examples": 8},
+}
+RUN = ["run", "copying", "--arch", "lstm", "--accelerator", "cpu", "--study", "study", "--quiet"]
+RUN += [w for key, value in flatten(SETTINGS).items() if key != "task" for w in ("--set", f"{key}={value}")]
+COMMANDS = (
+    ["table", "study", "--format", "json"],
+    ["table", "results/study", "--format", "csv"],
+    ["list", "runs", "--format", "json"],
+    ["status", "study", "--format", "json"],
+    ["result", "study/lstm/s0", "--format", "json"],
+    ["errors", "study/lstm/s0", "--format", "json"],
+    ["diff", "study/lstm/s0", "study/lstm/s1", "--format", "json"],
+    ["why", "study/lstm/s1", "--format", "json"],
+    ["logs", "study/lstm/s1"],
+    ["predict", "study/lstm/s0", "a b a", "--format", "lines"],
+    ["measure", "study/lstm/s0", "entropy", "--format", "json", "--quiet"],
+    [*RUN, "--seed", "1"],
+)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """The results of a study of two finished runs; the first has only shared weights, the second only checkpoints."""
+    results = tmp_path_factory.mktemp("trained") / "results"
+    for seed in "01":
+        assert tfstudy(*RUN, "--seed", seed, "--results", results) == 0
+    assert tfstudy("weights", "study/lstm/s0", "--results", results, "--quiet") == 0
+    assert tfstudy("measure", "study/lstm/s0", "entropy", "--save", "--quiet", "--results", results) == 0
+    shutil.rmtree(find_run(results, "study/lstm/s0") / "checkpoints")
+    return results
+
+
+@pytest.fixture
+def study(trained, tmp_path, monkeypatch) -> Path:
+    """A copy of the study, in `results` of the working folder."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(trained, "results")
+    return Path("results/study")
+
+
+def small_study(*seeds: int) -> list[Path]:
+    """Finished runs that were never trained, with a file in a folder."""
+    runs = [finish_run(Path(job.path)) for job in planned(",".join(map(str, seeds)))]
+    for run in runs:
+        (run / "predictions").mkdir(exist_ok=True)
+        (run / "predictions" / "test.jsonl.gz").write_bytes(run.name.encode())
+    return runs
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """The files of all runs below a folder, wherever they are, without locks."""
+    found: dict[str, bytes] = {}
+    for run in find_runs(folder):
+        todo = [run]
+        while todo:
+            path = todo.pop()
+            inside = names_in(path)
+            todo += [path / name for name in inside if name != ".lock"]
+            if not inside:
+                found[str(path)] = read_bytes(path)
+    return found
+
+
+def test_all_commands_say_the_same_of_a_packed_study(study, capsys):
+    before = contents(study)
+
+    def said() -> list[str]:
+        texts = []
+        for words in COMMANDS:
+            assert tfstudy(*words) == 0, words
+            texts.append(capsys.readouterr().out)
+        return texts
+
+    unpacked = said()
+    assert tfstudy("pack", "study") == 0
+    assert "2 runs" in capsys.readouterr().out
+    assert [path.name for path in study.iterdir() if not path.name.startswith(".")] == ["runs.zip"]
+    assert said() == unpacked
+    assert contents(study) == before
+    assert tfstudy("unzip", "study") == 0
+    assert contents(study) == before
+    assert not (study / "runs.zip").exists()
+    assert {str(path) for path in study.glob("copying-copy/*/*/**/*") if path.is_file()} == set(before)
+
+
+def test_a_report_of_a_packed_study_links_to_the_file(study):
+    pack_study(study)
+    assert tfstudy("report", "study", "--out", study / "report") == 0
+    page = (study / "report" / "index.html").read_text()
+    assert 'href="../runs.zip"' in page
+    assert "copying-copy/lstm/s0" not in page
+
+
+def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
+    pack_study(study)
+    before = contents(study)
+    for words in (
+        ["evaluate", "study/lstm/s0"],
+        ["evaluate", "study/lstm/s0", "--extend"],
+        ["measure", "study/lstm/s0", "entropy", "--save"],
+        ["weights", "study/lstm/s0"],
+        [*RUN, "--restart"],
+    ):
+        assert tfstudy(*words) == 2, words
+        assert "`tfstudy unzip results/study` unpacks it" in capsys.readouterr().err, words
+    assert contents(study) == before
+
+
+def test_a_grid_adds_its_new_runs_to_a_packed_study(study, capsys):
+    Path("grid.yaml").write_text(json.dumps({"base": SETTINGS | {"arch": "lstm"}, "seeds": "0-2"}))
+    grid = ["grid", "grid.yaml", "--study", "study", "--accelerator", "cpu"]
+    assert tfstudy(*grid, "--dry-run") == 0
+    unpacked = capsys.readouterr().out
+    pack_study(study)
+    packed = (study / "runs.zip").read_bytes()
+    assert tfstudy(*grid, "--dry-run") == 0
+    assert capsys.readouterr().out == unpacked
+    assert tfstudy(*grid, "--quiet") == 0
+    new = find_run(Path("results"), "study/lstm/s2")
+    assert new.is_dir()
+    assert not find_run(Path("results"), "study/lstm/s1").exists()
+    assert (study / "runs.zip").read_bytes() == packed
+    assert len(study_runs(study)) == 3
+
+
+def test_packed_runs_are_copied_into_other_studies(study):
+    pack_study(study)
+    source = find_run(Path("results"), "study/lstm/s0")
+    copy = Path("results/other/copying-copy/lstm", source.name)
+    job = planned("0")[0]._replace(path=str(copy))
+    assert copy_finished([job]) == [job]
+    assert copy.is_dir()
+    assert {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()} >= {"config.yaml", "result.json"}
+    assert read_result(copy) == read_result(source)
+    assert load(copy).predict("a b") == load(source).predict("a b")
+
+
+def test_what_is_not_finished_stays_a_folder_and_later_runs_go_to_another_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    finished, running, unfinished = (Path(job.path) for job in planned("0-2"))
+    finish_run(finished)
+    finish_run(running)
+    start_run(planned("2")[0])
+    with running_elsewhere(running):
+        assert tfstudy("pack", "study") == 0
+    assert "not packed (running): 1 run" in capsys.readouterr().out
+    assert (finished.exists(), running.exists(), unfinished.exists()) == (False, True, True)
+    first = Path("results/study/runs.zip").read_bytes()
+    assert tfstudy("pack", "results/study") == 0
+    assert "results/study/runs-2.zip: 1 run" in capsys.readouterr().out
+    assert tfstudy("pack", "study") == 0
+    assert "nothing to pack" in capsys.readouterr().out
+    assert Path("results/study/runs.zip").read_bytes() == first
+    assert [run.state for run in study_runs(Path("results/study"))] == ["finished", "finished", "interrupted"]
+
+
+def test_a_folder_hides_a_packed_run_and_a_later_file_an_earlier_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    [run] = small_study(0)
+    study = Path("results/study")
+    pack_study(study)
+    shutil.copytree(tmp_path / "results", tmp_path / "copy")
+    unzip_study(tmp_path / "copy/study")
+    shutil.copytree(tmp_path / "copy" / run.relative_to("results"), run)
+    (run / "extended.json").write_text("{}")
+    (run / "predictions/test.jsonl.gz").unlink()
+    for _ in range(2):  # as a folder, and packed
+        assert list(find_runs(Path("results"))) == [run]
+        assert read_bytes(run / "extended.json") == b"{}"
+        assert not exists(run / "predictions/test.jsonl.gz")
+        pack_study(study)
+    assert sorted(path.name for path in study.glob("runs*")) == ["runs-2.zip", "runs.zip"]
+
+
+def test_the_same_runs_give_the_same_bytes(tmp_path, monkeypatch):
+    files = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        runs = small_study(*((0, 1) if name == "one" else (1, 0)))
+        for run in runs:
+            (run / "result.json").write_bytes((run / "result.json").read_bytes().replace(b"20", b"19"))
+            text = json.loads((run / "result.json").read_text()) | {"finished": ""}
+            (run / "result.json").write_text(json.dumps(text))
+            os.utime(run / "config.yaml", (len(files), len(files)))
+        pack_study(Path("results/study"))
+        files.append(Path("results/study/runs.zip").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_without_predictions_a_command_that_needs_them_says_so(study, capsys):
+    assert tfstudy("pack", "study", "--without", "predictions", "--without", "checkpoints") == 0
+    run = find_run(Path("results"), "study/lstm/s0")
+    with zipfile.ZipFile(study / "runs.zip") as archive:
+        assert not any("/predictions/" in name or name.endswith(".ckpt") for name in archive.namelist())
+    assert tfstudy("table", "study") == 0
+    with pytest.raises(UserError, match="packed without predictions"):
+        read_predictions(run, "test")
+    capsys.readouterr()
+    assert tfstudy("errors", "study/lstm/s0") == 2
+    assert "packed without predictions" in capsys.readouterr().err
+    assert tfstudy("pack", "study", "--without", "prediction") == 2
+    assert "did you mean 'predictions'" in capsys.readouterr().err
+
+
+def interrupted_at(number: int, work: Callable[[], object]) -> bool:
+    """Whether `work` was killed before its file operation of this number, in a process of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+        process = os.fork()
+    if not process:
+        try:
+            done = 0
+
+            def counted(function):
+                def call(*args, **more):
+                    nonlocal done
+                    done += 1
+                    if done == number:
+                        die()
+                    return function(*args, **more)
+
+                return call
+
+            for name in ("rename", "replace", "unlink", "rmdir", "mkdir", "fsync", "sync", "open"):
+                setattr(os, name, counted(getattr(os, name)))
+            for owner, name in ((zipfile.ZipFile, "writestr"), (Path, "write_bytes"), (Path, "open")):
+                setattr(owner, name, counted(getattr(owner, name)))
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(process, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+
+
+@pytest.mark.parametrize("work", [pack_study, unzip_study])
+def test_a_kill_at_any_file_operation_loses_nothing(tmp_path, monkeypatch, work):
+    monkeypatch.chdir(tmp_path)
+    small_study(0, 1)
+    before = contents(Path("results"))
+    if work is unzip_study:
+        pack_study(Path("results/study"))
+    shutil.copytree("results", "original")
+    number = 1
+    while interrupted_at(number, lambda: work(Path("results/study"))):
+        assert contents(Path("results")) == before, number
+        work(Path("results/study"))  # the same command goes on
+        assert contents(Path("results")) == before, number
+        hidden = [path for path in Path("results").rglob(".*") if path.name != ".lock"]
+        assert hidden == [], number
+        shutil.rmtree("results")
+        shutil.copytree("original", "results")
+        number += 1
+    assert number > 20
+    assert contents(Path("results")) == before
+    assert Path("results/study/runs.zip").exists() == (work is pack_study)
+
+
+def named(name: str, mode: int = 0o100644, content: bytes = b"x") -> Callable[[zipfile.ZipFile], None]:
+    """Adds a member to a zip file."""
+
+    def add(archive: zipfile.ZipFile) -> None:
+        member = zipfile.ZipInfo(name)
+        member.external_attr = mode << 16
+        archive.writestr(member, content, zipfile.ZIP_DEFLATED)
+
+    return add
+
+
+INSIDE = "e/lstm/s0-aaaa0000"
+BAD_MEMBERS = {
+    "an absolute path": named(f"/{INSIDE}/config.yaml"),
+    "a path out of the study": named(f"{INSIDE}/../../../../config.yaml"),
+    "a backslash": named(f"{INSIDE}\\config.yaml"),
+    "a control character": named(f"{INSIDE}/\x1b[2J"),
+    "a link": named(f"{INSIDE}/config.yaml", 0o120777, b"/etc/passwd"),
+    "a device": named(f"{INSIDE}/config.yaml", 0o020666),
+    "twice the same": lambda archive: [named(f"{INSIDE}/config.yaml")(archive) for _ in range(2)],
+    "a file in a file": lambda archive: [named(f"{INSIDE}/{name}")(archive) for name in ("a", "a/b")],
+    "no run": named("README.md"),
+    "a bomb": named(f"{INSIDE}/result.json", content=bytes(10_000_000)),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("kind", [*BAD_MEMBERS, "encrypted", "cut off", "not a zip file"])
+def test_a_file_that_pack_would_not_write_is_refused_and_other_runs_stay_readable(kind, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    small_study(0)
+    pack_study(Path("results/study"))
+    [sound] = find_runs(Path("results"))
+    bad = Path("results/study/runs-2.zip")
+    with zipfile.ZipFile(bad, "w") as archive:
+        BAD_MEMBERS.get(kind, named(f"{INSIDE}/config.yaml"))(archive)
+    content = bad.read_bytes()
+    if kind == "encrypted":
+        at = content.index(b"PK\1\2") + 8
+        bad.write_bytes(content[:at] + b"\1" + content[at + 1 :])
+    if kind == "cut off":
+        bad.write_bytes(content[:-10])
+    if kind == "not a zip file":
+        bad.write_bytes(b"PK")
+    assert list(find_runs(Path("results"))) == [sound]
+    assert f"left out: {bad}" in capsys.readouterr().err
+    assert read_result(sound).task == "copying"
+    assert tfstudy("list", "runs") == 0
+    for work in (pack_study, unzip_study):
+        with pytest.raises(UserError, match=r"runs-2\.zip can't be read"):
+            work(Path("results/study"))
+    assert sorted(path.name for path in Path("results/study").iterdir()) == ["runs-2.zip", "runs.zip"]
+    assert tfstudy(*RUN, "--seed", "5") == 2
+    assert "runs-2.zip can't be read" in capsys.readouterr().err
+
+
+def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runs = small_study(0, 1)
+    (runs[0] / "metrics.csv").write_text("step,metric,value\n" + "1,loss,2.5\n" * 9)
+    pack_study(Path("results/study"))
+    file = Path("results/study/runs.zip")
+    with zipfile.ZipFile(file) as archive:
+        members = {f"{runs[0].name}/{name}": 0 for name in ("metrics.csv", "result.json")}
+        for info in archive.infolist():
+            if info.filename.partition("lstm/")[2] in members:
+                members[info.filename.partition("lstm/")[2]] = info.header_offset + 30 + len(info.filename) + 5
+    content = bytearray(file.read_bytes())
+    for at in members.values():
+        content[at] ^= 0xFF
+    file.write_bytes(content)
+    assert "result.json is damaged in results/study/runs.zip" in broken_because(runs[0])
+    assert read_metrics(runs[0]) == []
+    assert read_result(runs[1]).task == "copying"
+    assert [run.state for run in study_runs(Path("results/study"))] == ["failed", "finished"]
+    assert tfstudy("unzip", "study") == 2
+    assert "is damaged in results/study/runs.zip" in capsys.readouterr().err
+    assert file.exists()
+    assert [path for path in Path("results/study").rglob("s*-*") if path.is_dir()] == []

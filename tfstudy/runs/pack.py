@@ -1,0 +1,195 @@
+"""Pack the finished runs of a study into a zip file, and unpack them. Imports no torch.
+
+The zip file is written aside, read back and compared, and renamed; only then the run folders are removed, each by
+renaming it first. Whenever this is interrupted, each run is whole in its folder, in a zip file or in both, and the same
+command goes on from there. The same runs give the same bytes.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from tfstudy.errors import UserError
+from tfstudy.runs.files import BusyError, is_locked, lock_run, sync_folder
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.reader import broken_because, has_result
+from tfstudy.runs.studyfile import NAME, StudyZip, locate, packed_in, packed_runs, run_within, study_zips
+
+OPTIONAL = ("predictions", "checkpoints")  # folders of a run that may be left out
+REMOVED, UNPACKED = ".packed", ".unpacked"  # ends of the names of folders that are not complete; they start with a dot
+FIRST_TIME = (1980, 1, 1, 0, 0, 0)  # of all members: the first that a zip file can hold
+
+
+class Packed(NamedTuple):
+    """What `pack_study` did."""
+
+    file: Path | None  # the new zip file; None if no run was new
+    runs: int  # in it
+    removed: int  # run folders that were removed since a zip file holds them
+    kept: list[tuple[Path, str]]  # run folders that were not packed, with the reason
+
+
+def pack_study(study: Path, without: Sequence[str] = ()) -> Packed:
+    """Pack the finished runs of a study into its next zip file, and remove their folders.
+
+    `without` are folders of the runs to leave out, some of `OPTIONAL`: their content is lost. Runs that are running,
+    unfinished or broken stay folders. `UserError` if the study can't be written, if another process packs it, or if one
+    of its zip files can't be read.
+    """
+    with _one_process(study):
+        zips = study_zips(study, strict=True)
+        folders = [path for path in find_runs(study) if not packed_in(path)]
+        kept = [(path, reason) for path in folders if (reason := _not_to_pack(study, path))]
+        finished = [path for path in folders if path not in dict(kept)]
+        new = [path for path in finished if not _is_packed(study, path, zips, without)]
+        file = _write_zip(study, new, without) if new else None
+        zips, removed = study_zips(study, strict=True), 0
+        for path in finished:
+            try:
+                removed += _remove(study, path, zips, without)
+            except BusyError:
+                kept.append((path, "running"))
+        _remove_leftovers(study, REMOVED)
+        return Packed(file, len(new), removed, kept)
+
+
+def unzip_study(study: Path) -> tuple[int, list[Path]]:
+    """Unpack all runs of a study that have no folder and remove its zip files; return the number of runs and the files.
+
+    `UserError` if a zip file can't be read or is damaged: then all of them stay.
+    """
+    with _one_process(study):
+        zips = study_zips(study, strict=True)
+        _remove_leftovers(study, UNPACKED)
+        runs = packed_runs(study)
+        for run in runs:
+            part = run.with_name(f".{run.name}{UNPACKED}")
+            write_files(run, part)
+            part.rename(run)
+        os.sync()
+        for one in zips:
+            one.path.unlink()
+        return len(runs), [one.path for one in zips]
+
+
+def write_files(run: Path, folder: Path) -> None:
+    """Write the files of a packed run to a new folder; `UserError` if one is damaged."""
+    if not (found := locate(run)):
+        raise UserError(f"{run} is not packed")
+    study, name = found
+    for member in study.runs[name]:
+        file = folder / member[len(name) + 1 :]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(study.read(member))
+
+
+@contextmanager
+def _one_process(study: Path) -> Iterator[None]:
+    """Hold the lock of a study's folder. `UserError` if another process holds it, or if a file can't be written."""
+    try:
+        folder = os.open(study, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        finally:
+            os.close(folder)
+    except BlockingIOError:
+        raise UserError(f"another process packs or unpacks {study}; wait until it ends") from None
+    except OSError as error:
+        raise UserError(f"can't write to {study}: {error.strerror}") from None
+
+
+def _not_to_pack(study: Path, run: Path) -> str:
+    """Why a run folder stays as it is; empty if it can be packed."""
+    name = str(run.relative_to(study))
+    if run_within(name) != name or not name.isprintable() or "\\" in name:
+        return "its path is not that of a run in a study"
+    if any(parent.is_symlink() for parent in (run, *run.parents) if study in parent.parents):
+        return "it is reached through a link"
+    if is_locked(run):
+        return "running"
+    if not has_result(run):
+        return "not finished"
+    if any(path.is_symlink() or not (path.is_file() or path.is_dir()) for path in run.rglob("*")):
+        return "it has a link or a special file"
+    return broken_because(run)
+
+
+def _files(run: Path, without: Sequence[str]) -> dict[str, Path]:
+    """The files of a run folder to pack, by their paths within it, sorted."""
+    files = {str(path.relative_to(run)): path for path in sorted(run.rglob("*")) if path.is_file()}
+    kept = (name for name in files if name != ".lock" and not (files[name].name.startswith(".") and ".part" in name))
+    return {name: files[name] for name in kept if name.split("/")[0] not in without}
+
+
+def _is_packed(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
+    """Whether the newest zip file with this run has the same files, but for those that are left out."""
+    name = str(run.relative_to(study))
+    newest = next((one for one in zips if name in one.runs), None)
+    return bool(newest and _same(run, name, newest, without))
+
+
+def _same(run: Path, name: str, one: StudyZip, without: Sequence[str]) -> bool:
+    files = _files(run, without)
+    members = {member[len(name) + 1 :] for member in one.runs[name]}
+    if {member for member in members if member.split("/")[0] not in without} != set(files):
+        return False
+    return all(one.read(f"{name}/{file}") == path.read_bytes() for file, path in files.items())
+
+
+def _write_zip(study: Path, runs: Sequence[Path], without: Sequence[str]) -> Path:
+    """Write runs to the next zip file of a study and return it; what can be read from the disk has been compared."""
+    numbers = [int(match["number"] or 1) for name in os.listdir(study) if (match := NAME.fullmatch(name))]
+    path = study / (f"runs-{max(numbers) + 1}.zip" if numbers else "runs.zip")
+    part = study / f".{path.name}.part"
+    try:
+        with part.open("wb") as file:
+            with ZipFile(file, "w", ZIP_DEFLATED, compresslevel=9) as archive:
+                for run in sorted(runs):
+                    for name, source in _files(run, without).items():
+                        member = ZipInfo(f"{run.relative_to(study)}/{name}", FIRST_TIME)
+                        member.create_system, member.external_attr = 3, 0o644 << 16  # Unix, whatever this machine is
+                        archive.writestr(member, source.read_bytes(), ZIP_DEFLATED, 9)
+            file.flush()
+            os.fsync(file.fileno())
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # so that it is read from the disk
+        written = StudyZip(part)
+        if changed := [run for run in runs if not _same(run, str(run.relative_to(study)), written, without)]:
+            raise UserError(f"{changed[0]} changed while it was packed; nothing was packed")
+        part.rename(path)
+        sync_folder(study)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def _remove(study: Path, run: Path, zips: Sequence[StudyZip], without: Sequence[str]) -> bool:
+    """Remove a run folder, unless it has changed since it was packed; `BusyError` if a process works on it."""
+    with (run / ".lock").open("a+") as lock:
+        lock_run(lock, run)
+        if not _is_packed(study, run, zips, without):
+            return False
+        removed = run.with_name(f".{run.name}{REMOVED}")
+        if removed.exists():
+            shutil.rmtree(removed)
+        run.rename(removed)
+    shutil.rmtree(removed)
+    for folder in run.parents:
+        if folder == study or any(folder.iterdir()):
+            break
+        with suppress(OSError):
+            folder.rmdir()
+    return True
+
+
+def _remove_leftovers(study: Path, end: str) -> None:
+    """Remove the folders that an interrupted process left behind."""
+    for folder, names, _ in os.walk(study):
+        for name in names:
+            if name.startswith(".s") and name.endswith(end):
+                shutil.rmtree(os.path.join(folder, name))

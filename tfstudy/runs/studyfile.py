@@ -1,0 +1,259 @@
+"""Read the files of run folders, from folders or from the zip files of their study. Imports no torch.
+
+A study may have zip files beside its run folders: `runs.zip`, `runs-2.zip` and so on, as `tfstudy pack` writes them.
+They hold run folders by their paths within the study. A packed run keeps the path that its folder had, and the
+functions of this module read both. A folder hides a packed run of the same path, and a later zip file an earlier one.
+
+A zip file may come from somebody else: one with members that no `tfstudy pack` writes is left out as a whole.
+"""
+
+import os
+import re
+import stat
+import sys
+import time
+import zlib
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+
+from tfstudy.errors import UserError, quoted
+from tfstudy.runs.files import RUN, at_once, is_archived
+
+NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
+MAX_EXPANSION = 100  # bytes of all members for each byte of the zip file
+MAX_DEPTH = 8  # of a file in a study: EXPERIMENT/ARCHITECTURE/RUN/predictions/FILE has 5
+SETTLED = 1.0  # seconds after which a change of a folder has another time than the one before
+PACKED_WITHOUT = "packed without predictions"
+
+
+class BrokenError(UserError):
+    """A file that can't be believed; the message says why, without the path of its run."""
+
+
+class StudyZip:
+    """An open zip file of a study, whose directory is checked and held in memory. `BrokenError` for one not to read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = ZipFile(path)
+        except (OSError, BadZipFile, ValueError, NotImplementedError, OverflowError) as error:
+            raise BrokenError(f"not a readable zip file: {quoted(error, 100, '')}") from None
+        members = [info for info in self._zip.infolist() if not info.is_dir()]
+        self.members: dict[str, ZipInfo] = {}
+        self.runs: dict[str, list[str]] = {}  # names of the members of each run, by its path within the study
+        for info in members:
+            self._add(info)
+        if parent := next((name for name in self.members if any(map(self.members.get, _parents(name)))), None):
+            raise BrokenError(f"member {quoted(parent)} lies in another member")
+        size = path.stat().st_size
+        if sum(info.file_size for info in members) > MAX_EXPANSION * size or _overlap(members, size):
+            raise BrokenError(f"it unpacks to more than {MAX_EXPANSION} times its size, or its members overlap")
+
+    def _add(self, info: ZipInfo) -> None:
+        name = info.filename
+        run = run_within(name)
+        problem = ""
+        if name != info.orig_filename or "\\" in name or not name.isprintable() or len(name) > 1000:
+            problem = "has an unusual name"
+        elif str(PurePosixPath(name)) != name or name.startswith("/") or ".." in name.split("/"):
+            problem = "has a path that does not lead into the study"
+        elif not run or run == name:
+            problem = "is not in a run folder"
+        elif name in self.members:
+            problem = "occurs twice"
+        elif info.flag_bits & 1:
+            problem = "is encrypted"
+        elif info.compress_type not in (ZIP_STORED, ZIP_DEFLATED):
+            problem = "is compressed in another way than by deflate"
+        elif stat.S_IFMT(info.external_attr >> 16) not in (0, stat.S_IFREG):
+            problem = "is a link or special file"
+        if problem:
+            raise BrokenError(f"member {quoted(name)} {problem}")
+        self.members[name] = info
+        self.runs.setdefault(run, []).append(name)
+
+    def read(self, name: str, size: int = 1 << 30) -> bytes:
+        """The first `size` bytes of a member; `BrokenError` if it is damaged, which is found if all of it is read."""
+        info = self.members[name]
+        try:
+            with self._zip.open(info) as file:
+                return file.read(-1 if info.file_size <= size else size)  # to the end, for the check of its CRC
+        except (OSError, EOFError, BadZipFile, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
+            reason = quoted(error, 100, "") or type(error).__name__
+            raise BrokenError(f"{PurePosixPath(name).name} is damaged in {self.path} ({reason})") from None
+
+
+def run_within(name: str) -> str:
+    """The path of the run folder in the path of a file within its study; empty without one."""
+    parts = name.split("/")
+    number = next((number for number, part in enumerate(parts, 1) if RUN.fullmatch(part)), 0)
+    return "/".join(parts[:number])
+
+
+def _parents(name: str) -> list[str]:
+    return [str(parent) for parent in PurePosixPath(name).parents]
+
+
+def _overlap(members: list[ZipInfo], size: int) -> bool:
+    """Whether two members share bytes of the file, as in files made to unpack to much."""
+    end = 0
+    for info in sorted(members, key=lambda info: info.header_offset):
+        if info.header_offset < end:
+            return True
+        end = info.header_offset + 30 + len(info.filename.encode()) + info.compress_size
+    return end > size
+
+
+@lru_cache(maxsize=256)
+def _opened(path: Path, modified: int, size: int) -> StudyZip | BrokenError:
+    """The zip file with this time and size, opened once; if it can't be read the reason, which is reported once."""
+    try:
+        return StudyZip(path)
+    except BrokenError as error:
+        print(f"left out: {path} ({error})", file=sys.stderr)
+        return error
+
+
+LISTED: dict[str, tuple[int, list[str]]] = {}  # names of the zip files of a folder, with the time of its last change
+
+
+def forget() -> None:
+    """Forget all zip files: a process that was forked would share their positions of reading with its parent."""
+    LISTED.clear()
+    _opened.cache_clear()
+
+
+os.register_at_fork(after_in_child=forget)
+
+
+def zip_names(folder: str | Path) -> list[str]:
+    """The names of the zip files with runs in the folder of a study, the newest first."""
+    folder = str(folder)
+    try:
+        changed = os.stat(folder).st_mtime_ns
+        if folder in LISTED and LISTED[folder][0] == changed:
+            return LISTED[folder][1]
+        found = {int(match["number"] or 1): match[0] for name in os.listdir(folder) if (match := NAME.fullmatch(name))}
+    except OSError:
+        return []
+    names = [found[number] for number in sorted(found, reverse=True)]
+    if time.time() - changed / 1e9 > SETTLED:
+        LISTED[folder] = changed, names
+    return names
+
+
+def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
+    """The readable zip files with runs in the folder of a study, the newest first.
+
+    With `strict`, `UserError` if one of them can't be read.
+    """
+    zips = []
+    for name in zip_names(folder):
+        path = Path(folder, name)
+        try:
+            about = path.stat()
+        except OSError:
+            continue
+        opened = _opened(path, about.st_mtime_ns, about.st_size)
+        if isinstance(opened, StudyZip):
+            zips.append(opened)
+        elif strict:
+            raise UserError(f"{path} can't be read ({opened}); restore it, or move it away")
+    return zips
+
+
+def locate(path: str | Path) -> tuple[StudyZip, str] | None:
+    """The zip file that holds the run of a file or of a run folder, and the path within the study."""
+    parts = str(path).split("/")
+    for depth in range(len(parts) - 1, max(-1, len(parts) - 1 - MAX_DEPTH), -1):
+        folder = "/".join(parts[:depth]) or ("/" if depth else ".")
+        if zip_names(folder):
+            name = "/".join(parts[depth:])
+            run = run_within(name)
+            for one in study_zips(folder) if run else ():
+                if run in one.runs:
+                    return None if os.path.isdir(f"{folder}/{run}") else (one, name)
+    return None
+
+
+def packed_in(run: str | Path) -> Path | None:
+    """The zip file that holds this run; None if it has a folder, or if there is no such run."""
+    found = None if os.path.isdir(run) else locate(run)
+    return found[0].path if found else None
+
+
+def check_unpacked(run: Path) -> None:
+    """`UserError` if a command that writes into a run folder is given a packed run."""
+    if file := packed_in(run):
+        raise UserError(f"{run} is packed in {file}, which is never changed; `tfstudy unzip {file.parent}` unpacks it")
+
+
+def exists(path: str | Path) -> bool:
+    """Whether there is a file or a folder, also if it is packed."""
+    if os.path.exists(path):
+        return True
+    found = locate(path)
+    return bool(found and (found[1] in found[0].members or found[1] in found[0].runs))
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of the files and folders in a folder, also of packed ones, sorted."""
+    try:
+        names = set(os.listdir(folder))
+    except OSError:
+        names = set()
+    return sorted(names | {path.parts[0] for path in _packed_below(folder)})
+
+
+def _packed_below(folder: Path) -> Iterator[PurePosixPath]:
+    """The paths of packed files below a folder, relative to it."""
+    if run_within(str(folder)):
+        found = locate(folder)
+        names = found[0].runs[run_within(found[1])] if found else []
+        prefix = f"{found[1]}/" if found else ""
+        yield from (PurePosixPath(name[len(prefix) :]) for name in names if name.startswith(prefix))
+        return
+    for run in packed_runs(folder):
+        yield PurePosixPath(run.relative_to(folder))
+
+
+def packed_runs(folder: Path, within: bool = True) -> list[Path]:
+    """The packed runs of a study without those that have a folder.
+
+    With `within`, the folder may also be one within a study, such as that of an architecture, or of a run.
+    """
+    runs: dict[Path, None] = {}
+    for study in (folder, *folder.parents[: within * (MAX_DEPTH - 1)]):
+        start = "" if study == folder else f"{folder.relative_to(study)}/"
+        for one in study_zips(study):
+            runs |= dict.fromkeys(study / name for name in one.runs if f"{name}/".startswith(start))
+    return [run for run in runs if not is_archived(run) and not os.path.isdir(run)]
+
+
+def read_file(path: str | Path, size: int = 1 << 30) -> bytes:
+    """The first `size` bytes of a file; `OSError` if there is none, `BrokenError` if it is damaged in a zip file.
+
+    For small files this is twice as fast as `open`.
+    """
+    try:
+        file = at_once(str(path), os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        found = locate(path)
+        if not found or found[1] not in found[0].members:
+            raise
+        return found[0].read(found[1], size)
+    try:
+        return os.read(file, min(size, os.fstat(file).st_size))
+    finally:
+        os.close(file)
+
+
+def read_bytes(path: str | Path, size: int = 1 << 30) -> bytes:
+    """The same; empty if the file can't be read, `BrokenError` if it is damaged in a zip file."""
+    try:
+        return read_file(path, size)
+    except OSError:
+        return b""
