@@ -25,8 +25,7 @@ from pydantic import Field
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tag, Tokens
-from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, random_number
-from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
+from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig, random_number
 
 SPLIT_SCHEMES = {
     "addition": "the sum of two numbers",

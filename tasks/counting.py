@@ -25,8 +25,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges
-from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
+from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig
 
 SPLIT_SCHEMES = {
     "occurrences": "how often the queried symbol occurs in a string",

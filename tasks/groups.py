@@ -28,8 +28,7 @@ from pydantic import Field
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tokens
-from tfstudy.tasks.generated import Drawn, LengthRange
-from tfstudy.tasks.scratchpad import Scratchpad, ScratchpadConfig
+from tfstudy.tasks.generated import Drawn, LengthRange, Scratchpad, ScratchpadConfig
 
 SPLIT_SCHEMES = {
     "cyclic": "integers under addition modulo `data.order`: commutative",

@@ -5,7 +5,7 @@
 The grammar generates all 20,910 pairs, so nothing is downloaded. Split schemes defined by rules (`length`, `addprim_*`,
 `template_*`, `filler_*`) contain exactly the official examples; `simple` is a seeded random split with the official
 sizes. The official random splits (`simple` itself, `mcd1`, few-shot, ...) are read from a copy of the official
-repository (`data.root`) or from the Hugging Face hub (`data.hub`).
+repository (`data.root`).
 """
 
 import json
@@ -159,11 +159,10 @@ class Scan(Task):
         root: str = Field(
             "", description="folder with the layout of github.com/brendenlake/SCAN to read the split from"
         )
-        hub: str = Field("", description="id of a data set on the Hugging Face hub to read the split from")
 
     def __init__(self, config: Config) -> None:
         self.check_config(config)
-        sides = self._read(config) if config.root or config.hub else self._generate(config)
+        sides = self._read(config) if config.root else self._generate(config)
         train, validation = hold_out(sides["train"], config.validation_fraction, config.seed)
         self._split = config.split
         self._examples = {"train": train, "validation": validation, "test": sides["test"]}
@@ -171,13 +170,10 @@ class Scan(Task):
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
         assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
-        if config.root and config.hub:
-            raise UserError("set only one of data.root and data.hub")
         files, source = official()["files"], official()["_source"]
-        if not (config.root or config.hub or config.split in RULES) and config.split in files:
+        if not (config.root or config.split in RULES) and config.split in files:
             raise UserError(f"split scheme '{config.split}' is read from files: set data.root to a copy of {source}")
-        if not config.hub:
-            one_of("split scheme", config.split, files if config.root else RULES)
+        one_of("split scheme", config.split, files if config.root else RULES)
 
     @classmethod
     def split_schemes(cls) -> dict[str, str]:
@@ -200,13 +196,12 @@ class Scan(Task):
 
     @staticmethod
     def _read(config: Config) -> dict[str, list[Example]]:
-        read = _from_folder if config.root else _from_hub
-        sides = {side: read(config.root or config.hub, config.split, side) for side in ("train", "test")}
+        sides = {side: _from_folder(config.root, config.split, side) for side in ("train", "test")}
         for side, examples in sides.items():
             expected = official()[side].get(config.split)
             if expected and (digest := checksum(examples)) != expected:
                 raise UserError(
-                    f"{config.root or config.hub}: '{config.split}' ({side}, {len(examples)} lines) is not the "
+                    f"{config.root}: '{config.split}' ({side}, {len(examples)} lines) is not the "
                     f"official data: SHA-256 {digest[:12]}..., expected {expected[:12]}..."
                 )
         return sides
@@ -230,19 +225,3 @@ def _from_folder(root: str, split: str, side: str) -> list[Example]:
             raise UserError(f"{path}:{number}: '{command}' -> '{match[2][:60]}' is not a pair of the SCAN grammar")
         examples.append(_example(command, actions))
     return examples
-
-
-def _from_hub(hub: str, split: str, side: str) -> list[Example]:
-    from datasets import load_dataset
-
-    try:
-        # The hub's `scan` is a script, which `datasets` no longer runs; this branch has the parquet copy.
-        rows = load_dataset(hub, split, split=side, revision="refs/convert/parquet")
-        pairs = [(row["commands"], tuple(row["actions"].split())) for row in rows]
-    except Exception as error:  # the errors of the hub have no common base class
-        reason = str(error).strip().split("\n")[0][:160] or type(error).__name__
-        raise UserError(f"data.hub: can't load '{hub}' ({split}, {side}): {reason}. Offline, use data.root") from None
-    for command, actions in pairs:
-        if all_pairs().get(command) != actions:
-            raise UserError(f"data.hub: '{hub}' contains '{command}', which is not a pair of the SCAN grammar")
-    return [_example(command, actions) for command, actions in pairs]

@@ -11,7 +11,6 @@ number of items in the list.
 from collections.abc import Sequence
 from random import Random
 from string import ascii_lowercase
-from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -27,21 +26,6 @@ SEPARATOR = ","
 UNSEEN = "test_vocabulary"  # test split of the train lengths; each list has an item larger than those of training
 
 
-class SizeLimits(NamedTuple):
-    """Maximum size of an item in train and in the split `test_vocabulary`: digits, or letters of the alphabet."""
-
-    key: str  # the config key: symbols or digits
-    train: int
-    test: int  # 0: no such split
-
-
-class Sizes(NamedTuple):
-    """Bounds on the largest item of a list: digits of a number, or position of a letter in the alphabet from 1."""
-
-    minimum: int
-    maximum: int
-
-
 class Sorting(Generated):
     """Map a list to its items in ascending order; examples are at the top of this file."""
 
@@ -49,9 +33,6 @@ class Sorting(Generated):
 
     class Config(GeneratedConfig):
         split: str = Field("symbols", description="symbols or numbers")
-        duplicates: Literal["allowed", "never"] = Field(
-            "allowed", description="whether an item may occur more than once in a list"
-        )
         symbols: int = Field(20, ge=2, le=26, description="number of letters in the alphabet (symbols)")
         test_symbols: int = Field(
             0,
@@ -75,16 +56,9 @@ class Sorting(Generated):
         key, train, test = self._limits()
         if 0 < test <= train:
             raise UserError(f"data.test_{key} must be 0 or more than data.{key} ({train}), but is {test}")
-        items = train if key == "symbols" else 10**train  # number of different items
-        longest = max(span.last for span in self.all_spans)
-        if self.config.duplicates == "never" and longest > items:
-            raise UserError(
-                f"data.duplicates is 'never', but lists of {longest} items need more than the {items} different items "
-                f"of data.{key}={train}"
-            )
 
     def extra_tests(self) -> Sequence[str]:
-        return (UNSEEN,) if self._limits().test else ()
+        return (UNSEEN,) if self._limits()[2] else ()
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """Return the tokens of train and the letters of `test_vocabulary`, whose embeddings stay untrained."""
@@ -96,47 +70,37 @@ class Sorting(Generated):
         """Return each character except spaces as a token: `42,7` and `4 2 , 7` are the same."""
         return tuple("".join(text.split()))
 
-    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+    def draw(self, random: Random, length: int, split: str) -> Drawn:
         _, train, test = self._limits()
-        sizes = Sizes(train + 1, test) if split == UNSEEN else Sizes(1, train)
-        distinct = self.config.duplicates == "never"
-        if self.config.split == "symbols":
-            return _symbols(random, length, sizes, distinct)
-        return _numbers(random, length, sizes, distinct)
+        smallest, largest = (train + 1, test) if split == UNSEEN else (1, train)
+        draw_list = _symbols if self.config.split == "symbols" else _numbers
+        return draw_list(random, length, smallest, largest)
 
-    def _limits(self) -> SizeLimits:
+    def _limits(self) -> tuple[str, int, int]:
+        """Return the config key of the sizes of items, and the largest in train and in `test_vocabulary` (0: none)."""
         config = self.config
         if config.split == "symbols":
-            return SizeLimits("symbols", config.symbols, config.test_symbols)
-        return SizeLimits("digits", config.digits, config.test_digits)
+            return "symbols", config.symbols, config.test_symbols
+        return "digits", config.digits, config.test_digits
 
 
-def _symbols(random: Random, length: int, sizes: Sizes, distinct: bool) -> Drawn | None:
-    """Draw a uniform string of the first `sizes.maximum` letters; one letter has at least position `sizes.minimum`."""
-    letters = ascii_lowercase[: sizes.maximum]
-    if distinct and length > len(letters):
-        return None
-    large = random.choice(letters[sizes.minimum - 1 :])
-    others = letters.replace(large, "") if distinct else letters
-    string = random.sample(others, length - 1) if distinct else random.choices(others, k=length - 1)
+def _symbols(random: Random, length: int, smallest: int, largest: int) -> Drawn:
+    """Draw a uniform string of the first `largest` letters; one of them is at least the letter number `smallest`."""
+    letters = ascii_lowercase[:largest]
+    large = random.choice(letters[smallest - 1 :])
+    string = random.choices(letters, k=length - 1)
     string.insert(random.randrange(length), large)
     return Drawn(tuple(string), tuple(sorted(string)), {"duplicates": _duplicates(string)})
 
 
-def _numbers(random: Random, length: int, sizes: Sizes, distinct: bool) -> Drawn | None:
+def _numbers(random: Random, length: int, smallest: int, largest: int) -> Drawn:
     """Draw a list: the digits of its largest number are uniform, those of other numbers uniform up to that number.
 
     So slices by digits have equal size, and lists mix short and long numbers.
     """
-    minimum = max(sizes.minimum, len(str(length - 1))) if distinct else sizes.minimum  # 10 ** minimum >= length
-    if minimum > sizes.maximum:
-        return None
-    digits = random.randint(minimum, sizes.maximum)
+    digits = random.randint(smallest, largest)
     numbers = [random_number(random, digits)]
-    while len(numbers) < length:
-        number = random_number(random, random.randint(1, digits))
-        if not distinct or number not in numbers:
-            numbers.append(number)
+    numbers += [random_number(random, random.randint(1, digits)) for _ in range(length - 1)]
     random.shuffle(numbers)
     return Drawn(_tokens(numbers), _tokens(sorted(numbers)), {"digits": digits, "duplicates": _duplicates(numbers)})
 

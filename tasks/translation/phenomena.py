@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
-from tfstudy.tasks.translation.lexicon import (
+from tfstudy.tasks.translation.grammar import (
     ADJECTIVE_SUFFIX,
     ADJECTIVES,
     NAMES,

@@ -8,7 +8,7 @@ any order and with any number of threads.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.translation.corpus import Sentences
@@ -26,22 +26,6 @@ def size_for(pairs: int) -> int:
     return next((size for limit, size in SIZES if pairs <= limit), MAX_SIZE)
 
 
-class Coder(Protocol):
-    """A conversion from text to tokens without spaces, and back."""
-
-    def encode(self, texts: Sequence[str]) -> list[Tokens]: ...
-
-    def decode(self, tokens: Sequence[str]) -> str: ...
-
-    def readable(self, token: str) -> str:
-        """Return a token as people read it."""
-        ...
-
-    def vocabulary(self) -> set[str] | None:
-        """Return all tokens; None if their number is not limited."""
-        ...
-
-
 class Words:
     """Words separated by white space; decoding joins them with single spaces."""
 
@@ -55,7 +39,7 @@ class Words:
         return token
 
     def vocabulary(self) -> None:
-        return None
+        """Return None: the number of words is not limited."""
 
 
 class Subwords:
@@ -86,6 +70,9 @@ class Subwords:
     def json(self) -> str:
         """Return the tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
         return str(self._tokenizer.to_str())
+
+
+Coder = Words | Subwords  # a conversion from text to tokens without spaces, and back
 
 
 def learn(texts: Iterable[str], size: int) -> Subwords:

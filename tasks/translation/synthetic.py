@@ -20,7 +20,7 @@ Rules of the target:
   class, with a possessor. Names are copied and belong to class I; their suffixes harmonise with the last vowel.
 
 A source phrase never has both a possessor and a relative clause, and a relative clause has no place, so each source has
-one translation. Seeds change the sentences, not the languages, whose words are in `tfstudy.tasks.translation.lexicon`.
+one translation. Seeds change the sentences, not the languages, whose words are in `tfstudy.tasks.translation.grammar`.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,8 +29,22 @@ from typing import NamedTuple
 
 from tfstudy.errors import one_of
 from tfstudy.tasks.base import Tag, Tokens
-from tfstudy.tasks.translation.lexicon import ADJECTIVES, NAMES, NOUNS, PLACES, PRONOUNS, VERBS, Noun, Verb, zipf
-from tfstudy.tasks.translation.sentences import Clause, Phrase, Sentence, source_words, target_words
+from tfstudy.tasks.translation.grammar import (
+    ADJECTIVES,
+    NAMES,
+    NOUNS,
+    PLACES,
+    PRONOUNS,
+    VERBS,
+    Clause,
+    Noun,
+    Phrase,
+    Sentence,
+    Verb,
+    source_words,
+    target_words,
+    zipf,
+)
 
 TESTS = {
     "noun_forms": "nouns that train contains only as singular subjects, in other forms",

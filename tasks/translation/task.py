@@ -13,27 +13,91 @@ P19-1021) show how much the settings matter with few pairs.
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from tfstudy.errors import UserError, one_of
+from pydantic import Field
+
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
-from tfstudy.tasks.translation.config import TranslationConfig, check
 from tfstudy.tasks.translation.corpus import Sentences
-from tfstudy.tasks.translation.filtering import Row, overlaps
 from tfstudy.tasks.translation.phenomena import phenomena
-from tfstudy.tasks.translation.quality import check_length
-from tfstudy.tasks.translation.remarks import corpus_remarks
-from tfstudy.tasks.translation.subwords import Subwords, coders
-from tfstudy.tasks.translation.text import TRAIN_PAIRS, embedded, from_corpus
-from tfstudy.tasks.translation.trivial import lexicon, translated
-from tfstudy.tasks.translation.unspaced import bleu_tokenizer, is_unspaced_language, unspaced_targets
-from tfstudy.tasks.translation.words import Seen, Translated, word_scores, words
+from tfstudy.tasks.translation.subwords import BYTES, Subwords, coders
+from tfstudy.tasks.translation.text import (
+    FAULTS,
+    TRAIN_PAIRS,
+    Row,
+    embedded,
+    from_corpus,
+    left_out_of_train,
+    listed,
+    overlaps,
+)
+from tfstudy.tasks.translation.words import (
+    Seen,
+    Translated,
+    bleu_tokenizer,
+    is_unspaced_language,
+    lexicon,
+    translated,
+    unspaced_targets,
+    word_scores,
+    words,
+)
 
+LARGEST = 10**8  # number of pairs, as of the examples of other tasks
+
+# Settings that have no effect on the embedded languages.
+CORPUS_ONLY = (
+    *("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse"),
+    *("subset_seed", "clean", "bleu_tokenizer"),
+)
 KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
 LONG = 6  # characters of a long word, in the scores by words; 2 in languages without spaces
 EVALUATED = 32  # times as many subwords may a held-out sentence have
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
+
+
+class TranslationConfig(TaskConfig):
+    """Settings of the task `translation` (section `data`)."""
+
+    split: str = Field("embedded", description="embedded (synthetic languages) or corpus (data.root or data.hub)")
+    root: str = Field(
+        "",
+        description="folder with train, dev and test as .tsv (source, tab, target), .jsonl or parallel files (or .gz)",
+    )
+    hub: str = Field("", description="id of a data set on the Hugging Face hub, or a local folder of parquet files")
+    hub_config: str = Field("", description="configuration of the data set on the hub, such as de-en")
+    revision: str = Field("", description="branch or commit of the data set on the hub")
+    source_language: str = Field("", description="code of the source language, such as en; selects files and columns")
+    target_language: str = Field(
+        "", description="code of the target language; selects files, columns and the tokenizer of BLEU"
+    )
+    reverse: bool = Field(False, description="translate from the second column of two-column files to the first")
+    train_pairs: int = Field(
+        0, ge=0, le=LARGEST, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
+    )
+    subset_seed: int = Field(0, ge=0, lt=2**63, description="seed of the subset of a corpus; subsets are nested")
+    clean: bool = Field(
+        False,
+        description="leave out train pairs with a fault: an empty side, one side with over 9 times the words of the "
+        "other (Moses), equal sides, a duplicate",
+    )
+    drop_overlap: bool = Field(True, description="leave out train pairs whose source or target occurs in another split")
+    max_train_length: int = Field(
+        0, ge=0, description="maximum source words in training; longer pairs become test splits; 0: no limit"
+    )
+    max_subwords: int = Field(
+        0, ge=0, description="maximum subwords of a train source or target; longer pairs are left out; 0: 256"
+    )
+    subword_vocab_size: int = Field(
+        -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
+    )
+    shared_subwords: bool = Field(True, description="share one subword vocabulary between both languages")
+    bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
+        "auto",
+        description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km, my and bo, zh for zh, else 13a",
+    )
 
 
 class Translation(Task):
@@ -47,11 +111,13 @@ class Translation(Task):
         self.check_config(config)
         self._config = config
         text = from_corpus(config) if config.split == "corpus" else embedded(config)
-        self._bleu_tokenizer = bleu_tokenizer(config, [row.pair for row in text.train[:KNOWN_PAIRS]])
-        self._corpus_train = text.train[:KNOWN_PAIRS] if config.split == "corpus" else []
+        known = [row.pair for row in text.train[:KNOWN_PAIRS]]
+        auto = config.bleu_tokenizer == "auto"
+        self._bleu_tokenizer = bleu_tokenizer(config.target_language, known) if auto else config.bleu_tokenizer
+        self._corpus_train = known if config.split == "corpus" else []
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
-        subword_pairs = [row.pair for row in text.train[: config.subword_pairs] or train]
-        self._source, self._target = coders(subword_pairs, config.subword_vocab_size, config.shared_subwords)
+        train_text = [row.pair for row in train]
+        self._source, self._target = coders(train_text, config.subword_vocab_size, config.shared_subwords)
         pairs = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
         if not pairs:
             raise UserError(
@@ -60,7 +126,7 @@ class Translation(Task):
         self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
         for split, rows in text.held_out.items():
-            check_length(split, zip(rows, self._examples[split], strict=True), EVALUATED * self._max_subwords())
+            self._check_length(split, rows)
         self._notes = {
             **text.notes,
             "left_out": text.notes["left_out"] | {"subwords": len(train) - len(pairs)},
@@ -73,7 +139,22 @@ class Translation(Task):
     def check_config(cls, config: TaskConfig) -> None:
         super().check_config(config)
         assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
-        check(config)
+        if 0 < (size := config.subword_vocab_size) < BYTES:
+            raise UserError(f"data.subword_vocab_size must be -1, 0 or at least {BYTES} (all bytes), but is {size}")
+        if config.split == "embedded":
+            for key in CORPUS_ONLY:
+                if getattr(config, key) != type(config).model_fields[key].default:
+                    raise UserError(f"data.{key} can only be set with --split corpus")
+            return
+        if bool(config.root) == bool(config.hub):
+            raise UserError("split scheme 'corpus' needs exactly one of data.root (a folder) and data.hub (an id)")
+        if config.source_language and config.source_language == config.target_language:
+            raise UserError(f"data.source_language and data.target_language are both '{config.source_language}'")
+        if config.seed:
+            raise UserError("data.seed is for the embedded languages; data.subset_seed selects the pairs of a corpus")
+        for key in ("hub_config", "revision") if config.root else ("reverse",):
+            if getattr(config, key):
+                raise UserError(f"data.{key} cannot be set with data.{'root' if config.root else 'hub'}")
 
     @classmethod
     def split_schemes(cls) -> dict[str, str]:
@@ -103,10 +184,10 @@ class Translation(Task):
         return (source, target) if source and target else super().vocabulary()
 
     def tokens(self, text: str) -> Tokens:
-        return self._source.encode([text.lower() if self._config.lowercase else text])[0]
+        return self._source.encode([text])[0]
 
     def target_tokens(self, text: str) -> Tokens:
-        return self._target.encode([text.lower() if self._config.lowercase else text])[0]
+        return self._target.encode([text])[0]
 
     def text(self, tokens: Tokens) -> str:
         return self._target.decode(tokens)
@@ -126,10 +207,15 @@ class Translation(Task):
         return self._notes
 
     def remarks(self) -> Sequence[str]:
-        """Return what was left out of train, its faults, and what looks wrong."""
+        """Return what was left out of train, and the faults of the corpus that were not."""
         if self._config.split != "corpus":
             return ()
-        return corpus_remarks(self._config, self._notes, self._max_subwords(), self._examples)
+        left_out = left_out_of_train(self._notes["left_out"])
+        found = "" if self._config.clean else listed(self._notes["quality"]["train"], FAULTS)
+        return [
+            *([f"left out of train: {left_out}"] if left_out else []),
+            *([f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out"] if found else []),
+        ]
 
     def signatures(self) -> dict[str, str]:
         """Return sacreBLEU's signatures of `bleu` and `chrf`, which are divided by 100 here."""
@@ -183,7 +269,7 @@ class Translation(Task):
     @cached_property
     def _seen(self) -> Seen:
         """Return what the first train pairs have, by which outputs are scored; nothing if spaces separate no words."""
-        pairs = [row.pair for row in self._corpus_train]
+        pairs = self._corpus_train
         unspaced = self._is_unspaced() or unspaced_targets(pairs)
         if unspaced and 2 * sum(" " in pair.target.strip() for pair in pairs) < len(pairs):
             return Seen(set(), set())
@@ -197,17 +283,24 @@ class Translation(Task):
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
 
-        lowercase = self._config.lowercase
         # `force`: no warning at every slice if the text of a corpus is tokenised.
-        return {
-            "bleu": BLEU(lowercase=lowercase, tokenize=self._bleu_tokenizer, force=True),
-            "chrf": CHRF(lowercase=lowercase),
-        }
+        return {"bleu": BLEU(tokenize=self._bleu_tokenizer, force=True), "chrf": CHRF()}
 
     def _encode(self, rows: Sequence[Row]) -> list[Example]:
         sources = self._source.encode([r.pair.source for r in rows])
         targets = self._target.encode([r.pair.target for r in rows])
         return [Example(s, t, r.tags) for s, t, r in zip(sources, targets, rows, strict=True)]
+
+    def _check_length(self, split: str, rows: Sequence[Row]) -> None:
+        """Raise `UserError` for a held-out sentence that is too long to translate: none is left out silently."""
+        limit = EVALUATED * self._max_subwords()
+        for row, example in zip(rows, self._examples[split], strict=True):
+            for side, tokens, text in zip(Sentences._fields, (example.source, example.target), row.pair, strict=True):
+                if len(tokens) > limit:
+                    raise UserError(
+                        f"{split}: a {side} has {len(tokens):,} subwords, of which at most {limit:,} can be translated "
+                        f"(a multiple of data.max_subwords): {quoted(text)}; split or remove it"
+                    )
 
     def _fits(self, example: Example) -> bool:
         return max(len(example.source), len(example.target)) <= self._max_subwords()

@@ -1,26 +1,49 @@
-"""The text of a config's train and held-out splits, before it is split into tokens."""
+"""Which pairs are trained on and which are tested, as text: faults, overlaps between splits, and longer sentences."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
-from itertools import islice
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import chain, islice
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.errors import UserError, path_of
+from tfstudy.errors import UserError
+from tfstudy.tasks.base import Tag
+from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 from tfstudy.tasks.translation import synthetic
-from tfstudy.tasks.translation.config import TranslationConfig
-from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, lowercased, shuffled
-from tfstudy.tasks.translation.filtering import Row, TrainFilter, in_no_split, overlaps, row_of, split_by_length
-from tfstudy.tasks.translation.folder import from_folder
-from tfstudy.tasks.translation.hub import from_hub
-from tfstudy.tasks.translation.profile import OrderProfile
-from tfstudy.tasks.translation.quality import check_empty, check_order, counts, faults, mixed_forms, without_faults
-from tfstudy.tasks.translation.remarks import left_out_of_train
+from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, from_folder, from_hub
+
+if TYPE_CHECKING:
+    from tfstudy.tasks.translation.task import TranslationConfig
 
 TRAIN_PAIRS = 5_000  # default number of train pairs of the embedded languages
 EVAL_PAIRS = {"validation": 500, "test": 1_000}
-KEPT_PAIRS = 100_000  # of the largest corpus that is kept
 CONSTRUCTION_PAIRS = 300  # of each test split with a held-out construction
+# Test splits of longer sources: more than and at most this many times the maximum train length.
+LONGER = {"test_1_5x": (1, 1.5), "test_2x": (1.5, 2), "test_4x": (2, 4)}
+MAX_LONGER = 1_000  # pairs in each of these splits
+MAX_RATIO = 9  # of the two sides' lengths in words
+# Faults that `clean-corpus-n.perl` of Moses (Koehn et al. 2007, P07-2045) and OpusFilter (Aulamo et al. 2020) remove,
+# without those that guess a language. The first fault of a pair is the reason to leave it out.
+FAULTS = {
+    "empty_side": "with an empty side",
+    "length_ratio": "with an extreme length ratio",
+    "identical_sides": "with identical sides",
+    "duplicate": "that occurred before",
+}
+
+
+class Row(NamedTuple):
+    """A pair with the tags of its example; the tag `length` is the number of source words."""
+
+    pair: Sentences
+    tags: Mapping[str, Tag]
+
+    @property
+    def length(self) -> int:
+        """Number of source words."""
+        return int(self.tags["length"])
 
 
 class Text(NamedTuple):
@@ -31,21 +54,21 @@ class Text(NamedTuple):
     notes: dict[str, Any]
 
 
-class Checked(NamedTuple):
-    """A corpus with its train pairs in random order, its faults by split, and those that were left out of train."""
-
-    corpus: Corpus
-    quality: dict[str, dict[str, int]]
-    left_out: dict[str, int]
-    mixed_forms: dict[str, float]
+def row_of(pair: Sentences, tags: Mapping[str, Tag] = MappingProxyType({})) -> Row:
+    """Return the pair as a row, with `length` added to its tags."""
+    length = len(pair.source.split())
+    return Row(pair, {**tags, "length": length} if tags else _length_tag(length))
 
 
-_LAST: dict[str, Checked] = {}  # the last corpus, by `_state`
+@cache
+def _length_tag(length: int) -> Mapping[str, Tag]:
+    """Return the same tags for all pairs of a length: a million dictionaries would take 200 MB."""
+    return {"length": length}
 
 
-def embedded(config: TranslationConfig) -> Text:
+def embedded(config: "TranslationConfig") -> Text:
     """Draw pairs of the embedded languages."""
-    number, limit = max(config.train_pairs or TRAIN_PAIRS, config.subword_pairs), config.max_train_length
+    number, limit = config.train_pairs or TRAIN_PAIRS, config.max_train_length
     sizes = EVAL_PAIRS | dict.fromkeys(synthetic.TESTS, CONSTRUCTION_PAIRS)
     held_out = _embedded_held_out(config.seed, **sizes)
     train_filter = TrainFilter(held_out if config.drop_overlap else {}, limit)
@@ -66,85 +89,170 @@ def _drawn(split: str, numbers: Iterable[int], seed: int) -> Iterator[Row]:
         yield row_of(Sentences(" ".join(pair.source), " ".join(pair.target)), pair.tags)
 
 
-def from_corpus(config: TranslationConfig) -> Text:
-    """Read a corpus from a folder or from the hub."""
-    corpus, quality, faulty, mixed = _checked(config)  # is kept: nothing here may change it
-    if config.lowercase:  # after shuffling, so that the subset is the same
-        corpus = lowercased(corpus)
-    held_out = {name: [row_of(pair) for pair in pairs] for name, pairs in corpus.splits.items() if name != "train"}
-    train_filter = TrainFilter(held_out if config.drop_overlap else {}, config.max_train_length)
-    candidates = [row_of(pair) for pair in corpus.splits["train"]]
-    train = list(train_filter.keep(candidates))
-    left_out = train_filter.left_out | faulty
-    _check_size(config, len(train), len(candidates) + sum(faulty.values()), left_out)
-    notes = {
-        "commit": corpus.commit,
-        "unread": list(corpus.unread),
-        "quality": quality,
-        "left_out": left_out,
-        "overlap_of_corpus": overlaps(candidates, held_out),
-        "mixed_forms": mixed,
-    }
-    splits = split_by_length(held_out, config.max_train_length, train_filter.longer, train)
-    return Text(train, splits, notes | {"in_no_split": in_no_split(held_out, splits)})
-
-
-def _checked(config: TranslationConfig) -> Checked:
-    """Return a corpus, checked. The last one is kept, since a grid has runs on different amounts of the same corpus."""
-    state = _state(config)
-    if kept := _LAST.get(state):
-        return kept
-    checked = _read_and_checked(config)
-    _LAST.clear()
-    if state and len(checked.corpus.splits["train"]) <= KEPT_PAIRS:
-        _LAST[state] = checked
-    return checked
-
-
-def _state(config: TranslationConfig) -> str:
-    """Return what decides the result of `_checked`, files included; empty if that is not known, as of the hub."""
-    try:
-        root = path_of(config.root).absolute()
-        files = [(path.name, (state := path.stat()).st_mtime_ns, state.st_size) for path in sorted(root.iterdir())]
-    except OSError:
-        return ""
-    settings = (*_languages(config), config.reverse, config.subset_seed, config.clean)
-    return repr((str(root), files, settings)) if config.root else ""
-
-
-def _read_and_checked(config: TranslationConfig) -> Checked:
+def from_corpus(config: "TranslationConfig") -> Text:
+    """Read a corpus from a folder or from the hub; notes have its faults and the train pairs that were left out."""
     corpus = _read(config)
-    check_empty(corpus, config.clean)
+    _check_empty(corpus, config.clean)
     corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
-    profile = OrderProfile(corpus.splits["train"])
-    check_order(corpus, profile, _languages(config), config.reverse)
-    found = {name: faults(pairs, profile) for name, pairs in corpus.splits.items()}
-    quality = {name: counts(pairs, found[name]) for name, pairs in corpus.splits.items()}
-    mixed = mixed_forms(corpus.splits)
-    if not config.clean:
-        return Checked(corpus, quality, {}, mixed)
-    corpus.splits["train"], left_out = without_faults(corpus.splits["train"], found["train"])
-    return Checked(corpus, quality, left_out, mixed)
+    found = {name: list(faults(pairs)) for name, pairs in corpus.splits.items()}
+    left_out: dict[str, int] = {}
+    if config.clean:
+        left_out = dict.fromkeys(FAULTS, 0) | Counter(names[0] for names in found["train"] if names)
+        train = zip(corpus.splits["train"], found["train"], strict=True)
+        corpus.splits["train"] = [pair for pair, names in train if not names]
+    rows = {name: list(map(row_of, pairs)) for name, pairs in corpus.splits.items()}
+    candidates = rows.pop("train")
+    train_filter = TrainFilter(rows if config.drop_overlap else {}, config.max_train_length)
+    kept = list(train_filter.keep(candidates))
+    left_out = train_filter.left_out | left_out
+    _check_size(config, len(kept), len(found["train"]), left_out)
+    counts = {name: dict.fromkeys(FAULTS, 0) | Counter(chain(*names)) for name, names in found.items()}
+    notes = {"commit": corpus.commit, "quality": counts, "left_out": left_out}
+    return Text(kept, split_by_length(rows, config.max_train_length, train_filter.longer, kept), notes)
 
 
-def _languages(config: TranslationConfig) -> Languages:
-    return Languages(config.source_language, config.target_language)
-
-
-def _read(config: TranslationConfig) -> Corpus:
+def _read(config: "TranslationConfig") -> Corpus:
+    languages = Languages(config.source_language, config.target_language)
     if config.root:
-        return from_folder(config.root, _languages(config), config.reverse)
-    return from_hub(config.hub, config.hub_config, config.revision, _languages(config))
+        return from_folder(config.root, languages, config.reverse)
+    return from_hub(config.hub, config.hub_config, config.revision, languages)
 
 
-def _check_size(config: TranslationConfig, remaining: int, total: int, left_out: Mapping[str, int]) -> None:
+def shuffled(pairs: Iterable[Sentences], seed: int) -> list[Sentences]:
+    """Return the pairs in an order that depends only on their text and `seed`; its prefixes are nested random subsets.
+
+    Files are often sorted by origin, so the first lines would not be a random sample.
+    """
+
+    def key(pair: Sentences) -> bytes:
+        return hashlib.sha256(f"subset\t{seed}\t{pair.source}\t{pair.target}".encode()).digest()
+
+    return sorted(pairs, key=key)
+
+
+def faults(pairs: Iterable[Sentences]) -> Iterator[list[str]]:
+    """Yield the faults of each pair, in the order of `FAULTS`."""
+    seen: set[Sentences] = set()
+    for pair in pairs:
+        shorter, longer = sorted(map(_words, pair))
+        found = {
+            "empty_side": not all(map(str.strip, pair)),
+            "length_ratio": longer > MAX_RATIO * shorter > 0,
+            "identical_sides": pair.source == pair.target and bool(pair.source.strip()),
+            "duplicate": pair in seen,
+        }
+        seen.add(pair)
+        yield [name for name, has in found.items() if has]
+
+
+def _words(text: str) -> int:
+    """Return the number of words; in scripts written without spaces, two characters are one."""
+    if text.isascii():
+        return len(text.split())
+    rest, characters = UNSPACED_SCRIPTS.subn(" ", text)
+    return len(rest.split()) + (characters + 1) // 2
+
+
+def _check_empty(corpus: Corpus, clean: bool) -> None:
+    """Raise `UserError` for a pair with an empty side; with `clean`, only outside train."""
+    for split, pairs in corpus.splits.items():
+        empty = [number for number, pair in enumerate(pairs) if not all(map(str.strip, pair))]
+        if not empty or (clean and split == "train"):
+            continue
+        side = int(bool(pairs[empty[0]].source.strip()))
+        way_out = "data.clean=true leaves them out" if split == "train" else "only train pairs can be left out"
+        raise UserError(
+            f"{corpus.places[split][side]}{empty[0] + 1}: the {Sentences._fields[side]} is empty ({len(empty):,} of "
+            f"{len(pairs):,} pairs of {split} have an empty side; {way_out})"
+        )
+
+
+def _check_size(config: "TranslationConfig", remaining: int, total: int, left_out: Mapping[str, int]) -> None:
     """Raise `UserError` if the corpus has fewer train pairs than the config asks for."""
-    reasons = left_out_of_train(config, left_out) or "none"
+    reasons = left_out_of_train(left_out) or "none"
     if not remaining:
         raise UserError(f"no train pair is left of {total:,} (left out: {reasons})")
-    for key in ("train_pairs", "subword_pairs"):
-        if remaining < getattr(config, key):
-            raise UserError(
-                f"data.{key} must be at most {remaining:,}, the number of train pairs (left out: {reasons}), "
-                f"but is {getattr(config, key):,}"
-            )
+    if remaining < config.train_pairs:
+        raise UserError(
+            f"data.train_pairs must be at most {remaining:,}, the number of train pairs (left out: {reasons}), "
+            f"but is {config.train_pairs:,}"
+        )
+
+
+def left_out_of_train(counts: Mapping[str, int]) -> str:
+    """Return how many pairs were left out for each reason; empty if none were."""
+    reasons = FAULTS | {
+        "overlap": "with a side that is also in another split",
+        "length": "longer than data.max_train_length",
+        "subwords": "with more subwords on a side than data.max_subwords (0: 256)",
+    }
+    return listed(counts, reasons)
+
+
+def listed(counts: Mapping[str, int], texts: Mapping[str, str]) -> str:
+    """Return the counts that are not zero, each with its text."""
+    return ", ".join(f"{counts[name]:,} {text}" for name, text in texts.items() if counts.get(name))
+
+
+class TrainFilter:
+    """A filter of train pairs: drops sentences of held-out splits and sources above a maximum length (0: no maximum).
+
+    `longer` collects the pairs above the maximum length; `left_out` counts dropped pairs by reason.
+    """
+
+    def __init__(self, held_out: Mapping[str, Iterable[Row]], max_length: int) -> None:
+        pairs = [row.pair for rows in held_out.values() for row in rows]
+        self._sources, self._targets = {pair.source for pair in pairs}, {pair.target for pair in pairs}
+        self._max_length = max_length
+        self.longer: list[Row] = []
+        self.left_out = {"overlap": 0, "length": 0}
+
+    def keep(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield the rows that may be trained on."""
+        for row in rows:
+            if self._max_length and row.length > self._max_length:
+                self.left_out["length"] += 1
+                self.longer.append(row)
+            elif row.pair.source in self._sources or row.pair.target in self._targets:
+                self.left_out["overlap"] += 1
+            else:
+                yield row
+
+
+def split_by_length(
+    held_out: Mapping[str, Sequence[Row]], max_length: int, longer: Iterable[Row], train: Sequence[Row]
+) -> dict[str, list[Row]]:
+    """Return the held-out splits; longer sources of `test`, and those of `longer`, form splits of their own.
+
+    The new splits contain no pair twice and no target of `train`. `validation` keeps sources up to `max_length`, other
+    splits stay as they are. Empty splits are dropped. With `max_length` 0, all splits are returned unchanged.
+    """
+    splits = {name: list(rows) for name, rows in held_out.items()}
+    if not max_length:
+        return splits
+    if taken := sorted(splits.keys() & LONGER.keys()):
+        raise UserError(f"data.max_train_length adds a split '{taken[0]}', but the corpus already has one")
+    train_targets = {row.pair.target for row in train}
+    distinct = {row.pair: row for row in [*splits.get("test", ()), *longer] if row.pair.target not in train_targets}
+    longer = list(distinct.values())
+    for name in splits.keys() & {"validation", "test"}:
+        splits[name] = [row for row in splits[name] if row.length <= max_length]
+    for name, (lower, upper) in LONGER.items():
+        splits[name] = [row for row in longer if lower * max_length < row.length <= upper * max_length][:MAX_LONGER]
+    if not any(splits[name] for name in LONGER):
+        raise UserError(f"data.max_train_length={max_length}: no source of the test split is longer")
+    return {name: rows for name, rows in splits.items() if rows}
+
+
+def overlaps(train: Iterable[Row], held_out: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, int]]:
+    """Return, per held-out split, how many of its sources, targets and pairs occur in train."""
+    pairs = {row.pair for row in train}
+    sources, targets = {pair.source for pair in pairs}, {pair.target for pair in pairs}
+    return {
+        name: {
+            "sources": sum(row.pair.source in sources for row in rows),
+            "targets": sum(row.pair.target in targets for row in rows),
+            "pairs": sum(row.pair in pairs for row in rows),
+        }
+        for name, rows in held_out.items()
+    }

@@ -9,7 +9,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, start_run
 from tests.example_task import TASK, added
-from tests.tasks.translation_tasks import write
+from tests.tasks.corpora import columns
 from tfstudy import models, tasks
 from tfstudy.config.presets import presets
 from tfstudy.grids.spec import grid_names
@@ -155,10 +155,9 @@ def test_export_refuses_an_unknown_format_and_other_sections(capsys):
 
 def test_list_corpora_shows_the_corpora_of_a_folder_or_says_why_not(lines, capsys, tmp_path):
     two_columns = {"train": [("a dog", "ein Hund"), ("a cat", "")], "test": [("a dog", "der Hund")]}
-    write(tmp_path / "corpora" / "some-en-de", **two_columns)
+    columns(tmp_path / "corpora" / "some-en-de", **two_columns)
     expected = lines("list", "corpora", "corpora")
-    assert expected[0] == "some-en-de  licence: unknown"
-    assert expected[4].split() == ["test", "1", "2", "2", "1", "0", "0"]
+    assert expected == ["some-en-de  test.tsv train.tsv"]
     assert lines("list", "corpora", "corpora/some-en-de") == expected
     assert tfstudy("list", "corpora") == 2
     assert "has no corpus" in capsys.readouterr().err

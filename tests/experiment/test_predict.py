@@ -1,6 +1,6 @@
 """What a model reads and writes, as text."""
 
-from tests.tasks.translation_tasks import root
+from tests.tasks.corpora import root
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.predict import attention_of
 from tfstudy.experiment.prepare import prepare

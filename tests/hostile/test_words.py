@@ -11,6 +11,7 @@ from tests.commands import tfstudy
 from tests.example_records import edit_result, result, write
 from tests.hostile.refusals import CONTROLS, refusal
 from tfstudy.cli.command_group import was_interrupted
+from tfstudy.errors import UserError
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b2J\u202e"
 WORDS = {
@@ -188,9 +189,14 @@ def test_an_import_that_ctrl_c_ended_counts_as_interrupted(interruption):
 
 def test_data_of_a_record_come_from_the_network_only_with_online(results, capsys, monkeypatch):
     asked = []
-    monkeypatch.setattr("tfstudy.tasks.scan._from_hub", lambda *words: asked.append(words) or [])
+
+    def from_hub(*words):
+        asked.append(words)
+        raise UserError("no such data set")
+
+    monkeypatch.setattr("tfstudy.tasks.translation.text.from_hub", from_hub)
     [run, *_] = results.glob("*/*/s0*")
-    (run / "config.yaml").write_text("task: scan\narch: lstm\ndata: {split: length, hub: them/corpus}\n")
+    (run / "config.yaml").write_text("task: translation\narch: lstm\ndata: {split: corpus, hub: them/corpus}\n")
     (run / "env.json").write_text('[{"data": "d"}]')
     assert tfstudy("why", str(run)) == 0
     assert "its data were not compared (its data come from the network" in capsys.readouterr().out

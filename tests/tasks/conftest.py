@@ -1,6 +1,5 @@
 """Fixtures that several files of this folder use."""
 
-from tests.tasks.synthetic_pairs import constructed, test, train
-from tests.tasks.translation_tasks import embedded, few, root
+from tests.tasks.corpora import embedded, few, root
 
-__all__ = ["constructed", "embedded", "few", "root", "test", "train"]
+__all__ = ["embedded", "few", "root"]

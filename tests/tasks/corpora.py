@@ -1,12 +1,15 @@
-"""Small corpora in every format."""
+"""Small corpora in every format, and translation tasks on them."""
 
 import gzip
 import json
+import random
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 from tfstudy.tasks.translation.corpus import Languages, Sentences
+from tfstudy.tasks.translation.task import Translation
 
 HERE = Path(__file__).resolve().parents[2]
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
@@ -20,7 +23,7 @@ pair = st.builds(Sentences, sentence, sentence)
 
 
 def tsv(pairs):
-    return "".join(f"{p.source}\t{p.target}\n" for p in pairs)
+    return "".join(f"{source}\t{target}\n" for source, target in pairs)
 
 
 def jsonl(pairs, form):
@@ -38,9 +41,6 @@ FORMS = {
     "translation": lambda name, pairs: {
         f"{name}.jsonl.gz": jsonl(pairs, lambda p: {"translation": {"en": p.source, "de": p.target}, "id": "7"})
     },
-    "parallel": lambda name, pairs: {
-        f"{name}.en": "".join(f"{p.source}\n" for p in pairs), f"{name}.de": "".join(f"{p.target}\n" for p in pairs)
-    },
     "parallel, one gzipped": lambda name, pairs: {
         f"{name}.en.gz": "".join(f"{p.source}\n" for p in pairs), f"{name}.de": "".join(f"{p.target}\n" for p in pairs)
     },
@@ -57,8 +57,57 @@ def write(folder, files):
     return str(folder)
 
 
-def corpus(folder, form="tsv", dev="dev", splits=SPLITS):
+def corpus(folder, form="tsv", splits=SPLITS):
     files = {}
     for name, pairs in splits.items():
-        files |= FORMS[form](dev if name == "validation" else name, pairs)
+        files |= FORMS[form]("dev" if name == "validation" else name, pairs)
     return write(folder, files)
+
+
+def columns(folder, **splits):
+    """A folder of two-column files, such as `columns(folder, train=[("a", "b")])`."""
+    return write(folder, {f"{split}.tsv": tsv(pairs) for split, pairs in splits.items()})
+
+
+def translation(root="", **config):
+    """The task on the corpus in a folder, or on the embedded languages."""
+    return Translation(Translation.Config(**({"split": "corpus", "root": str(root)} if root else {}) | config))
+
+
+def invented(name, n):
+    """`n` pairs of short sentences, of which none occurs twice."""
+    draw = random.Random(name)
+    words = ["red", "blue", "old", "young", "dog", "cat", "bird", "tree", "sees", "likes", "finds", "near", "under"]
+    return [
+        (
+            f"{' '.join(draw.choices(words, k=draw.randint(2, 9)))} {name}{i}",
+            f"{name}{i} {' '.join(draw.choices(words, k=4))[::-1]}",
+        )
+        for i in range(n)
+    ]
+
+
+@pytest.fixture
+def root(tmp_path):
+    return columns(tmp_path / "set", train=invented("train", 300), dev=invented("dev", 20), test=invented("test", 30))
+
+
+@pytest.fixture(scope="session")
+def embedded():
+    """The embedded pair with few pairs to train on."""
+    return translation(train_pairs=400)
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Small held-out splits of the embedded pair, which take most of its time."""
+    monkeypatch.setattr("tfstudy.tasks.translation.text.EVAL_PAIRS", {"validation": 30, "test": 100})
+    monkeypatch.setattr("tfstudy.tasks.translation.text.CONSTRUCTION_PAIRS", 10)
+
+
+def sources(task, split="train"):
+    return [task.text(e.source) for e in task.examples(split)]
+
+
+def targets(task, split="train"):
+    return [task.text(e.target) for e in task.examples(split)]

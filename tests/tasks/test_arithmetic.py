@@ -1,7 +1,6 @@
 """Arithmetic: what the text of a source says, reckoned by Python's integers, against the text of its target."""
 
 import re
-from itertools import product
 from random import Random
 
 import pytest
@@ -11,8 +10,7 @@ from hypothesis import strategies as st
 from tfstudy.errors import UserError
 from tfstudy.tasks.arithmetic import MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.generated import parse_spans
-from tfstudy.tasks.scratchpad import ANSWER
+from tfstudy.tasks.generated import ANSWER
 
 FORMATS = ("plain", "padded", "reversed")
 every = pytest.mark.parametrize("split", SPLIT_SCHEMES)
@@ -66,12 +64,6 @@ def test_the_answer_is_what_python_s_integers_make_of_the_source(data):
 
 
 @given(st.data())
-def test_every_token_is_one_character_but_for_mod(data):
-    _, _, drawn = examples(data.draw)
-    assert {token for token in (*drawn.source, *drawn.target) if len(token) > 1} <= {"mod"}
-
-
-@given(st.data())
 def test_length_is_the_digits_of_the_larger_operand(data):
     task, length, drawn = examples(data.draw)
     left, _, right, _ = read(drawn, task.config.format)
@@ -80,25 +72,14 @@ def test_length_is_the_digits_of_the_larger_operand(data):
 
 
 @given(st.data())
-def test_no_number_but_a_padded_one_begins_with_zero(data):
-    task, _, drawn = examples(data.draw, scratchpad=False)
+def test_no_number_but_a_padded_one_begins_with_zero_and_padded_ones_are_as_long_as_the_answer_can_be(data):
+    task, length, drawn = examples(data.draw, scratchpad=False)
     texts = re.findall(r"\d+", " ".join(("".join(drawn.source), "".join(drawn.target))))
     if task.config.format == "padded":
-        assert len({len(text) for text in texts}) == 1
+        wide = {"multiplication": 2 * length, "modular": max(length + 1, len(str(task.config.modulus)))}
+        assert {len(text) for text in texts} == {wide.get(task.config.split, length + 1)}
     else:
         assert all(text == "0" or text[-1 if task.config.format == "reversed" else 0] != "0" for text in texts)
-
-
-@given(st.data(), st.sampled_from(["addition", "subtraction", "division"]))
-def test_padded_numbers_have_a_digit_more_than_the_larger_operand(data, split):
-    _, length, drawn = examples(data.draw, split=split, format="padded", scratchpad=False)
-    assert {len(text) for text in re.findall(r"\d+", "".join((*drawn.source, *drawn.target)))} == {length + 1}
-
-
-@given(st.data())
-def test_padded_factors_and_products_have_twice_the_digits_of_the_larger_factor(data):
-    _, length, drawn = examples(data.draw, split="multiplication", format="padded", scratchpad=False)
-    assert {len(text) for text in re.findall(r"\d+", "".join((*drawn.source, *drawn.target)))} == {2 * length}
 
 
 @given(st.data(), st.sampled_from(["addition", "subtraction"]))
@@ -171,64 +152,7 @@ def test_modular_working_reduces_every_prefix_of_both_operands(data):
     assert [int(step) for step in steps(drawn)] == [prefix % modulus for prefix in prefixes]
 
 
-def test_a_worked_example_reads_as_it_is_documented():
-    task = made(scratchpad=True)
-    assert " ".join(task._target(123, "+", 49, 1)) == "3 9 2 1 , 2 4 7 0 , 1 0 1 0 : 1 7 2"
-
-
-@every
-@pytest.mark.parametrize("form", FORMATS)
-@pytest.mark.parametrize("scratchpad", [False, True])
-def test_every_token_of_longer_numbers_is_known_from_training(split, form, scratchpad):
-    task = made(split, format=form, scratchpad=scratchpad, train_examples=600)
-    sources, targets = task.vocabulary()
-    for part in task.splits().tests:
-        for example in task.examples(part):
-            assert set(example.source) <= sources
-            assert set(example.target) <= targets
-
-
 # The grid of digits
-
-
-@every
-def test_every_cell_of_the_grid_of_digits_is_trained_on_and_tested(split):
-    task = made(split, train_examples=1500, eval_examples=300)
-    cells = {
-        part: {(e.tags["digits_left"], e.tags["digits_right"]) for e in task.examples(part)}
-        for part in (task.splits().all)
-    }
-    grid = set(product((1, 2, 3), repeat=2))
-    assert cells["train"] == cells["test"] == grid
-    for span in parse_spans(task.config.test_length):
-        size = span.last
-        assert cells[f"test_{size}_{size}"] == {
-            cell for cell in product(range(1, size + 1), repeat=2) if max(cell) == size
-        }
-
-
-def test_the_other_operand_s_digits_and_its_side_are_drawn_evenly():
-    tags = [e.tags for e in made(train_examples=10, eval_examples=3000).examples("test_6_6")]
-    shorter = [min(tag["digits_left"], tag["digits_right"]) for tag in tags]
-    assert all(400 < shorter.count(size) < 600 for size in range(1, 7))
-    left, right = (sum(tag[side] == 6 for tag in tags) for side in ("digits_left", "digits_right"))
-    assert abs(left - right) < 200
-
-
-def test_all_three_operators_are_reduced():
-    assert {e.tags["operator"] for e in made("modular").examples("train")} == {"+", "-", "*"}
-
-
-def test_operands_of_one_digit_are_any_of_the_ten():
-    task = made(train_examples=1000, train_length="1", test_length="")
-    parts = [task.examples(part) for part in task.splits().all]
-    assert {(e.source[0], e.source[2]) for part in parts for e in part} == set(product("0123456789", repeat=2))
-
-
-def test_nothing_is_divided_by_zero():
-    task = made("division", train_examples=1000, train_length="1", test_length="")
-    divisors = {e.source[2] for part in task.splits().all for e in task.examples(part)}
-    assert divisors == set("123456789")
 
 
 # Reversed output
@@ -259,31 +183,6 @@ def test_output_that_the_format_reverses_is_not_reversed_twice():
 # Scores
 
 
-def test_a_right_answer_after_wrong_working_is_right_by_its_answer_alone():
-    task = made(scratchpad=True)
-    chosen = task.examples("train")[:2]
-    wrong = ("0", *chosen[0].target)
-    scores = task.score([wrong, chosen[1].target], chosen)
-    assert (scores["exact_match"], scores["answer_exact_match"]) == (0.5, 1.0)
-
-
-def test_an_answer_with_one_wrong_digit_is_wrong():
-    task = made(scratchpad=True)
-    gold = task.examples("train")[0]
-    for at in range(gold.target.index(ANSWER) + 1, len(gold.target)):
-        wrong = (*gold.target[:at], "1" if gold.target[at] == "0" else "0", *gold.target[at + 1 :])
-        assert task.score([wrong], [gold])["answer_exact_match"] == 0
-
-
-def test_an_answer_that_no_sign_announces_is_none():
-    task = made(scratchpad=True)
-    chosen = task.examples("train")[:1]
-    said = chosen[0].target[chosen[0].target.index(ANSWER) + 1 :]
-    assert task.score([said], chosen)["answer_exact_match"] == 0
-    assert task.score([()], chosen)["answer_exact_match"] == 0
-    assert task.score([chosen[0].target[:-1]], chosen)["answer_exact_match"] == 0
-
-
 def test_without_working_the_answer_is_the_target():
     task = made()
     chosen = task.examples("train")[:4]
@@ -307,14 +206,9 @@ def test_numbers_that_python_does_not_write_are_refused():
     assert made("multiplication").at_length(MAX_DIGITS + 1) == []
 
 
-def test_a_modulus_of_more_digits_than_the_operands_is_padded_to():
-    task = made("modular", modulus=1009, format="padded", train_examples=50)
-    widths = {len(text) for e in task.examples("train") for text in re.findall(r"\d+", "".join(e.source))}
-    assert widths == {4}
-
-
-@pytest.mark.parametrize("split", ["addition", "multiplication", "modular"])
-@pytest.mark.parametrize("form", ["plain", "padded", "reversed"])
+@pytest.mark.parametrize(
+    ("split", "form"), [("addition", "plain"), ("multiplication", "padded"), ("modular", "reversed")]
+)
 def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
     task = Arithmetic(Arithmetic.Config(split=split, format=form, train_examples=3000, eval_examples=300))
 
@@ -344,7 +238,4 @@ def test_no_operands_are_in_train_one_way_and_held_out_the_other(split, form):
 def test_every_digit_is_labelled_with_the_carry_of_its_column(source, split, form, expected):
     task = Arithmetic(Arithmetic.Config(split=split, format=form))
     assert task.labels(Example(tuple(source), (), {})) == {"carry": expected}
-
-
-def test_products_have_no_carries_to_label():
-    assert not Arithmetic(Arithmetic.Config(split="multiplication")).labels(Example(tuple("2*3="), (), {}))
+    assert not made("multiplication").labels(Example(tuple("2*3="), (), {}))

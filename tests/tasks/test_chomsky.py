@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tfstudy import tasks
-from tfstudy.analysis.published import published
 from tfstudy.errors import UserError
-from tfstudy.tasks.chomsky import task as chomsky
+from tfstudy.tasks import chomsky
 
 TASK = tasks.find("chomsky")
 NAMES = list(TASK.split_schemes())
@@ -96,7 +95,7 @@ def text(target):
 
 @every
 @settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**32), length=st.integers(1, 60))
+@given(seed=st.integers(0, 2**32), length=st.integers(1, 60) | st.just(499))
 def test_targets_are_what_the_sources_say(name, seed, length):
     drawn = made(name).draw(Random(seed), length, "train")
     if drawn is None:
@@ -104,15 +103,6 @@ def test_targets_are_what_the_sources_say(name, seed, length):
     else:
         assert len(drawn.source) == length
         assert text(drawn.target) == ANSWERS[name](drawn.source)
-
-
-@every
-def test_lengths_of_the_paper_can_be_drawn(name):
-    examples = made(name, test_length="499").examples("test_499_499")[:20]
-    assert len(examples) == 20
-    for example in examples:
-        assert len(example.source) == 499
-        assert text(example.target) == ANSWERS[name](example.source)
 
 
 @pytest.mark.parametrize("line", [line for line in chomsky.__doc__.splitlines() if "->" in line])
@@ -167,55 +157,3 @@ def test_no_answer_is_much_more_frequent_than_another(name, answers):
     counts = Counter(example.target for example in made(name, train_examples=4000).examples("train"))
     assert len(counts) == answers
     assert max(counts.values()) < 1.15 * 4000 / answers
-
-
-def test_no_answer_of_an_expression_is_as_frequent_as_a_third():
-    for name in ("modular_arithmetic", "modular_arithmetic_brackets"):
-        counts = Counter(example.target for example in made(name, train_examples=4000).examples("train"))
-        assert len(counts) == 5
-        assert max(counts.values()) < 4000 / 3
-
-
-def test_expressions_are_bracketed_wherever_two_sides_meet():
-    for example in made("modular_arithmetic_brackets").examples("train"):
-        left = "".join(example.source)
-        while left != (less := re.sub(r"\(-?d[-+*]-?d\)|\(-?d\)", "d", re.sub("[0-4]", "d", left))):
-            left = less
-        assert left in ("d", "-d")
-
-
-def test_equations_hold_no_product_and_one_unknown():
-    for example in made("solve_equation").examples("train"):
-        assert "*" not in example.source
-        assert Counter(example.source)["x"] == 1
-
-
-def test_stacks_meet_every_action_and_may_end_empty():
-    examples = made("stack_manipulation", train_examples=4000).examples("train")
-    assert {token for e in examples for token in e.source} == {"0", "1", "pop", "push0", "push1"}
-    assert any(not e.target for e in examples)
-    assert all(e.source[0] in ("0", "1") for e in examples)
-    assert all(re.fullmatch(r"[01]+(p\w+)*", "".join(e.source)) for e in examples)
-    popped = [e.source for e in examples if "".join(e.source).startswith(("0poppop", "1poppop"))]
-    assert popped, "pops of an empty stack are among the actions"
-
-
-def test_operands_are_positive_and_of_every_share_of_the_digits():
-    for name, sign in (("binary_addition", "+"), ("binary_multiplication", "*")):
-        sources = [
-            e.source for e in made(name, train_length="11", test_length="12", train_examples=800).examples("train")
-        ]
-        assert {source.index(sign) for source in sources} == set(range(1, 10))
-        assert all("1" in source[: source.index(sign)] and "1" in source[source.index(sign) :] for source in sources)
-
-
-def test_the_symbol_may_be_missing_anywhere():
-    sources = [e.source for e in made("missing_duplicate", train_length="9", test_length="10").examples("train")]
-    assert {source.index("_") for source in sources} == set(range(8))
-    assert {source[-1] for source in sources} == {"#"}
-
-
-def test_published_figures_of_the_paper_stand_beside_ours():
-    figures = {name: published("chomsky", name, "token_accuracy_over_lengths", "test_41_500") for name in NAMES}
-    assert {"transformer", "lstm"} <= {figure.family for rows in figures.values() for figure in rows}
-    assert [f.value for f in figures["parity"] if f.family == "transformer" and f.method == "plain"] == [52.0]

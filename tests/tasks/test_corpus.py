@@ -1,99 +1,280 @@
-"""Corpora in a folder: every format gives the same pairs, and text stays as it is."""
+"""Corpora in a folder and on the hub: every format gives the same pairs, and an error names the file and the line."""
 
 import csv
 import gzip
+import json
+import os
+from types import SimpleNamespace
 
+import datasets
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tasks.corpora import (
-    EN_DE,
-    FORMS,
-    PAIRS,
-    REAL,
-    SPLITS,
-    TEST,
-    corpus,
-    pair,
-    write,
-)
+from tests.tasks.corpora import EN_DE, FORMS, PAIRS, REAL, SPLITS, TEST, columns, corpus, pair, translation, tsv, write
 from tfstudy.errors import UserError
-from tfstudy.tasks.translation.corpus import Languages, Sentences
-from tfstudy.tasks.translation.folder import from_folder
+from tfstudy.tasks.translation import corpus as module
+from tfstudy.tasks.translation.corpus import Languages, Sentences, corpora, from_folder, from_hub, lines, pair_of
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_format_gives_the_same_pairs(tmp_path, form):
     assert from_folder(corpus(tmp_path, form), EN_DE).splits == SPLITS
+    if form in ("tsv", "source and target"):  # these need no languages
+        assert from_folder(str(tmp_path), Languages()).splits == SPLITS
 
 
-@pytest.mark.parametrize("dev", ["dev", "validation", "valid", "val"])
-def test_a_validation_split_can_have_any_of_its_names(tmp_path, dev):
-    assert from_folder(corpus(tmp_path, dev=dev), Languages()).splits == SPLITS
+def test_formats_differ_between_splits_and_a_further_test_file_is_a_split_of_its_own(tmp_path):
+    files = FORMS["tsv.gz"]("train", PAIRS) | FORMS["parallel, one gzipped"]("test-2017", TEST)
+    files |= FORMS["tsv"]("valid", TEST) | {"README.md": "about", "attest.tsv": "a\tb\n", "notes": ""}
+    assert from_folder(write(tmp_path, files), EN_DE).splits == {"train": PAIRS, "validation": TEST, "test_2017": TEST}
 
 
-def test_two_columns_and_source_and_target_need_no_languages(tmp_path):
-    for form in ("tsv", "source and target"):
-        assert from_folder(corpus(tmp_path / form, form), Languages()).splits == SPLITS
+def test_two_columns_can_be_read_in_reverse_and_parallel_files_by_swapping_the_languages(tmp_path):
+    reverse = from_folder(corpus(tmp_path / "columns"), EN_DE, reverse=True).splits["train"]
+    assert reverse == [Sentences(p.target, p.source) for p in PAIRS]
+    parallel = corpus(tmp_path / "parallel", "parallel, one gzipped")
+    assert from_folder(parallel, Languages("de", "en")).splits["test"] == [Sentences("zwei", "two")]
+    with pytest.raises(UserError, match=r"data\.reverse .*dev\.de, dev\.en\.gz: swap data"):
+        from_folder(parallel, EN_DE, reverse=True)
 
 
-def test_a_validation_split_may_be_missing(tmp_path):
-    assert set(from_folder(corpus(tmp_path, splits={"train": PAIRS, "test": TEST}), EN_DE).splits) == {"train", "test"}
-
-
-def test_formats_can_differ_between_splits(tmp_path):
-    files = FORMS["tsv.gz"]("train", PAIRS) | FORMS["parallel"]("test", TEST) | {"README.md": "about", "notes": ""}
-    assert from_folder(write(tmp_path, files), EN_DE).splits == {"train": PAIRS, "test": TEST}
-
-
-def test_every_further_test_file_is_a_split_with_a_name_of_letters_and_digits(tmp_path):
-    root = corpus(tmp_path, splits={"train": PAIRS, "test-2017": TEST, "test_coco": TEST, "attest": TEST})
-    assert set(from_folder(root, EN_DE).splits) == {"train", "test_2017", "test_coco"}
-
-
-def test_two_columns_can_be_read_in_reverse(tmp_path):
-    found = from_folder(corpus(tmp_path), EN_DE, reverse=True).splits["train"]
-    assert found == [Sentences(p.target, p.source) for p in PAIRS]
-
-
-def test_parallel_files_are_reversed_by_swapping_the_languages(tmp_path):
-    root = corpus(tmp_path, "parallel")
-    assert from_folder(root, Languages("de", "en")).splits["test"] == [Sentences("zwei", "two")]
-    with pytest.raises(UserError, match=r"data\.reverse .*dev\.de, dev\.en: swap data"):
-        from_folder(root, EN_DE, reverse=True)
-
-
-def test_nothing_is_quoted_missing_or_a_number(tmp_path):
-    odd = [("NA", "null"), ("", "nan"), ("1.50", "007"), ('a "b', 'c" d'), ("'", '"'), ("# x", "\\N"), ("a,b", "1e3")]
-    odd = [(a or "None", b) for a, b in odd]
-    root = write(tmp_path, {"train.tsv": "".join(f"{a}\t{b}\n" for a, b in odd), "test.tsv": "a\tb\n"})
-    assert from_folder(root, EN_DE).splits["train"] == odd
+def test_nothing_is_quoted_missing_stripped_or_a_number(tmp_path):
+    odd = [
+        ("NA", "null"),
+        ("None", "nan"),
+        ("1.50", "007"),
+        ('a "b', 'c" d'),
+        ("'", '"'),
+        ("# x", "\\N"),
+        (" a ", "1e3 "),
+    ]
+    assert from_folder(columns(tmp_path, train=odd, test=TEST), EN_DE).splits["train"] == odd
 
 
 @given(pairs=st.lists(pair, min_size=1, max_size=5))
-@pytest.mark.parametrize("form", ["tsv", "codes", "parallel"])
+@pytest.mark.parametrize("form", ["tsv", "codes", "parallel, one gzipped"])
 def test_any_text_is_read_unchanged(tmp_path_factory, form, pairs):
     root = corpus(tmp_path_factory.mktemp("corpus"), form, splits={"train": pairs, "test": TEST})
     assert from_folder(root, EN_DE).splits["train"] == pairs
 
 
-def test_a_line_of_json_may_hold_line_ends_and_tabs(tmp_path):
-    odd = [Sentences("a\nb\tc", "d\r\ne")]
-    assert from_folder(corpus(tmp_path, "codes", splits={"train": odd, "test": TEST}), EN_DE).splits["train"] == odd
-
-
-def test_spaces_around_a_sentence_stay(tmp_path):
-    root = write(tmp_path, {"train.tsv": " a \t b \n", "test.tsv": "a\tb\n"})
-    assert from_folder(root, EN_DE).splits["train"] == [(" a ", " b ")]
-
-
-@pytest.mark.parametrize("name", ["multi30k-en-de", "tanaka-en-ja", "globalvoices-en-sw", "umsuka-en-zu"])
-def test_real_files_are_read_as_an_unquoting_csv_reader_reads_them(name):
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("multi30k-en-de", 29000), ("tanaka-en-ja", 50000), ("globalvoices-en-sw", 28617), ("umsuka-en-zu", 3119)],
+)
+def test_real_files_are_read_as_an_unquoting_csv_reader_reads_them(name, size):
     if not REAL.is_dir():
         pytest.skip("no copy of the corpora beside the repository")
     found = from_folder(str(REAL / name), Languages()).splits
-    with gzip.open(REAL / name / "test.tsv.gz", "rt", encoding="utf-8", newline="\n") as lines:
-        assert [tuple(row) for row in csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)] == found["test"]
-    sizes = {"multi30k-en-de": 29000, "tanaka-en-ja": 50000, "globalvoices-en-sw": 28617, "umsuka-en-zu": 3119}
-    assert len(found["train"]) == sizes[name]
+    with gzip.open(REAL / name / "test.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
+        assert [tuple(row) for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)] == found["test"]
+    assert len(found["train"]) == size
+
+
+def test_the_corpora_of_a_folder_are_listed_with_their_files(tmp_path):
+    corpus(tmp_path / "b", "parallel, one gzipped", {"train": PAIRS, "test": TEST})
+    columns(tmp_path / "a", train=PAIRS, dev=TEST, test=TEST)
+    columns(tmp_path / "no test", train=PAIRS)
+    expected = {"a": ["dev.tsv", "test.tsv", "train.tsv"], "b": ["test.de", "test.en.gz", "train.de", "train.en.gz"]}
+    assert corpora(tmp_path) == expected
+    assert corpora(tmp_path / "a") == {"a": expected["a"]}
+    for folder, message in (("no test", "has no corpus"), ("nowhere", "No such file or directory")):
+        with pytest.raises(UserError, match=message):
+            corpora(tmp_path / folder)
+
+
+# Errors
+
+
+def error_of(folder, files, languages=EN_DE):
+    """The message about a corpus whose other files are right."""
+    good = {"train.tsv": "a\tb\n", "dev.tsv": "c\td\n", "test.tsv": "e\tf\n"}
+    stems = {name.split(".")[0] for name in files}
+    kept = {name: text for name, text in good.items() if name.split(".")[0] not in stems}
+    with pytest.raises(UserError) as caught:
+        from_folder(write(folder, kept | files), languages)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert len(text) < 1000
+    return text.replace(str(folder), "ROOT")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"train.tsv": "a\tb\na\tb\tc\n"},
+         "ROOT/train.tsv:2: expected source<TAB>target, but the line has 3 fields: 'a\\tb\\tc'"),
+        ({"train.tsv": "a\tb\n\n"}, "ROOT/train.tsv:2: expected source<TAB>target, but the line has 1 field: ''"),
+        ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
+        ({"train.tsv": "a\tb\n".encode("utf-16")}, "ROOT/train.tsv:1: byte 1 of the line is not UTF-8"),
+        ({"train.tsv": gzip.compress(b"a\tb\n")}, "ROOT/train.tsv:1: byte 2 of the line is not UTF-8"),
+        ({"train.tsv.gz": gzip.compress(tsv(PAIRS * 20).encode())[:-9]}, "train.tsv.gz is not a complete gzip file: "),
+        ({"train.tsv.gz": b"a\tb\n"}, "ROOT/train.tsv.gz is not a complete gzip file: "),
+        ({"train.tsv.gz": ""}, "ROOT/train.tsv.gz is empty"),
+        ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en"\n'}, "ROOT/train.jsonl:2: invalid JSON"),
+        ({"train.jsonl": '["a", "b"]\n'}, "train.jsonl:1: expected a JSON object, but the line is '[\"a\", \"b\"]'"),
+        ({"train.jsonl": "{}\n"}, "ROOT/train.jsonl:1: no 'source', only no keys"),
+        ({"train.jsonl": json.dumps(dict.fromkeys(map(str, range(9999)), "a"))},
+         "train.jsonl:1: no 'source', only 0, 1, 2, "),
+        ({"train.jsonl": '{"en": "a", "dee": "b", "source": "a"}\n'},
+         "ROOT/train.jsonl:1: no 'de', only en, dee, source; did you mean 'dee'?; set data.source_language and"),
+        ({"train.jsonl": '{"en": "a", "de": null}\n'}, "ROOT/train.jsonl:1: 'de' must be text, but is null"),
+        ({"train.jsonl": '{"en": "\\ud83d", "de": "b"}\n'}, "train.jsonl:1: 'en' contains half of a surrogate pair"),
+        ({"train.en": "a\nb\n", "train.de.gz": "c\n"},
+         "ROOT/train.en and ROOT/train.de.gz must have the same number of lines, but have 2 and 1"),
+        ({"train.en": "a\n"}, "two parallel files per split, but found train.en (data.source_language=en, data.target"),
+        ({"dev.tsv": "a\tb\n", "valid.tsv": "a\tb\n"}, "but found dev.tsv, valid.tsv"),
+        ({"train.fr": "a\n"}, "has no train split; expected train.tsv, train.jsonl, or parallel files train.CODE with"),
+        ({"test.fr": "a\n"}, "data.target_language (optionally .gz), but the folder contains dev.tsv, test.fr, train"),
+    ],
+)  # fmt: skip
+def test_an_error_in_a_file_is_reported_with_its_location(tmp_path, files, message):
+    assert message in error_of(tmp_path, files)
+
+
+def test_a_folder_that_cannot_be_read_is_a_user_error(tmp_path, monkeypatch):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "file").touch()
+    monkeypatch.chdir(tmp_path)
+    for path, reason in (("loop", "Too many levels"), ("file", "Not a directory"), ("nowhere", "No such file")):
+        with pytest.raises(UserError, match=rf"^data\.root: can't read {path} in {tmp_path}: {reason}"):
+            from_folder(path, EN_DE)
+    for path in ("~nosuchuser/x", "a\0b", "\ud800"):
+        with pytest.raises(UserError, match=r"^data\.root: '.*' can't be a path: "):
+            translation(path)
+
+
+# Lines
+
+
+def read(path, content):
+    path.write_bytes(content)
+    return list(lines(path))
+
+
+def test_only_line_feeds_end_lines(tmp_path):
+    assert read(tmp_path / "a", b"a\r\nb\rc\x0bd\xe2\x80\xa8e\n\nf\0") == ["a", "b\rc\x0bd\u2028e", "", "f\0"]
+    assert read(tmp_path / "a.gz", gzip.compress(b"a\nb\n")) == ["a", "b"]
+
+
+def test_a_gzip_bomb_is_refused_before_it_is_expanded(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "UNCHECKED", 2**16)
+    for bomb in (b"\n" * 2**20, b"a\tb\n" * 2**18):
+        with pytest.raises(UserError, match="expands to more than 100 times its size"):
+            read(tmp_path / "a.gz", gzip.compress(bomb))
+
+
+def test_one_endless_line_is_refused_with_its_number(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_LINE", 2**20)
+    with pytest.raises(UserError, match=r"a:2: the line is longer than 1 MiB"):
+        read(tmp_path / "a", b"a\n" + b"x" * (2**20 + 1))
+    assert len(read(tmp_path / "a", b"x" * 2**20)[0]) == 2**20
+
+
+def test_a_pipe_and_a_folder_are_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "a.gz")
+    (tmp_path / "b").mkdir()
+    for name, reason in (("a.gz", "not a regular file"), ("b", "Is a directory")):
+        with pytest.raises(UserError, match=f"can't read .*{name}: {reason}"):
+            next(lines(tmp_path / name))
+
+
+# The hub
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+ROWS = [{"translation": p._asdict() | {"en": p.source, "de": p.target}} for p in PAIRS]
+
+
+@pytest.fixture
+def hub(monkeypatch):
+    """`hub(answer, commit)`: a hub whose data sets are all `answer()` at `commit`; returns what was asked of it."""
+
+    def hub(answer, commit=COMMIT):
+        asked = []
+
+        def builder(name, config=None, *, revision=None):
+            asked.append((name, config, revision))
+            return SimpleNamespace(hash=commit, download_and_prepare=lambda: None, as_dataset=answer)
+
+        monkeypatch.setattr(datasets, "load_dataset_builder", builder)
+        return asked
+
+    return hub
+
+
+def loaded(*names, rows=ROWS):
+    return datasets.DatasetDict({name: datasets.Dataset.from_list(rows) for name in names})
+
+
+@pytest.mark.parametrize(("commit", "recorded"), [(COMMIT, COMMIT), ("0123456789abcdef", ""), (None, "")])
+def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub, commit, recorded):
+    asked = hub(lambda: loaded("train", "dev", "test", "test2017", "unsupervised"), commit)
+    found = from_hub("someone/set", "de-en", "refs/convert/parquet", EN_DE)
+    assert asked == [("someone/set", "de-en", "refs/convert/parquet")]
+    assert found.commit == recorded
+    assert found.splits == dict.fromkeys(("train", "validation", "test", "test2017"), PAIRS)
+    task = translation(
+        split="corpus", hub="someone/set", source_language="en", target_language="de", drop_overlap=False
+    )
+    assert asked[1:] == [("someone/set", None, None)]
+    assert task.notes()["commit"] == recorded
+
+
+def test_columns_called_source_and_target_give_way_to_codes():
+    row = {"source": "wmt", "target": "news", "en": "a", "de": "b"}
+    assert pair_of(row, Languages(), "here") == ("wmt", "news")
+    assert pair_of(row, EN_DE, "here") == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("train", "dev"), "'someone/set' needs a train and a test split, but has train, dev"),
+        (("train", "dev", "val", "test"), "'someone/set' has two splits with the same role: train, dev, val, test"),
+    ],
+)
+def test_a_set_without_the_splits_is_refused(hub, names, message):
+    hub(lambda: loaded(*names))
+    with pytest.raises(UserError, match=f"^data.hub: {message}$"):
+        from_hub("someone/set", "", "", EN_DE)
+
+
+def test_an_invalid_row_of_the_hub_is_reported(hub):
+    hub(lambda: loaded("train", "test", rows=[{"en": "a", "de": "b"}, {"en": "c", "de": None}]))
+    with pytest.raises(UserError, match=r"^data\.hub: 'someone/set', train, row 2: 'de' must be text, but is null$"):
+        from_hub("someone/set", "", "", EN_DE)
+
+
+def test_audio_beside_the_sentences_is_not_read(hub):
+    text, speech = datasets.Value("string"), [{"bytes": b"no audio", "path": ""}]
+    schema = datasets.Features({"en": text, "de": text, "speech": datasets.Audio()}).arrow_schema
+    rows = datasets.Dataset(pyarrow.table({"en": ["a"], "de": ["b"], "speech": speech}, schema))
+    hub(lambda: datasets.DatasetDict({"train": rows, "test": rows}))
+    assert from_hub("someone/set", "", "", EN_DE).splits["train"] == [("a", "b")]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ConnectionError("no route\nand much more"), "no route. Offline, use data.root, or load the data set once"),
+        (RuntimeError("Dataset scripts are no longer supported"), "If the hub has a parquet copy, use data.revision="),
+        (ValueError(), "ValueError$"),
+    ],
+)
+def test_any_error_of_the_hub_is_one_line_with_a_way_out(hub, error, message):
+    def answer():
+        raise error
+
+    hub(answer)
+    with pytest.raises(UserError, match=rf"^data\.hub: can't load 'someone/set': .*{message}"):
+        from_hub("someone/set", "", "", EN_DE)
+
+
+def test_a_folder_of_parquet_files_is_a_data_set_of_the_hub(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for name in ("train", "test"):
+        datasets.Dataset.from_list(ROWS).to_parquet(str(tmp_path / f"{name}.parquet"))
+    found = from_hub(str(tmp_path), "", "", EN_DE)
+    assert (found.splits, found.commit) == ({"train": PAIRS, "test": PAIRS}, "")

@@ -1,12 +1,10 @@
 """Word problems of groups: products against a composition of functions, and the laws of a group."""
 
-from collections import Counter
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.groups import Groups, cyclic, symmetric
@@ -54,12 +52,6 @@ def test_a_table_agrees_with_the_composition_of_two_elements(split):
     assert all(names[table[a][b]] == composed(split, (x, y)) for a, x in enumerate(names) for b, y in enumerate(names))
 
 
-def test_only_the_cyclic_group_is_commutative():
-    transposed = {split: [*map(list, zip(*group(split).table, strict=True))] for split in ORDERS}
-    commutative = {split for split in ORDERS if group(split).table == transposed[split]}
-    assert commutative == {"cyclic"}
-
-
 def test_a5_is_its_own_commutator_subgroup_and_s3_is_not():
     """A group is solvable if its derived series ends at the identity. A5 is perfect: it never gets smaller."""
 
@@ -81,12 +73,6 @@ def test_targets_are_the_products_of_all_prefixes_or_of_the_sequence(split, seed
     assert made(split, output="final").draw(Random(seed), length, "train").target == target[-1:]
     steps = made(split, output="final", scratchpad=True).draw(Random(seed), length, "train").target
     assert steps == (*target, ":", target[-1])
-
-
-def test_every_answer_is_equally_likely():
-    task, random = made("s3", output="final"), Random(1)
-    answers = Counter(task.draw(random, 5, "train").target[0] for _ in range(3000))
-    assert 0.001 < chisquare([answers[name] for name in symmetric(3).names]).pvalue < 0.999
 
 
 def test_the_state_of_each_token_is_its_label():

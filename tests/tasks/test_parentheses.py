@@ -1,7 +1,7 @@
 """Brackets: against checks that remove adjacent pairs, all strings of a length, and known numbers of strings."""
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter, deque
 from itertools import product
 from math import comb
 from random import Random
@@ -9,13 +9,11 @@ from random import Random
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from scipy.stats import binomtest, chi2_contingency, chisquare
+from scipy.stats import binomtest, chisquare
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.parentheses import Parentheses
-from tfstudy.tasks.parentheses.brackets import swapped
-from tfstudy.tasks.parentheses.sampling import Space, continuations, walk
+from tfstudy.tasks.parentheses import Parentheses, Space, at_distance, continuations, edit_distance, swapped, walk
 
 PAIRS = ("()", "[]", "{}", "<>")
 BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the end
@@ -85,12 +83,6 @@ def test_balanced_strings_are_counted_by_catalan_s_numbers(pairs, types):
     assert size(2 * pairs, Space(types, 0, pairs, BALANCED)) == catalan * types**pairs
 
 
-def test_strings_of_a_depth_range_are_all_strings_minus_shallower_ones():
-    assert size(60, Space(2, 7, 10, BALANCED)) == size(60, Space(2, 0, 10, BALANCED)) - size(
-        60, Space(2, 0, 6, BALANCED)
-    )
-
-
 @pytest.mark.parametrize(
     ("length", "space"),
     [
@@ -147,32 +139,10 @@ def test_strings_without_a_partner_are_left_out_of_both_answers():
     assert {s for s, answer in drawn.items() if answer == "unbalanced"} == {"(][)", "[)(]", "([)]", "[(])"}
 
 
-def test_neighbours_give_no_long_string_away():
-    for example in made(train_length="15-30").examples("train"):
-        assert not re.search(r"\(\]|\[\)", "".join(example.source))
-
-
 @pytest.fixture(scope="module")
 def recognised():
     task = made(train_examples=8000, eval_examples=2000)
     return {part: task.examples(part) for part in ("train", "test")}
-
-
-def test_half_of_all_strings_are_balanced(recognised):
-    for examples in recognised.values():
-        assert binomtest(sum(not rest(e.source) for e in examples), len(examples)).pvalue > 0.01
-
-
-def test_both_answers_have_brackets_in_the_same_numbers():
-    """A contingency table of answers by multisets, of one length: 4 pairs of 2 types."""
-    task, random = made(), Random(5)
-    table = defaultdict(Counter)
-    for drawn in (task.draw(random, 4, "train") for _ in range(6000)):
-        if drawn:
-            table[drawn.target][tuple(sorted(drawn.source)), drawn.source[0], drawn.source[-1]] += 1
-    keys = [key for key, n in sum(table.values(), Counter()).items() if n >= 10]
-    assert len(keys) > 8
-    assert chi2_contingency([[row[key] for key in keys] for row in table.values()]).pvalue > 0.01
 
 
 @pytest.mark.parametrize(
@@ -245,10 +215,13 @@ def test_next_symbols_are_the_closing_brackets_that_may_follow(types):
             assert len(target) == len(source) == tags["length"]
 
 
-def test_prefixes_have_the_tags_of_the_shortest_string_that_closes_them():
-    for source, target, tags in made("completion").examples("train")[:100]:
-        assert tags["depth"] == depth(source)
-        assert tags["distance"] / 2 < longest(source + target) <= tags["distance"]
+def test_steps_of_recognition_are_the_brackets_that_may_follow_up_to_the_first_fault():
+    for example in made(scratchpad=True).examples("train"):
+        *steps, _, answer = example.target
+        for i, step in enumerate(steps):
+            left = rest(example.source[: i + 1])
+            assert step == ("x" if set(left) & set(")]") else dict(PAIRS)[left[-1]] if left else "-")
+        assert (answer == "balanced") == (steps[-1] == "-" and len(steps) == len(example.source))
 
 
 @pytest.mark.parametrize("split", Parentheses.split_schemes())
@@ -291,3 +264,50 @@ def test_brackets_may_be_typed_with_spaces_or_without():
 def test_depth_is_labelled_after_each_symbol():
     task = Parentheses(Parentheses.Config(train_length="3", test_length="4"))
     assert task.labels(Example(tuple("([])){"), (), {}))["depth"] == [1, 2, 1, 0, -1, 0]
+
+
+# Edit distances
+
+
+def searched(symbols, longest):
+    """The distance of each string up to a length, by breadth-first search from all balanced strings."""
+    strings = [s for n in range(longest + 1) for s in product(symbols, repeat=n)]
+    distance = {s: 0 for s in strings if not rest(s)}
+    queue = deque(distance)
+    while queue:
+        s = queue.popleft()
+        deleted = [s[:i] + s[i + 1 :] for i in range(len(s))]
+        replaced = [(*s[:i], c, *s[i + 1 :]) for i in range(len(s)) for c in symbols]
+        inserted = [(*s[:i], c, *s[i:]) for i in range(len(s) + 1) for c in symbols if len(s) < longest]
+        for other in (*deleted, *replaced, *inserted):
+            if other not in distance:
+                distance[other] = distance[s] + 1
+                queue.append(other)
+    assert len(distance) == len(strings)
+    return distance
+
+
+@pytest.mark.parametrize(("symbols", "longest"), [("()", 9), ("()[]", 5)])
+def test_an_edit_distance_is_that_of_the_shortest_path_to_a_balanced_string(symbols, longest):
+    assert {s: edit_distance(s) for s in searched(symbols, longest)} == searched(symbols, longest)
+
+
+@pytest.mark.parametrize("types", [1, 2, 4])
+def test_strings_have_the_distance_of_their_tag_and_the_answer_that_follows(types):
+    task = made("edit_distance", bracket_types=types, max_edit_distance=4)
+    for part in ("train", "test_depth", "test_31_40"):
+        for example in task.examples(part):
+            distance = example.tags["edit_distance"]
+            assert distance == edit_distance(example.source) <= min(4, example.tags["length"])
+            assert example.target == (("balanced",) if distance == 0 else ("unbalanced",))
+            assert (rest(example.source) == "") == (distance == 0)
+            assert len(example.source) == 2 * example.tags["length"]
+
+
+@pytest.mark.parametrize("types", [1, 2])
+def test_strings_are_found_at_every_distance_up_to_the_number_of_pairs(types):
+    string, random = ("(", ")") * 9, Random(0)
+    for distance in range(1, 10):
+        found = [at_distance(random, string, distance, types) for _ in range(5)]
+        assert None not in found
+        assert {edit_distance(other) for other in found} == {distance}

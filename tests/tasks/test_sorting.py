@@ -2,13 +2,11 @@
 
 import re
 from collections import Counter
-from random import Random
 from string import ascii_lowercase
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import chisquare
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import overlap
@@ -32,13 +30,11 @@ def items(task, tokens):
 def tasks(draw):
     """Any task that can be made with little to draw."""
     largest, more = draw(st.integers(2, 4)), draw(st.integers(0, 3))
-    never = draw(st.booleans())
     data = {
         "symbols": largest + 4,
         "test_symbols": (largest + 4 + more) * (more > 0),
         "digits": largest,
         "test_digits": (largest + more) * (more > 0),
-        "duplicates": "never" if never else "allowed",
         "train_length": "2-4",
         "test_length": "5-6",
     }
@@ -76,18 +72,6 @@ def test_items_beyond_training_are_in_every_list_of_their_split_and_in_no_other(
     assert set(overlap(task).values()) == {0}
 
 
-@given(tasks())
-def test_no_item_occurs_twice_where_that_is_refused(task):
-    if task.config.duplicates == "never":
-        for part in task.splits().all:
-            assert {e.tags["duplicates"] for e in task.examples(part)} == {"no"}
-
-
-@pytest.mark.parametrize("split", ["symbols", "numbers"])
-def test_duplicates_occur_where_they_are_allowed(split):
-    assert {e.tags["duplicates"] for e in made(split).examples("train")} == {"yes", "no"}
-
-
 def test_letters_that_are_only_tested_have_ids():
     task = made("symbols", symbols=6, test_symbols=9)
     assert task.vocabulary() == (set("abcdefghi"), set("abcdefghi"))
@@ -95,51 +79,11 @@ def test_letters_that_are_only_tested_have_ids():
     assert {t for e in task.examples("test_vocabulary") for t in e.source} == set("abcdefghi")
 
 
-def test_numbers_add_no_tokens_that_are_only_tested():
-    assert made("numbers", test_digits=5).vocabulary() == (set("0123456789,"), set("0123456789,"))
-
-
-@pytest.mark.parametrize("duplicates", ["allowed", "never"])
-def test_strings_are_uniform(duplicates):
-    task, random = made("symbols", symbols=4, duplicates=duplicates, train_length="1-3", test_length="4"), Random(3)
-    drawn = Counter(task.draw(random, 3, "train").source for _ in range(4000))
-    assert len(drawn) == (4**3 if duplicates == "allowed" else 4 * 3 * 2)
-    assert 0.001 < chisquare(list(drawn.values())).pvalue < 0.999
-
-
-@pytest.mark.parametrize("duplicates", ["allowed", "never"])
-def test_lists_reach_each_number_of_digits_alike(duplicates):
-    task, random = made("numbers", duplicates=duplicates), Random(3)
-    drawn = Counter(task.draw(random, 7, "train").tags["digits"] for _ in range(3000))
-    assert chisquare([drawn[digits] for digits in (1, 2, 3)]).pvalue > 0.001
-
-
-def test_the_largest_item_may_stand_anywhere():
-    task, random = made("numbers", test_digits=5), Random(3)
-    lists = [items(task, task.draw(random, 5, "test_vocabulary").source) for _ in range(3000)]
-    places = Counter(numbers.index(max(numbers)) for numbers in lists)
-    assert chisquare([places[place] for place in range(5)]).pvalue > 0.001
-
-
-def test_most_lists_of_longer_numbers_can_t_be_sorted_as_strings():
-    task = made("numbers")
-    long = [e for e in task.examples("test_11_15") if e.tags["digits"] > 1]
-    by_text = [sorted(items(task, e.source), key=str) == sorted(items(task, e.source)) for e in long]
-    assert sum(by_text) < 0.05 * len(by_text)
-
-
-def test_a_list_longer_than_the_number_of_items_is_not_drawn():
-    assert made("symbols", duplicates="never").at_length(21) == []
-    assert made("numbers", duplicates="never", digits=2).at_length(101) == []
-
-
 @pytest.mark.parametrize(
     ("split", "data", "message"),
     [
         ("symbols", {"test_symbols": 20}, "data.test_symbols must be 0 or more than data.symbols (20), but is 20"),
         ("numbers", {"test_digits": 2}, "data.test_digits must be 0 or more than data.digits (3), but is 2"),
-        ("symbols", {"symbols": 12, "duplicates": "never"}, "lists of 20 items"),
-        ("numbers", {"digits": 1, "duplicates": "never"}, "10 different items of data.digits=1"),
         ("number", {}, "did you mean 'numbers'?"),
     ],
 )

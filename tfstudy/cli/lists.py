@@ -35,9 +35,9 @@ def list_(
 ) -> None:
     """List tasks, presets, grids, runs and more.
 
-    Alone it shows the kinds of lists. corpora describes the corpora of a folder, as text only.
+    Alone it shows the kinds of lists. corpora shows the corpora of a folder with their files.
     """
-    from tfstudy.errors import UserError, one_of, path_of
+    from tfstudy.errors import one_of, path_of
     from tfstudy.report.lists import KINDS, LISTS, list_lines
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_study
@@ -54,12 +54,13 @@ def list_(
         else:
             show_lines(list_lines(what, rows))
         return
-    from tfstudy.tasks.translation.listing import list_corpora
+    from tfstudy.tasks.translation.corpus import corpora
 
+    found = corpora(path_of(of or ".", "corpora"))
     if as_json:
-        raise UserError("--format json does not apply to corpora, which are described as text")
-    for line in list_corpora(path_of(of or ".", "corpora")):
-        print(line)
+        print_json([{"name": name, "files": files} for name, files in found.items()])
+    else:
+        show_lines(f"{name}  {' '.join(files)}" for name, files in found.items())
 
 
 @app.command(rich_help_panel=SHARE)
@@ -78,8 +79,8 @@ def export(
     `datasets.load_dataset` reads these files.
     """
     from tfstudy.config.resolve import overrides, resolve_data
-    from tfstudy.tasks.export import write_datasets
+    from tfstudy.tasks.base import write_examples
 
     settings = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
-    for path in write_datasets(resolve_data(task, settings), out, format_):
+    for path in write_examples(resolve_data(task, settings), out, format_):
         print(path)

@@ -24,6 +24,10 @@ ALMOST = 0.9  # share of characters that an unknown key has in common with one o
 LARGEST = 2**63 - 1  # of all integers
 NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file can hold
 RETIRED: Tree = {  # keys that are gone, with their last default
+    "data.duplicates": "allowed",  # of sorting
+    "data.hub": "",  # of scan
+    "data.lowercase": False,  # of translation, and the next
+    "data.subword_pairs": 0,
     "model.attention": "full",  # of the Transformer
     "model.expert_balance": 0.01,
     "model.experts": 0,

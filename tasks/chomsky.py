@@ -1,6 +1,32 @@
-"""The fifteen problems of Deletang et al. 2022 (arXiv 2207.02098, app. A): one function each draws an example.
+"""Fifteen tasks of the Chomsky hierarchy, which test a network's memory (Deletang et al. 2022, arXiv 2207.02098).
 
-Each function takes a random generator and the number of source tokens.
+    regular (finite memory)
+        even_pairs                   0 1 1 0                  ->  even
+        parity                       0 1 1 0 1                ->  odd
+        cycle_navigation             +1 -1 0 -1 -1            ->  3
+        modular_arithmetic           1 + 2 * 3                ->  2
+    deterministic context-free (a stack)
+        reverse_string               0 0 1                    ->  1 0 0
+        stack_manipulation           0 1 1 push0 pop pop      ->  1 0
+        modular_arithmetic_brackets  ( 2 * ( 1 - - 3 ) )      ->  3
+        solve_equation               ( x - ( 4 ) ) = 2        ->  1
+    context-sensitive (a tape)
+        duplicate_string             0 0 1                    ->  0 0 1 0 0 1
+        missing_duplicate            0 1 1 0 1 _              ->  1
+        odds_first                   0 1 1 0 1                ->  0 1 1 1 0
+        binary_addition              0 0 1 + 0 1 1 0 1        ->  0 1 0 1 1
+        binary_multiplication        0 0 1 * 0 1 1 0 1        ->  0 0 0 1 1 0 1
+        compute_sqrt                 1 0 0 1 0 1              ->  1 1 0
+        bucket_sort                  4 1 0 4 2                ->  0 1 2 4 4
+
+`length` is the number of source tokens, as in the paper. The paper trains on lengths 1-40 and tests on 41-500
+(`--set data.test_length=41-500`); the default here tests 41-100. Lengths that do not exist are skipped: even lengths of
+`modular_arithmetic`, lengths below 3 of the binary operations and `solve_equation`, and below 2 of `missing_duplicate`.
+
+Two things differ from the paper. First, targets contain no padding and no end symbol, since models here generate an end
+symbol themselves; an empty stack is an empty target, and token accuracy divides by the longer of prediction and target.
+Second, no source occurs twice, so short lengths, which have few sources, are rarer in training than under a uniform
+distribution. One function draws the examples of each problem (app. A of the paper), given the number of source tokens.
 """
 
 import math
@@ -10,7 +36,11 @@ from functools import partial
 from random import Random
 from typing import NamedTuple
 
+from pydantic import Field
+
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
 
 BITS = "01"
 MODULUS = 5  # of the arithmetic; also the length of the cycle and the size of the alphabet of bucket_sort
@@ -20,13 +50,6 @@ POP, PUSH = "pop", {"push0": "0", "push1": "1"}
 MISSING, BLANK = "_", "#"
 
 REGULAR, CONTEXT_FREE, CONTEXT_SENSITIVE = "regular", "deterministic context-free", "context-sensitive"
-
-
-class Pair(NamedTuple):
-    """A source and its target."""
-
-    source: Tokens
-    target: Tokens
 
 
 def string(random: Random, length: int, alphabet: str = BITS) -> str:
@@ -39,23 +62,23 @@ def answer(odd: bool) -> Tokens:
     return ("odd",) if odd else ("even",)
 
 
-def even_pairs(random: Random, length: int) -> Pair:
+def even_pairs(random: Random, length: int) -> Drawn:
     """Use that the symbol changes an odd number of times if and only if the last differs from the first."""
     bits = string(random, length)
-    return Pair(tuple(bits), answer(bits[0] != bits[-1]))
+    return Drawn(tuple(bits), answer(bits[0] != bits[-1]))
 
 
-def parity(random: Random, length: int) -> Pair:
+def parity(random: Random, length: int) -> Drawn:
     bits = string(random, length)
-    return Pair(tuple(bits), answer(bits.count("1") % 2 == 1))
+    return Drawn(tuple(bits), answer(bits.count("1") % 2 == 1))
 
 
-def cycle_navigation(random: Random, length: int) -> Pair:
+def cycle_navigation(random: Random, length: int) -> Drawn:
     moves = tuple(random.choices(tuple(MOVES), k=length))
-    return Pair(moves, (str(sum(map(MOVES.__getitem__, moves)) % MODULUS),))
+    return Drawn(moves, (str(sum(map(MOVES.__getitem__, moves)) % MODULUS),))
 
 
-def modular_arithmetic(random: Random, length: int) -> Pair:
+def modular_arithmetic(random: Random, length: int) -> Drawn:
     """Draw alternating digits and operators; `*` binds more tightly than `+` and `-`."""
     digits, operators = random.choices(range(MODULUS), k=length // 2 + 1), random.choices("+-*", k=length // 2)
     total, term = 0, digits[0]  # `term` is the current product with its sign
@@ -66,15 +89,15 @@ def modular_arithmetic(random: Random, length: int) -> Pair:
             term = term * digit % MODULUS
         else:
             total, term = total + term, digit if sign == "+" else -digit
-    return Pair(tuple(source), (str((total + term) % MODULUS),))
+    return Drawn(tuple(source), (str((total + term) % MODULUS),))
 
 
-def reverse_string(random: Random, length: int) -> Pair:
+def reverse_string(random: Random, length: int) -> Drawn:
     bits = string(random, length)
-    return Pair(tuple(bits), tuple(reversed(bits)))
+    return Drawn(tuple(bits), tuple(reversed(bits)))
 
 
-def stack_manipulation(random: Random, length: int) -> Pair:
+def stack_manipulation(random: Random, length: int) -> Drawn:
     """Draw a stack from bottom to top, then actions; the target is the final stack from top to bottom.
 
     All lengths except 1 have an action. Popping an empty stack changes nothing.
@@ -88,7 +111,7 @@ def stack_manipulation(random: Random, length: int) -> Pair:
             stack.append(PUSH[action])
         elif stack:
             stack.pop()
-    return Pair(source, tuple(reversed(stack)))
+    return Drawn(source, tuple(reversed(stack)))
 
 
 class Expression(NamedTuple):
@@ -117,35 +140,35 @@ def expression(random: Random, length: int, operators: str) -> Expression:
     return Expression(f"({left.text}{sign}{right.text})", OPERATIONS[sign](left.value, right.value) % MODULUS)
 
 
-def modular_arithmetic_brackets(random: Random, length: int) -> Pair:
+def modular_arithmetic_brackets(random: Random, length: int) -> Drawn:
     text, value = expression(random, length, "+-*")
-    return Pair(tuple(text), (str(value),))
+    return Drawn(tuple(text), (str(value),))
 
 
-def solve_equation(random: Random, length: int) -> Pair:
+def solve_equation(random: Random, length: int) -> Drawn:
     """Replace one digit by an unknown. As in the paper's experiments there is no `*`, so the solution is unique."""
     text, value = expression(random, length - 2, "+-")
     position = random.choice([index for index, symbol in enumerate(text) if symbol.isdigit()])
-    return Pair((*text[:position], "x", *text[position + 1 :], "=", str(value)), (text[position],))
+    return Drawn((*text[:position], "x", *text[position + 1 :], "=", str(value)), (text[position],))
 
 
-def duplicate_string(random: Random, length: int) -> Pair:
+def duplicate_string(random: Random, length: int) -> Drawn:
     bits = string(random, length)
-    return Pair(tuple(bits), tuple(bits * 2))
+    return Drawn(tuple(bits), tuple(bits * 2))
 
 
-def missing_duplicate(random: Random, length: int) -> Pair:
+def missing_duplicate(random: Random, length: int) -> Drawn:
     """Draw a string written twice with one symbol missing, the target; odd lengths end with a blank."""
     twice = string(random, length // 2) * 2
     position = random.randrange(len(twice))
     source = twice[:position] + MISSING + twice[position + 1 :] + BLANK * (length % 2)
-    return Pair(tuple(source), (twice[position],))
+    return Drawn(tuple(source), (twice[position],))
 
 
-def odds_first(random: Random, length: int) -> Pair:
+def odds_first(random: Random, length: int) -> Drawn:
     """Move the first, third, ... symbol to the front, as in the paper's text; its code starts with the second."""
     bits = string(random, length)
-    return Pair(tuple(bits), tuple(bits[::2] + bits[1::2]))
+    return Drawn(tuple(bits), tuple(bits[::2] + bits[1::2]))
 
 
 def little_endian(number: int, digits: int = 1) -> str:
@@ -153,7 +176,7 @@ def little_endian(number: int, digits: int = 1) -> str:
     return f"{number:0{digits}b}"[::-1]
 
 
-def binary(random: Random, length: int, sign: str) -> Pair:
+def binary(random: Random, length: int, sign: str) -> Drawn:
     """Draw two positive numbers, least significant digit first; operands may end with zeros, the result may not.
 
     The number of digits of the first operand is uniform; each number is uniform given its number of digits.
@@ -162,18 +185,18 @@ def binary(random: Random, length: int, sign: str) -> Pair:
     others = length - 1 - digits
     first, second = random.randint(1, 2**digits - 1), random.randint(1, 2**others - 1)
     source = little_endian(first, digits) + sign + little_endian(second, others)
-    return Pair(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
+    return Drawn(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
 
 
-def compute_sqrt(random: Random, length: int) -> Pair:
+def compute_sqrt(random: Random, length: int) -> Drawn:
     """Draw a positive number, most significant digit first; its root has half as many digits, rounded up."""
     number = random.randint(1, 2**length - 1)
-    return Pair(tuple(f"{number:0{length}b}"), tuple(f"{math.isqrt(number):0{(length + 1) // 2}b}"))
+    return Drawn(tuple(f"{number:0{length}b}"), tuple(f"{math.isqrt(number):0{(length + 1) // 2}b}"))
 
 
-def bucket_sort(random: Random, length: int) -> Pair:
+def bucket_sort(random: Random, length: int) -> Drawn:
     symbols = string(random, length, DIGITS)
-    return Pair(tuple(symbols), tuple(sorted(symbols)))
+    return Drawn(tuple(symbols), tuple(sorted(symbols)))
 
 
 class Problem(NamedTuple):
@@ -181,7 +204,7 @@ class Problem(NamedTuple):
 
     level: str
     description: str
-    draw: Callable[[Random, int], Pair]
+    draw: Callable[[Random, int], Drawn]
     min_length: int = 1
     step: int = 1
 
@@ -232,3 +255,41 @@ PROBLEMS = {
     "compute_sqrt": Problem(CONTEXT_SENSITIVE, "the binary square root, rounded down", compute_sqrt),
     "bucket_sort": Problem(CONTEXT_SENSITIVE, "a string of five symbols in sorted order", bucket_sort),
 }
+
+
+class Chomsky(Generated):
+    """One problem of the paper; its level in the hierarchy is a tag. Examples are at the top of this file."""
+
+    version = 1
+
+    class Config(GeneratedConfig):
+        split: str = Field(
+            "parity", description="which of the fifteen problems (listed by `tfstudy list splits chomsky`)"
+        )
+        train_length: LengthRange = Field("1-40", description="range of source lengths in training, drawn uniformly")
+        test_length: LengthRanges = Field(
+            "41-60,61-100", description="further test lengths; each range is a test split (paper: 41-500)"
+        )
+
+    config: Config
+
+    @classmethod
+    def split_schemes(cls) -> dict[str, str]:
+        return {name: f"{problem.description} ({problem.level})" for name, problem in PROBLEMS.items()}
+
+    def check(self) -> None:
+        super().check()
+        problem = PROBLEMS[self.config.split]
+        for key in ("train_length", "test_length"):
+            for first, last in parse_spans(getattr(self.config, key)):
+                if not any(map(problem.has, range(first, last + 1))):
+                    raise UserError(
+                        f"data.{key} {first}-{last} contains no length of '{self.config.split}', "
+                        f"whose lengths are {problem.lengths}"
+                    )
+
+    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+        problem = PROBLEMS[self.config.split]
+        if not problem.has(length):
+            return None
+        return problem.draw(random, length)._replace(tags={"level": problem.level})

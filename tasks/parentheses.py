@@ -1,0 +1,381 @@
+"""Balanced brackets of k types, Dyck-k (Chomsky & Schützenberger 1963), of bounded depth (Hewitt et al. 2020).
+
+    ( [ ] ) [ ]    ->  balanced       (recognition)
+    ( [ ) ] [ ]    ->  unbalanced
+    ( [ ] ) [ )    ->  unbalanced      (edit_distance: 1 edit from balanced)
+    ( [ ] [ (      ->  ) ] )          (completion)
+    ( [ ] ) [      ->  ) ] ) - ]      (next_symbols)
+
+Strings are uniform among all strings of their length and depth (arXiv 2010.07515 bounds the depth; arXiv 1911.03329
+predicts the next symbols). `length` is the number of symbols of a prefix; for recognition and edit_distance, where
+strings have an even length, it is the number of *pairs*.
+
+For recognition, an unbalanced string is a balanced string with two inner symbols swapped. So the length, the count of
+each bracket, and the first and last symbol have the same distribution for both answers, and counting cannot separate
+them. Swaps that put an opening bracket next to a closing bracket of another type are avoided if possible, so pairs of
+neighbours reveal little. The swap depends only on the string, so each string has one unbalanced partner. Two strings
+can share a partner; therefore most strings are balanced where nearly all strings are drawn (up to about 5 pairs).
+
+For edit_distance, an unbalanced string has exactly the edit distance in its tag `edit_distance` from the nearest
+balanced string, drawn uniformly from 1 to `data.max_edit_distance`, or to the number of pairs where that is smaller.
+Where nearly all strings are drawn, the distances are as frequent as there are strings (up to about 5 pairs).
+At distance 1 the counts of some opening bracket and of its partner differ, so counting is enough; from distance 2 on
+they may agree. Slices by the tag show accuracy against the distance.
+
+With `data.scratchpad`, the target of recognition and edit_distance first lists the closing bracket that may follow each
+symbol, as in next_symbols, up to the first fault (x).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from random import Random
+from typing import ClassVar, NamedTuple
+
+from pydantic import Field
+
+from tfstudy.errors import UserError
+from tfstudy.tasks.base import Example, Tag, Tokens, stable_hash
+from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig
+
+SPLIT_SCHEMES = {
+    "recognition": "whether a string is balanced; half of the strings have two symbols swapped; lengths are in pairs",
+    "edit_distance": "as recognition, but unbalanced strings are 1, 2, ... edits away from the nearest balanced string",
+    "completion": "the shortest string that closes all open brackets of a prefix",
+    "next_symbols": "after each symbol of a prefix, the closing bracket that may follow, or - if none may follow",
+}
+RECOGNITION = ("recognition", "edit_distance")  # schemes whose answer is balanced or unbalanced
+DEEPER = "test_depth"  # test split of the train lengths with strings deeper than all in training
+MIN_PAIRS = 3  # with fewer pairs, a swap of inner symbols may leave a string balanced
+OPENING, CLOSING, NONE, WRONG = "([{<", ")]}>", "-", "x"
+PARTNER = dict(zip(OPENING, CLOSING, strict=True))
+MISMATCH = re.compile(r"\([\]}>]|\[[)}>]|\{[)\]>]|<[)\]}]")  # neighbours that no balanced string contains
+MAX_SWAPS = 30  # swaps to try on a string
+
+
+def swapped(string: Tokens, seed: int) -> Tokens | None:
+    """Return the unbalanced partner of a balanced string, always the same one; None if no swap unbalances it."""
+    random = Random(stable_hash("swap", seed, string))
+    inner = len(string) - 2
+    local = None  # a partner that two neighbours reveal
+    for _ in range(MAX_SWAPS if inner else 0):
+        i, j = 1 + int(random.random() * inner), 1 + int(random.random() * inner)
+        if string[i] == string[j]:
+            continue
+        partner = list(string)
+        partner[i], partner[j] = string[j], string[i]
+        if MISMATCH.search("".join(partner)):
+            local = local or tuple(partner)
+        elif not balanced(partner):
+            return tuple(partner)
+    return local
+
+
+def fault(string: Sequence[str]) -> str:
+    """Return the memory needed to see that a string is unbalanced, given equal counts of both brackets of each type.
+
+    `depth`: more brackets are closed than opened, which one counter detects. `type`: the same for one type, which one
+    counter per type detects. `order`: brackets cross, which only a stack detects.
+    """
+    depth, crossed = 0, True
+    depths = dict.fromkeys(CLOSING, 0)
+    for symbol in string:
+        closing, step = (PARTNER[symbol], 1) if symbol in PARTNER else (symbol, -1)
+        depth += step
+        depths[closing] += step
+        if depth < 0:
+            return "depth"
+        crossed = crossed and depths[closing] >= 0
+    return "order" if crossed else "type"
+
+
+def balanced(string: Sequence[str]) -> bool:
+    """Return whether every bracket has its partner and the last opened bracket is closed first."""
+    expected: list[str] = []
+    for symbol in string:
+        if symbol in PARTNER:
+            expected.append(PARTNER[symbol])
+        elif not expected or expected.pop() != symbol:
+            return False
+    return not expected
+
+
+def follows(string: Tokens) -> Tokens:
+    """Return, for each symbol, the closing bracket that may come next, or `-`; end with `x` at the first fault.
+
+    An opening bracket may follow at any depth: the depth bounds describe the sample, not the language.
+    """
+    expected = [NONE]
+    out: list[str] = []
+    for symbol in string:
+        if symbol in PARTNER:
+            expected.append(PARTNER[symbol])
+        elif expected[-1] != symbol:
+            return (*out, WRONG)
+        else:
+            expected.pop()
+        out.append(expected[-1])
+    return tuple(out)
+
+
+def shape(string: Tokens) -> dict[str, Tag]:
+    """Return the depth of a balanced string and the longest distance from a bracket to its partner, as tags.
+
+    The distance is in symbols, rounded up to a power of two to keep the number of slices small.
+    """
+    opened: list[int] = []
+    depth = distance = 0
+    for position, symbol in enumerate(string):
+        if symbol in PARTNER:
+            opened.append(position)
+            if len(opened) > depth:
+                depth = len(opened)
+        elif (between := position - opened.pop()) > distance:
+            distance = between
+    return {"depth": depth, "distance": 1 << (distance - 1).bit_length()}
+
+
+class Space(NamedTuple):
+    """A set of strings: the prefixes of balanced strings within these bounds. They are counted exactly."""
+
+    types: int
+    min_depth: int  # depth that a string must reach; 0: no minimum
+    max_depth: int
+    ends: range  # allowed numbers of open brackets at the end
+
+
+# Numbers of continuations by open brackets, before and after the minimum depth is reached.
+Counts = tuple[list[int], list[int]]
+
+
+def continuations(length: int, space: Space) -> list[Counts]:
+    """Return the exact numbers of continuations after 0, 1, ... `length` symbols.
+
+    The first entry's count for no open bracket is the number of strings in the space.
+    """
+    heights = range(space.max_depth + 1)
+    rows: list[Counts] = [([0 for _ in heights], [int(height in space.ends) for height in heights])]
+    for _ in range(length):
+        rows.append((_before(rows[-1], space, False), _before(rows[-1], space, True)))
+    return rows[::-1]
+
+
+def _before(after: Counts, space: Space, reached: bool) -> list[int]:
+    """Return the counts one symbol earlier: an opening bracket has any type, a closing one only the type that fits."""
+    closed = [0, *after[reached][:-1]]
+    return [_opened(after, space, reached, height) + closed[height] for height in range(space.max_depth + 1)]
+
+
+def _opened(after: Counts, space: Space, reached: bool, height: int) -> int:
+    """Return the number of continuations that start with an opening bracket."""
+    if height == space.max_depth:
+        return 0
+    return space.types * after[reached or height + 1 >= space.min_depth][height + 1]
+
+
+@lru_cache(maxsize=512)
+def opening_probabilities(length: int, space: Space) -> list[tuple[list[float], list[float]]]:
+    """Return the probability that each symbol opens a bracket, indexed as `Counts`; empty for an empty space.
+
+    Each probability is a quotient of exact counts, rounded once, so the relative error of a string's probability is at
+    most about `length` / 2 ** 52.
+    """
+    rows = continuations(length, space)
+
+    def step(current: Counts, after: Counts, reached: bool) -> list[float]:
+        return [_opened(after, space, reached, h) / count if count else 0.0 for h, count in enumerate(current[reached])]
+
+    if not rows[0][not space.min_depth][0]:  # the number of strings in the space
+        return []
+    return [(step(current, after, False), step(current, after, True)) for current, after in pairwise(rows)]
+
+
+def walk(random: Random, length: int, space: Space) -> tuple[Tokens, Tokens] | None:
+    """Draw a uniform string of the space and the shortest string that closes it; None if the space is empty."""
+    steps = opening_probabilities(length, space)
+    string: list[str] = []
+    expected: list[str] = []
+    reached = not space.min_depth
+    for step in steps:
+        if random.random() < step[reached][len(expected)]:
+            kind = int(random.random() * space.types)
+            string.append(OPENING[kind])
+            expected.append(CLOSING[kind])
+            reached = reached or len(expected) >= space.min_depth
+        else:
+            string.append(expected.pop())
+    return (tuple(string), tuple(reversed(expected))) if steps else None
+
+
+MAX_REPLACEMENTS = 100  # replacements to try for each edit
+
+
+def edit_distance(string: Sequence[str]) -> int:
+    """Return the least number of insertions, deletions and replacements that balance a string (Backurs & Onak 2016).
+
+    It takes time cubic in what `reduced` leaves of the string.
+
+    Either the last symbol of a span is deleted, or it becomes the partner of an earlier one. No insertion is needed: to
+    delete a bracket costs as much as to insert its partner.
+    """
+    rest = reduced(string)
+    cost = [[0] * (len(rest) + 1) for _ in range(len(rest) + 1)]  # cost[i][j] of rest[i:j]
+    for width in range(1, len(rest) + 1):
+        for start in range(len(rest) - width + 1):
+            end = start + width
+            row = cost[start]
+            best = 1 + row[end - 1]  # the last symbol is deleted
+            for middle in range(start, end - 1):
+                paired = row[middle] + cost[middle + 1][end - 1] + pair_cost(rest[middle], rest[end - 1])
+                best = min(best, paired)
+            row[end] = best
+    return cost[0][len(rest)]
+
+
+def pair_cost(left: str, right: str) -> int:
+    """Return the least number of replacements that turn two symbols into an opening bracket and its partner."""
+    if left in PARTNER:
+        return int(PARTNER[left] != right)
+    return 1 if right in CLOSING else 2
+
+
+def reduced(string: Sequence[str]) -> list[str]:
+    """Return what is left of a string when neighbours that are a pair are removed; its edit distance is the same."""
+    rest: list[str] = []
+    for symbol in string:
+        if rest and PARTNER.get(rest[-1]) == symbol:
+            rest.pop()
+        else:
+            rest.append(symbol)
+    return rest
+
+
+def at_distance(random: Random, string: Tokens, distance: int, types: int) -> Tokens | None:
+    """Return a string of the same length at exactly this distance; None if not enough tries succeed.
+
+    Symbols of the balanced `string` are replaced by other brackets of the first `types` types, one after another. A
+    replacement that decreases the distance is undone.
+    """
+    symbols = OPENING[:types] + CLOSING[:types]
+    other, reached = list(string), 0
+    for _ in range(MAX_REPLACEMENTS * distance):
+        position = random.randrange(len(other))
+        before = other[position]
+        other[position] = random.choice(symbols.replace(before, ""))
+        changed = edit_distance(other)
+        if changed < reached:
+            other[position] = before
+            continue
+        reached = changed  # one replacement adds at most one
+        if reached == distance:
+            return tuple(other)
+    return None
+
+
+class Parentheses(Scratchpad):
+    """Classify, complete or continue strings of brackets; examples are at the top of this file."""
+
+    version = 1
+    scheme_settings: ClassVar = {"scratchpad": RECOGNITION, "max_edit_distance": ("edit_distance",)}
+
+    class Config(ScratchpadConfig):
+        split: str = Field("recognition", description="recognition, edit_distance, completion or next_symbols")
+        train_length: LengthRange = Field(
+            "1-30", description="range of train lengths: symbols, or pairs for recognition and edit_distance"
+        )
+        test_length: LengthRanges = Field("31-40,41-60", description="further test lengths; each range is a test split")
+        bracket_types: int = Field(2, ge=1, le=4, description="number of bracket types, the k of Dyck-k")
+        train_depth: int = Field(6, ge=2, le=100, description="maximum depth in all splits except test_depth")
+        test_depth: int = Field(
+            10,
+            ge=0,
+            le=100,
+            description="maximum depth in the split test_depth, where all strings exceed train_depth; 0: no such split",
+        )
+        max_edit_distance: int = Field(
+            3, ge=1, le=9, description="maximum edits from an unbalanced string to a balanced one (edit_distance)"
+        )
+
+    config: Config
+
+    @classmethod
+    def split_schemes(cls) -> dict[str, str]:
+        return SPLIT_SCHEMES
+
+    def check(self) -> None:
+        super().check()
+        config = self.config
+        if 0 < config.test_depth <= config.train_depth:
+            allowed = f"0 or more than data.train_depth ({config.train_depth})"
+            raise UserError(f"data.test_depth must be {allowed}, but is {config.test_depth}")
+        pairs = self.train_span.last
+        if config.split == "edit_distance" and config.max_edit_distance > pairs:
+            allowed = f"at most {pairs} with data.train_length={config.train_length}"
+            raise UserError(f"data.max_edit_distance must be {allowed}, but is {config.max_edit_distance}")
+        for span in self.all_spans:
+            if config.split == "recognition" and span.last < MIN_PAIRS:
+                raise UserError(
+                    f"recognition needs lengths of at least {MIN_PAIRS} pairs, but a range is {span}: "
+                    "a swap in a shorter string may leave it balanced"
+                )
+
+    def extra_tests(self) -> Sequence[str]:
+        """Return `test_depth` if the train lengths allow strings that deep."""
+        room = self.train_span.last > self.config.train_depth
+        return (DEEPER,) if self.config.test_depth and room else ()
+
+    def tokens(self, text: str) -> Tokens:
+        """Return each character except spaces as a token: `([])` and `( [ ] )` are the same."""
+        return tuple("".join(text.split()))
+
+    def labels(self, example: Example) -> Mapping[str, Sequence[int | None]]:
+        """Return the number of open brackets after each symbol; it is negative where more are closed than opened."""
+        return {"depth": [*accumulate(1 if symbol in OPENING else -1 for symbol in example.source)]}
+
+    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+        symbols = 2 * length if self.config.split in RECOGNITION else length
+        drawn = walk(random, symbols, self._space(split))
+        if drawn is None:
+            return None
+        string, closing = drawn
+        tags = shape(string + closing)
+        if self.config.split == "recognition":
+            return self._labelled(random, string, tags)
+        if self.config.split == "edit_distance":
+            return self._at_distance(random, string, tags)
+        return Drawn(string, closing if self.config.split == "completion" else follows(string), tags)
+
+    def _space(self, split: str) -> Space:
+        config = self.config
+        lowest, highest = (config.train_depth + 1, config.test_depth) if split == DEEPER else (0, config.train_depth)
+        ends = {"completion": range(1, highest + 1), "next_symbols": range(highest + 1)}
+        return Space(config.bracket_types, lowest, highest, ends.get(config.split, range(1)))
+
+    def _labelled(self, random: Random, string: Tokens, tags: dict[str, Tag]) -> Drawn | None:
+        """Return the string or its unbalanced partner, both with the string's tags.
+
+        Return None if the string has no partner, so that both answers keep the same counts of symbols.
+        """
+        partner = swapped(string, self.config.seed)
+        if partner is None:
+            return None
+        if random.random() < 0.5:
+            return self._recognised(string, "balanced", {"fault": "none", **tags})
+        return self._recognised(partner, "unbalanced", {"fault": fault(partner), **tags})
+
+    def _at_distance(self, random: Random, string: Tokens, tags: dict[str, Tag]) -> Drawn | None:
+        """Return the string or one at a random edit distance from all balanced strings, with the string's tags.
+
+        Return None if no such string is found, whatever the answer, so that both answers keep the same lengths.
+        """
+        distance = random.randint(1, min(self.config.max_edit_distance, len(string) // 2))
+        other = at_distance(random, string, distance, self.config.bracket_types)
+        if other is None:
+            return None
+        if random.random() < 0.5:
+            return self._recognised(string, "balanced", {"edit_distance": 0, **tags})
+        return self._recognised(other, "unbalanced", {"edit_distance": distance, **tags})
+
+    def _recognised(self, string: Tokens, answer: str, tags: dict[str, Tag]) -> Drawn:
+        return Drawn(string, self.with_steps((answer,), lambda: follows(string)), {"answer": answer, **tags})

@@ -1,0 +1,332 @@
+"""The task contract: finding tasks, roles of splits, stable hashing, checksums, fingerprints, scores and files."""
+
+import hashlib
+import math
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from tests.example_plugins import write
+from tfstudy import tasks
+from tfstudy.errors import UserError
+from tfstudy.tasks.base import (
+    Example,
+    Splits,
+    Task,
+    as_lines,
+    checksum,
+    fingerprint,
+    hold_out,
+    overlap,
+    overlap_warning,
+    stable_hash,
+    write_examples,
+)
+from tfstudy.tasks.scan import Scan
+from tfstudy.tasks.scoring import exact_match, mean, token_accuracy, wilson
+
+HERE = Path(__file__).resolve().parents[2]
+TOKENS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=6)
+
+
+class Toy(Task):
+    """A task of whatever examples it is given: one list a split; the first is train, the second validation."""
+
+    def __init__(self, **splits):
+        self.parts = splits
+
+    @classmethod
+    def split_schemes(cls):
+        return {}
+
+    def splits(self):
+        train, validation, *tests = self.parts
+        return Splits(train, validation, tuple(tests))
+
+    def examples(self, split):
+        return self.parts[split]
+
+
+def example(source, target, **tags):
+    return Example(tuple(source.split()), tuple(target.split()), tags)
+
+
+A, B, C, D, E = (example(f"{x} {x}{x}", f"{x.upper()} ä", length=2, kind=f"of {x}") for x in "abcde")
+
+
+def toy():
+    return Toy(train=[A, B], validation=[C], near=[D], far=[E])
+
+
+# Finding a task
+
+
+def test_every_module_except_the_shared_ones_is_a_task():
+    files = {path.stem for path in (HERE / "tasks").glob("*.py")} - {"__init__"}
+    folders = {path.parent.name for path in (HERE / "tasks").glob("*/__init__.py")}
+    assert tasks.names() == sorted((files | folders) - tasks.NOT_TASKS)
+    assert tasks.find("scan") is Scan
+
+
+def test_an_unknown_task_is_refused_with_the_nearest_name():
+    with pytest.raises(UserError, match=r"'scna'.*did you mean 'scan'"):
+        tasks.find("scna")
+    for name in ("base", "tasks.scan"):
+        with pytest.raises(UserError, match=rf"task '{name}'.*scan"):
+            tasks.find(name)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A second folder in which tasks are found, forgotten afterwards."""
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        if name.startswith("tfstudy.tasks."):
+            del sys.modules[name]
+            delattr(tasks, name.removeprefix("tfstudy.tasks."))
+
+
+def test_adding_a_task_takes_one_file_with_one_class(folder):
+    write(folder, "extra_task")
+    assert "extra_task" in tasks.names()
+    assert tasks.find("extra_task").__name__ == "Letters"
+    for count in (0, 2):
+        classes = "".join(f"class T{n}(Task):\n    'A task.'\n" for n in range(count))
+        write(folder, f"task{count}", f"from tfstudy.tasks import Task\n{classes}")
+        with pytest.raises(UserError, match=rf"tasks/task{count}\.py must define one subclass .* defines {count}"):
+            tasks.find(f"task{count}")
+
+
+def test_tasks_import_no_torch_no_datasets_and_nothing_else_of_tfstudy():
+    code = (
+        "import sys\nfrom tfstudy import tasks\n"
+        "for name in tasks.names():\n    tasks.find(name)\n"
+        "ours = {'.'.join(name.split('.')[:2]) for name in sys.modules if name.split('.')[0] == 'tfstudy'}\n"
+        "print(sorted(ours), sorted({'torch', 'lightning', 'datasets', 'pandas'} & sys.modules.keys()))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=HERE, capture_output=True, text=True, check=True)
+    assert done.stdout == "['tfstudy', 'tfstudy.errors', 'tfstudy.plugins', 'tfstudy.registry', 'tfstudy.tasks'] []\n"
+
+
+# Splits
+
+
+def test_splits_are_named_by_role():
+    splits = Splits("train", "validation", ("near", "far"))
+    assert splits.held_out == ("validation", "near", "far")
+    assert splits.all == ("train", "validation", "near", "far")
+    assert Splits("train", None, ("test",)).all == ("train", "test")
+
+
+def test_overlap_counts_held_out_sources_that_occur_in_train_and_warns_of_them():
+    other = A._replace(target=("other",))
+    task = Toy(train=[A, A, B], validation=[C], near=[A, other, D], far=[B])
+    assert overlap(task) == {"validation": 0, "near": 2, "far": 1}
+    assert overlap_warning(task, overlap(task)) == (
+        "WARNING: 2 of 3 examples of near and 1 of 1 examples of far have a source that is also in train"
+    )
+    assert overlap_warning(toy(), overlap(toy())) == ""
+
+
+# Hashes
+
+
+def numbered(count):
+    return [example(f"word {n}", "x") for n in range(count)]
+
+
+def test_a_hash_is_the_same_on_every_machine():
+    digest = hashlib.sha256(b"validation\t0\tjump twice").digest()
+    assert stable_hash("validation", 0, ("jump", "twice")) == int.from_bytes(digest[:8], "big") == 12744994395943979143
+
+
+@given(st.sampled_from(["validation", "simple", ""]), st.integers(0, 2**40), TOKENS)
+def test_a_hash_is_a_number_of_64_bits(purpose, seed, source):
+    assert 0 <= stable_hash(purpose, seed, tuple(source)) < 2**64
+
+
+@pytest.mark.parametrize("other", [("simple", 0), ("validation", 1)])
+def test_hashes_for_another_purpose_or_seed_are_independent(other):
+    low = [[stable_hash(*draw, e.source) < 2**63 for e in numbered(4000)] for draw in (("validation", 0), other)]
+    assert 0.45 < sum(low[0]) / 4000 < 0.55
+    assert 0.45 < sum(a == b for a, b in zip(*low, strict=True)) / 4000 < 0.55
+
+
+EXAMPLES = st.lists(st.integers(0, 30).map(lambda n: example(f"word {n}", "x")), max_size=40)
+FRACTION = st.floats(0, 0.5)
+SEED = st.integers(0, 99)
+
+
+@given(EXAMPLES, FRACTION, SEED)
+def test_holding_out_keeps_every_example_in_order_and_never_takes_a_repeated_one(train, fraction, seed):
+    stays, out = hold_out(train, fraction, seed)
+    held, count = {e.source for e in out}, Counter(e.source for e in train)
+    assert stays == [e for e in train if e.source not in held]
+    assert out == [e for e in train if e.source in held]
+    assert all(count[source] == 1 for source in held)
+
+
+@given(EXAMPLES, FRACTION, SEED, st.randoms(use_true_random=False))
+def test_holding_out_does_not_depend_on_the_order(train, fraction, seed, random):
+    shuffled = random.sample(train, len(train))
+    assert sorted(hold_out(train, fraction, seed)[1]) == sorted(hold_out(shuffled, fraction, seed)[1])
+
+
+@given(EXAMPLES, FRACTION, FRACTION, SEED)
+def test_a_larger_validation_contains_the_smaller(train, a, b, seed):
+    small, large = (hold_out(train, fraction, seed)[1] for fraction in sorted((a, b)))
+    assert {e.source for e in small} <= {e.source for e in large}
+
+
+def test_holding_out_takes_about_the_fraction_whatever_examples_are_added_and_another_seed_takes_others():
+    train = numbered(5000)
+    first, second = (hold_out(train, 0.1, seed)[1] for seed in (0, 1))
+    assert abs(len(first) / 5000 - 0.1) < 0.02
+    assert first != second
+    assert hold_out(train[:500], 0.1, 0)[1] == [e for e in first if e in train[:500]]
+    assert hold_out(train, 0, 0) == (train, [])
+
+
+# Checksums and fingerprints
+
+
+def test_a_checksum_is_the_sha256_of_the_sorted_lines():
+    assert as_lines([A, D]) == ["a aa\tA ä", "d dd\tD ä"]
+    assert checksum([B, A, B]) == hashlib.sha256("a aa\tA ä\nb bb\tB ä\nb bb\tB ä".encode()).hexdigest()
+
+
+@given(EXAMPLES, st.randoms(use_true_random=False))
+def test_a_checksum_ignores_order_but_counts_repeats(examples, random):
+    assert checksum(random.sample(examples, len(examples))) == checksum(examples)
+    assert checksum([*examples, A]) != checksum([*examples, A, A])
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "near", "far"])
+@pytest.mark.parametrize("change", [{"source": ("z",)}, {"target": ()}, {"tags": {"length": 3}}], ids=str)
+def test_a_fingerprint_changes_with_the_content_of_any_split(split, change):
+    assert fingerprint(toy()) == fingerprint(toy())
+    task = toy()
+    task.parts[split] = [*task.parts[split][:-1], task.parts[split][-1]._replace(**change)]
+    assert fingerprint(task) != fingerprint(toy())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Toy(train=[B, A], validation=[C], near=[D], far=[E]),
+        Toy(train=[A], validation=[B, C], near=[D], far=[E]),
+        Toy(train=[A, B, B], validation=[C], near=[D], far=[E]),
+        Toy(train=[A, B], validation=[C], near=[E], far=[D]),
+        Toy(train=[A, B], near=[D], validation=[C], far=[E]),
+        Toy(train=[A, B], validation=[C], near=[D], further=[E]),
+        Toy(train=[A, B], validation=[C], near=[D]),
+    ],
+    ids=["order", "moved", "repeated", "swapped", "exchanged", "name", "dropped"],
+)
+def test_a_fingerprint_changes_with_order_and_names(other):
+    assert fingerprint(other) != fingerprint(toy())
+
+
+def test_a_fingerprint_changes_with_the_role_of_a_split(monkeypatch):
+    before = fingerprint(toy())
+    monkeypatch.setattr(Toy, "splits", lambda _: Splits("train", None, ("validation", "near", "far")))
+    assert fingerprint(toy()) != before
+
+
+# Scores
+
+
+@pytest.mark.parametrize(
+    ("prediction", "gold", "exact", "share"),
+    [
+        ("a b c", "a b c", 1.0, 1.0),
+        ("a b", "a b c d", 0.0, 0.5),
+        ("a b c d", "a b", 0.0, 0.5),
+        ("b c d", "a b c d", 0.0, 0.0),
+        ("", "a", 0.0, 0.0),
+        ("", "", 1.0, 1.0),
+    ],
+)
+def test_known_predictions_have_their_known_scores(prediction, gold, exact, share):
+    assert exact_match(prediction.split(), gold.split()) == exact
+    assert token_accuracy(prediction.split(), gold.split()) == share
+
+
+@given(TOKENS, TOKENS)
+def test_scores_are_symmetric_within_0_and_1_and_1_if_and_only_if_the_two_are_equal(a, b):
+    for score in (exact_match, token_accuracy):
+        assert score(a, b) == score(b, a)
+        assert 0.0 <= score(a, b) <= 1.0
+        assert (score(a, tuple(b)) == 1.0) == (a == b)
+
+
+def test_a_task_scores_exact_match_first_and_the_mean_of_nothing_is_nan():
+    scores = toy().score([("A", "ä"), ("x", "ä")], [A, B])
+    assert list(scores.items()) == [("exact_match", 0.5), ("token_accuracy", 0.75)]
+    assert math.isnan(mean([]))
+
+
+def agrees(right, n, level=0.95):
+    return pytest.approx(tuple(binomtest(right, n).proportion_ci(level, method="wilson")), abs=1e-9)
+
+
+@given(st.integers(1, 50_000).flatmap(lambda n: st.tuples(st.sampled_from([0, n]) | st.integers(0, n), st.just(n))))
+def test_wilson_agrees_with_scipy_and_never_has_zero_width(counts):
+    low, high = wilson(*counts)
+    assert (low, high) == agrees(*counts)
+    assert 0 <= low < high <= 1
+
+
+def test_wilson_at_another_level_agrees_with_scipy_and_without_examples_is_0_to_1():
+    assert wilson(3, 10, z=2.5758293035489004) == agrees(3, 10, 0.99)
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+# Files
+
+
+@pytest.mark.parametrize(("form", "reader"), [("jsonl", "json"), ("parquet", "parquet")])
+def test_what_is_written_is_read_back_by_datasets(form, reader, tmp_path):
+    written = write_examples(toy(), tmp_path / "new" / "out", form)
+    assert [path.name for path in written] == [f"{split}.{form}" for split in ("far", "near", "train", "validation")]
+    files = {path.stem: str(path) for path in written}
+    back = datasets.load_dataset(reader, data_files=files, cache_dir=str(tmp_path / "cache"))
+    assert back["train"].to_list() == [
+        {"source": "a aa", "target": "A ä", "length": 2, "kind": "of a"},
+        {"source": "b bb", "target": "B ä", "length": 2, "kind": "of b"},
+    ]
+    assert {split: rows.num_rows for split, rows in back.items()} == {"train": 2, "validation": 1, "near": 1, "far": 1}
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["out"]
+
+
+def test_nothing_is_overwritten_or_half_written(tmp_path, monkeypatch):
+    (tmp_path / "mine").write_text("keep me")
+    write_json, calls = pd.DataFrame.to_json, []
+
+    def to_json(self, path, **options):
+        calls.append(path)
+        write_json(self, path, **options)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pd.DataFrame, "to_json", to_json)
+    for out, form, message in (
+        (tmp_path / "mine", "jsonl", "mine already exists"),
+        (tmp_path / "out", "parket", r"'parket'.*did you mean 'parquet'.*jsonl, parquet"),
+        (tmp_path / "out", "jsonl", r"can't write to .*out: No space left on device"),
+        (tmp_path / "mine" / "out", "parquet", r"can't write to .*mine/out: "),
+    ):
+        with pytest.raises(UserError, match=message):
+            write_examples(toy(), out, form)
+    assert len(calls) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
