@@ -7,7 +7,7 @@ from torch.testing import assert_close
 from tests.conftest import perturbed
 from tests.example_task import TASK, added
 from tests.models.reference import CLOSE
-from tfstudy import tasks
+from tfstudy import instruments, tasks
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import BOS, EOS, PAD
@@ -104,12 +104,38 @@ def test_an_empty_target_is_an_output_of_its_own(measure):
     assert measure("lstm", target=())[1].output == ("<eos>",)
 
 
-def test_a_record_has_the_weights_to_three_decimals(measure):
+def test_maps_have_the_weights_to_three_decimals_and_are_selected_by_layer_and_head(measure):
     _, attention = measure("transformer")
-    record = attention.record("a" * 64)
-    assert [(m.kind, m.layer, m.head) for m in record.maps[-4:]] == [("cross", i, j) for i in (1, 2) for j in (1, 2)]
-    assert_close(torch.tensor(record.maps[-2].weights), attention.weights["cross"][1, 0], atol=5.1e-4, rtol=0)
-    assert all(round(weight, 3) == weight for m in record.maps for row in m.weights for weight in row)
+    maps = attention.maps().maps
+    assert [(m.kind, m.layer, m.head) for m in maps[-4:]] == [("cross", i, j) for i in (1, 2) for j in (1, 2)]
+    assert_close(torch.tensor(maps[-2].weights), attention.weights["cross"][1, 0], atol=5.1e-4, rtol=0)
+    assert all(round(weight, 3) == weight for m in maps for row in m.weights for weight in row)
+    assert attention.maps("cross", layer=2, head=1).maps == [maps[-2]]
+    assert attention.maps().of_one_kind() == attention.maps("cross")
+
+
+def test_each_kind_has_its_own_rows_and_columns(measure):
+    sources, outputs, before = (*SOURCE, "<eos>"), (*TARGET, "<eos>"), ("<bos>", *TARGET)
+    maps = measure("transformer")[1].maps()
+    assert [maps.rows(kind) for kind in ("encoder", "decoder", "cross")] == [sources, outputs, outputs]
+    assert [maps.columns(kind) for kind in ("encoder", "decoder", "cross")] == [sources, before, sources]
+    prefix = measure("transformer-decoder_only")[1].maps("prefix")
+    assert prefix.columns("prefix") == (*sources, *before)
+    assert len(prefix.maps[0].weights[0]) == len(sources) + len(before)
+
+
+def test_the_instrument_has_a_row_for_each_weight(subject):
+    model = subject("transformer")
+    cls = instruments.find("attention")
+    given = cls(cls.Config(source="a b", target="b a", kind="decoder")).measure(model)
+    assert [row["read"] for row in given[:3]] == ["1 <bos>", "2 b", "3 a"]
+    assert [row["token"] for row in given[::3][:3]] == ["1 b", "2 a", "3 <eos>"]
+    assert len(given) == 2 * 2 * 3 * 3
+    assert given[0] == {"kind": "decoder", "map": "layer 1, head 1", "token": "1 b", "read": "1 <bos>", "weight": 1.0}
+    first = cls(cls.Config()).measure(model)
+    assert first[0]["kind"] == "cross"
+    source = model.task.examples("validation")[0].source
+    assert [row["read"] for row in first[: len(source)]] == [f"{i} {token}" for i, token in enumerate(source, 1)]
 
 
 @pytest.mark.parametrize(

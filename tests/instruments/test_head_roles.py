@@ -5,9 +5,8 @@ import torch
 
 from tfstudy.data.vocabulary import BOS, EOS
 from tfstudy.errors import UserError
-from tfstudy.instruments.examples import ExampleSettings
+from tfstudy.instruments.examples import ExampleSettings, recorded_weights
 from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of
-from tfstudy.instruments.recorded import recorded_weights
 
 IDS = torch.tensor([[7, 8, 7, 9, EOS]])
 HEADS = {  # the keys that a hand-made head attends to

@@ -7,20 +7,17 @@ from torch.testing import assert_close
 
 from tfstudy.errors import UserError
 from tfstudy.instruments import find
-from tfstudy.instruments.examples import ExampleSettings, in_batches
-from tfstudy.instruments.heads import (
+from tfstudy.instruments.examples import ExampleSettings, in_batches, weights_of
+from tfstudy.instruments.head_importance import (
     attention_modules,
     heads_of,
     importances,
     kind_and_layer,
     mask_gradients,
-    mask_without,
     masked,
     normalised,
-    why_not_removed,
-    without,
-)
-from tfstudy.instruments.recorded import weights_of
+)  # fmt: skip
+from tfstudy.instruments.pruning import mask_without, why_not_removed, without
 from tfstudy.models.parts.positions import SCHEMES, acts_on_attention
 
 FEW = ExampleSettings(examples=6)

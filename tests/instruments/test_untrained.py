@@ -8,7 +8,7 @@ from tfstudy import tasks
 from tfstudy.config.resolve import resolve
 from tfstudy.experiment.prepare import prepare
 from tfstudy.instruments.base import Subject
-from tfstudy.instruments.untrained import untrained
+from tfstudy.instruments.examples import untrained
 
 MODEL = {"dim": 8, "heads": 2, "feedforward": 8, "copy_output": True, "digit_positions": 20, "positions": "none"}
 DIGITS = "    def digits(self):\n        return ('b',)\n"

@@ -1,34 +1,27 @@
-"""Attention maps as a table of 80 columns, as a figure, and in a report."""
+"""Attention maps as a table of 80 columns and as a figure."""
 
 import io
 
 import pytest
 from rich.console import Console
 
-from tests.example_records import three_architectures
-from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.instruments.attention import Map, Maps
 from tfstudy.report.attention_summary import summary
 from tfstudy.report.plots.heat_maps import attention
-from tfstudy.report.study_page import build_page
-from tfstudy.runs.attention_record import AttentionMap, AttentionRecord, save_attention
 
 
-def record(columns=3, rows=2, layers=2, heads=2, kind="cross", word="t", run="a" * 64):
-    """Maps whose row r has all weight on column r, the last row on the last columns."""
-    sharp = tuple(tuple(float(c == min(r, columns - 1)) for c in range(columns)) for r in range(rows))
-    flat = ((1 / columns,) * columns,) * rows
-    maps = tuple(
-        AttentionMap(kind, layer, head, sharp if head == 1 else flat)
-        for layer in range(1, layers + 1)
-        for head in range(1, heads + 1)
-    )
+def maps_of(columns=3, rows=2, layers=2, heads=(1, 2), kind="cross", word="t"):
+    """Maps whose first head has all weight of row r on column r, and whose other heads have equal weights."""
+    sharp = [[float(c == min(r, columns - 1)) for c in range(columns)] for r in range(rows)]
+    flat = [[1 / columns] * columns] * rows
+    maps = [Map(kind, at, head, sharp if head == 1 else flat) for at in range(1, layers + 1) for head in heads]
     source, output = (tuple(f"{name}{word}{i}" for i in range(n)) for name, n in (("s", columns), ("o", rows)))
-    return AttentionRecord(run, source, output, maps)
+    return Maps(source, output, maps)
 
 
-def lines(record, width=80):
+def lines(maps, width=80):
     file = io.StringIO()
-    for part in summary(record, width):
+    for part in summary(maps, width):
         Console(file=file, width=width).print(part)
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
@@ -38,52 +31,40 @@ def labels(ticks):
 
 
 def test_the_weight_is_the_mean_over_heads():
-    assert lines(record()) == [
+    assert lines(maps_of()) == [
         "cross-attention: the token with the largest weight, mean of 2 heads",
         "   output  layer 1     layer 2",
         "1  ot0     1 st0 0.67  1 st0 0.67",
         "2  ot1     2 st1 0.67  2 st1 0.67",
     ]
-    assert lines(record().selected(head=2))[0].endswith("weight, head 2")
-    assert lines(record().selected(head=1))[2].split()[-1] == "1.00"
-    assert lines(record(2, 2, kind="encoder"))[1].split()[0] == "source"
+    assert lines(maps_of(heads=[2]))[0].endswith("weight, head 2")
+    assert lines(maps_of(heads=[1]))[2].split()[-1] == "1.00"
+    assert lines(maps_of(2, 2, kind="encoder"))[1].split()[0] == "source"
 
 
 @pytest.mark.parametrize("word", ["t", "t" * 90])
 def test_no_line_is_longer_than_the_terminal(word):
-    shown = lines(record(12, 30, layers=9, word=word))
+    shown = lines(maps_of(12, 30, layers=9, word=word))
     assert max(map(len, shown)) <= 80
     assert shown[-1].endswith("earlier layers are not shown; choose one with --layer")
 
 
 def test_a_figure_has_a_panel_for_each_layer_and_head_with_tokens_at_the_edge():
-    plot = attention(record())
+    plot = attention(maps_of())
     axes = [one for one in plot.figure.axes if one.get_title()]
     assert [one.get_title() for one in axes] == [f"layer {i}, head {j}" for i in (1, 2) for j in (1, 2)]
     assert labels(axes[0].get_yticklabels()) == ["ot0", "ot1"]
     assert labels(axes[2].get_xticklabels()) == ["st0", "st1", "st2"]
     assert axes[0].images[0].get_array().tolist() == [[1, 0, 0], [0, 1, 0]]
     assert plot.alt.endswith("; 4 maps by layer and head. Source: st0 st1 st2. Output: ot0 ot1.")
-    odd = record(2, 2, 1, 1, word="$\\frac<ö😀\u202e")
+    odd = maps_of(2, 2, 1, [1], word="$\\frac<ö😀\u202e")
     assert attention(odd).encode(".svg") == attention(odd).encode(".svg"), "a token is drawn as it is"
 
 
 def test_only_some_tokens_of_a_long_sequence_are_labelled_with_their_numbers():
-    figure = attention(record(200, 200, heads=4)).figure
+    figure = attention(maps_of(200, 200, heads=range(1, 5))).figure
     shown = labels(figure.axes[0].get_yticklabels())
     step = int(shown[1].split()[0]) - 1
     assert shown[:2] == ["1 ot0", f"{step + 1} ot{step}"]
     assert 1 < 200 / len(shown) <= step + 1
     assert max(figure.get_size_inches()) < 60
-
-
-def test_a_report_shows_the_saved_attention_of_each_condition_and_names_broken_records(tmp_path, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
-    study = read_finished_runs(three_architectures(tmp_path))
-    runs = {run.result.arch: run for run in reversed(study.runs)}
-    save_attention(runs["cnn"].path, record(run=runs["cnn"].result.run))
-    (runs["lstm"].path / "attention.json").write_text("[")
-    page = build_page(study, tmp_path / "out")
-    assert [(one.file, one.alt[:24]) for one in page.figures] == [("attention-1.svg", "scan length, cnn. Cross-")]
-    [note] = page.figure_notes
-    assert "attention.json is broken" in note

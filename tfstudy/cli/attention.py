@@ -1,5 +1,6 @@
 """The command that shows what a finished run attends to."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -16,16 +17,13 @@ def attention(
     target: Annotated[str | None, typer.Option(help="Output to read (default: the model's own greedy output).")] = None,
     kind: Annotated[
         str,
-        typer.Option(
-            help="encoder, decoder, prefix or cross (default: the last that the model has; json, --save: all)."
-        ),
+        typer.Option(help="encoder, decoder, prefix or cross (default: the last that the model has; json: all)."),
     ] = "",
     layer: Annotated[int | None, typer.Option(min=1, help="Only this layer, from 1.")] = None,
     head: Annotated[int | None, typer.Option(min=1, help="Only this head, from 1.")] = None,
     out: Annotated[
         Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also draw it: a .png, .svg or .pdf file.")
     ] = None,
-    save: Annotated[bool, typer.Option("--save", help="Save the maps in the run folder, for the report.")] = False,
     format_: Format = "text",
     online: Online = False,
     quiet: Quiet = False,
@@ -36,14 +34,10 @@ def attention(
     The table has the token with the largest weight, as a mean over heads; the figure has all weights of each layer and
     head. A row belongs to the output token that is predicted from it.
     """
-    from tfstudy.errors import one_of
     from tfstudy.report.plots import check_file_type
-    from tfstudy.runs.attention_record import KINDS, NAME, save_attention
     from tfstudy.runs.find import find_run
 
     as_json = is_json(format_)
-    if kind:
-        one_of("kind of attention", kind, KINDS)
     if out:
         check_file_type(out)
     path = find_run(results, run)
@@ -52,18 +46,18 @@ def attention(
 
     with progress_on_stderr(quiet):
         finished = load(path, online=online)
-    record = finished.attention(source, target).record(finished.result.run).selected(kind, layer or 0, head or 0)
+    found = finished.attention(source, target)
+    maps = found.maps(kind, layer or 0, head or 0)
     if out:
         from tfstudy.report.plots import heat_maps
 
-        heat_maps.attention(record.of_one_kind()).save(out)
-    if save:
-        save_attention(path, record)
+        heat_maps.attention(maps.of_one_kind()).save(out)
     if as_json:
-        print(record.json())
+        tree = {"source": maps.source, "output": maps.output, "given": found.given}
+        print(json.dumps(tree | {"maps": [one._asdict() for one in maps.maps]}, ensure_ascii=False))
         return
     from tfstudy.report.attention_summary import show
 
-    show(record.of_one_kind())
-    for file in ([out] if out else []) + ([path / NAME] if save else []):
-        print(file)
+    show(maps.of_one_kind())
+    if out:
+        print(out)

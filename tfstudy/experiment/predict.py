@@ -63,5 +63,4 @@ def attention_of(prepared: Prepared, source: str, target: str | None = None) -> 
     given = None if target is None else prepared.task.target_tokens(target)
     tokens = source_tokens(prepared, source)
     found = measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
-    readable = prepared.task.readable
-    return found._replace(source=tuple(map(readable, found.source)), output=tuple(map(readable, found.output)))
+    return found.readable(prepared.task.readable)

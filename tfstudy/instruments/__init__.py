@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find", "known_in_training", "names", "parse_in_training", "summary"]
 
-# Modules that the instruments share, and attention maps, which have a record of their own. All other modules of this
-# folder are instruments.
-SHARED = {"attention", "base", "during_training", "examples", "heads", "recorded", "untrained"}
+SHARED = {"base", "during_training", "examples"}  # all other modules of this folder are instruments
 
 REGISTRY = Registry("instrument", __name__, "tfstudy/instruments", SHARED)
 

@@ -1,9 +1,10 @@
 """Attention maps: which tokens a trained model attends to while it reads a source and writes its output."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple, get_args
 
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
@@ -13,11 +14,88 @@ from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
 from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
-from tfstudy.instruments.recorded import no_attention
+from tfstudy.instruments.base import Chart, Instrument, Row, Subject
+from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, no_attention
 from tfstudy.models.base import Model
 from tfstudy.models.parts.observing import joined, recorded_attention
-from tfstudy.runs.attention_record import DECIMALS, KINDS, AttentionMap, AttentionRecord, Kind
 from tfstudy.tasks.base import Example, Tokens
+
+Kind = Literal["encoder", "decoder", "prefix", "cross"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+DECIMALS = 3
+FIRST = "<bos>"  # the first input of the decoder
+
+
+class AttentionMaps(Instrument):
+    """The weight of each token on each token that it may attend to, in each layer and head, for one source.
+
+    A row belongs to the output token that is predicted from it, or in the encoder to a source token, and sums to 1.
+    """
+
+    summary = "attention maps of one source: the weights of each layer and head"
+    chart = Chart(
+        "heatmap", x="read", y="token", hue="weight", facet="map", x_label="token that is attended to",
+        y_label="token", hue_label="attention weight",
+    )  # fmt: skip
+
+    class Config(ExampleSettings):
+        examples: int = Field(1, ge=1, le=1, description="the example whose source is read, unless one is given")
+        source: str = Field("", description="source, as it would be typed (default: that of the first example)")
+        target: str = Field("", description="output to read (default: the model's own greedy output)")
+        kind: str = Field("", description="encoder, decoder, prefix or cross (default: the last that the model has)")
+
+    config: Config
+
+    def measure(self, subject: Subject) -> list[Row]:
+        text, target = self.config.source, self.config.target
+        source = given_source(subject, text) if text else chosen_examples(subject, self.config)[0].source
+        given = subject.task.target_tokens(target) if target else None
+        found = measure_attention(subject.model, subject.data, subject.config.decode, source, given)
+        maps = found.readable(subject.task.readable).maps(self.config.kind).of_one_kind()
+        return [
+            {
+                "kind": one.kind, "map": f"layer {one.layer}, head {one.head}", "token": token, "read": column,
+                "weight": weight,
+            }
+            for one in maps.maps
+            for token, weights in zip(_numbered(maps.rows(one.kind)), one.weights, strict=True)
+            for column, weight in zip(_numbered(maps.columns(one.kind)), weights, strict=True)
+        ]  # fmt: skip
+
+
+def _numbered(tokens: Sequence[str]) -> list[str]:
+    return [f"{number} {token}"[:100] for number, token in enumerate(tokens, 1)]
+
+
+class Map(NamedTuple):
+    """The weights of one head: a row for each query, which sums to 1 but for rounding."""
+
+    kind: Kind
+    layer: int  # from 1
+    head: int  # from 1
+    weights: list[list[float]]  # to 3 decimals
+
+
+class Maps(NamedTuple):
+    """Some of the attention maps of a model for one source and one output, as they are shown."""
+
+    source: Tokens
+    output: Tokens
+    maps: list[Map]
+
+    def rows(self, kind: str) -> Tokens:
+        """Return the tokens of the rows of a map of this kind."""
+        return self.source if kind == "encoder" else self.output
+
+    def columns(self, kind: str) -> Tokens:
+        """Return the tokens of the columns of a map of this kind."""
+        before = (FIRST, *self.output[:-1])
+        return {"decoder": before, "prefix": (*self.source, *before)}.get(kind, self.source)
+
+    def of_one_kind(self) -> "Maps":
+        """Return the maps of cross-attention, or of the last kind that there is."""
+        last = max((one.kind for one in self.maps), key=KINDS.index)
+        return self._replace(maps=[one for one in self.maps if one.kind == last])
 
 
 class Attention(NamedTuple):
@@ -38,15 +116,28 @@ class Attention(NamedTuple):
         shapes = ", ".join(f"{kind} {tuple(weights.shape)}" for kind, weights in self.weights.items())
         return f"Attention({' '.join(self.source)} -> {' '.join(self.output)}: {shapes})"
 
-    def record(self, run: str) -> AttentionRecord:
-        """Return the weights, rounded, as a record of the run with this hash."""
-        maps = [
-            AttentionMap(kind, layer, head, tuple(tuple(round(w, DECIMALS) for w in row) for row in rows))
-            for kind, weights in self.weights.items()
-            for layer, heads in enumerate(weights.double().clamp(0, 1).tolist(), 1)
-            for head, rows in enumerate(heads, 1)
-        ]
-        return AttentionRecord(run, self.source, self.output, tuple(maps), self.given)
+    def readable(self, text: Callable[[str], str]) -> "Attention":
+        """Return the same with each token as people read it."""
+        return self._replace(source=tuple(map(text, self.source)), output=tuple(map(text, self.output)))
+
+    def maps(self, kind: str = "", layer: int = 0, head: int = 0) -> Maps:
+        """Return the maps of a kind, layer and head (empty or 0: all); `UserError` if there are none."""
+        if kind and one_of("kind of attention", kind, KINDS) not in self.weights:
+            prefix = "; its one stack reads source and output, so outputs attend to both: prefix"
+            only = f"this run has no {kind} attention, only {' and '.join(self.weights)}"
+            raise UserError(only + (prefix if "prefix" in self.weights else ""))
+        found = [
+            Map(name, at, number, [[round(weight, DECIMALS) for weight in row] for row in rows])
+            for name, weights in self.weights.items() if kind in ("", name)
+            for at, heads in enumerate(weights.double().clamp(0, 1).tolist(), 1)
+            for number, rows in enumerate(heads, 1)
+        ]  # fmt: skip
+        for what, wanted in (("layer", layer), ("head", head)):
+            known = sorted({getattr(one, what) for one in found})
+            if wanted and wanted not in known:
+                raise UserError(f"{what} must be one of {', '.join(map(str, known))}, but is {wanted}")
+            found = [one for one in found if wanted in (0, getattr(one, what))]
+        return Maps(self.source, self.output, found)
 
 
 @torch.no_grad()

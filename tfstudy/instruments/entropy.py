@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import ExampleSettings
-from tfstudy.instruments.recorded import recorded_weights
+from tfstudy.instruments.examples import ExampleSettings, recorded_weights
 
 
 class Entropy(Instrument):

@@ -1,4 +1,4 @@
-"""The examples that an instrument measures a model on, in batches without padding."""
+"""What instruments measure: examples in batches without padding, attention on them, and a model before its training."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -7,10 +7,14 @@ from typing import NamedTuple
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.utils.parametrize import cached
 
+from tfstudy.data.vocabulary import SPECIAL
 from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Settings, Subject
-from tfstudy.tasks.base import Example
+from tfstudy.models.base import Model
+from tfstudy.models.parts.observing import Site, joined, joined_visible, recorded_attention
+from tfstudy.tasks.base import Example, Tokens
 
 BATCH = 64  # examples
 
@@ -20,6 +24,12 @@ class ExampleSettings(Settings):
 
     split: str = Field("", description="split of the task (default: validation, or the first test set)")
     examples: int = Field(200, ge=1, le=10**6, description="number of examples, spread evenly over the split")
+
+
+class WeightSettings(ExampleSettings):
+    """The settings of an instrument that measures trained or untrained weights."""
+
+    untrained: bool = Field(False, description="measure the initial weights instead of the trained ones")
 
 
 class TeacherForced(NamedTuple):
@@ -70,3 +80,62 @@ def in_batches(subject: Subject, settings: ExampleSettings) -> Iterator[TeacherF
 
 def _lengths(example: Example) -> tuple[int, int]:
     return len(example.source), len(example.target)
+
+
+def given_source(subject: Subject, text: str) -> Tokens:
+    """Return the tokens of a source that was typed; `UserError` if the model can't read it."""
+    tokens, most = subject.task.tokens(text), subject.model.max_positions
+    for token in tokens:
+        one_of("source token", token, subject.data.source_vocab.tokens[len(SPECIAL) :])
+    if most is not None and len(tokens) >= most:
+        raise UserError(f"the source must have fewer than {most} tokens, but has {len(tokens)}")
+    return tokens
+
+
+class SiteWeights(NamedTuple):
+    """The weights (batch, heads, queries, keys) at one site for a batch of examples, and which keys are visible."""
+
+    site: Site
+    weights: Tensor
+    visible: Tensor
+    batch: TeacherForced
+
+
+def recorded_weights(subject: Subject, settings: ExampleSettings) -> Iterator[SiteWeights]:
+    """Yield the attention weights of each site for each batch, with teacher forcing; `UserError` without attention."""
+    for batch in in_batches(subject, settings):
+        maps, visible = weights_of(subject.model, batch)
+        if not maps:
+            raise no_attention(subject.model)
+        yield from (SiteWeights(site, maps[site], visible[site], batch) for site in sorted(maps))
+
+
+@torch.no_grad()
+@cached()
+def weights_of(model: Model, batch: TeacherForced) -> tuple[dict[Site, Tensor], dict[Site, Tensor]]:
+    """Return the attention weights (batch, heads, queries, keys) at each site, and which keys are visible."""
+    with recorded_attention() as recorded:
+        model(batch.source, batch.mask, batch.tokens)
+    return joined(recorded), joined_visible(recorded)
+
+
+def no_attention(model: Model) -> UserError:
+    """Return the error for a model that has no attention."""
+    return UserError(f"this needs attention, which this model ({type(model).__name__}) does not have")
+
+
+def untrained(subject: Subject) -> Model:
+    """Return a model of the same config with the weights that the run started with, in eval mode."""
+    device = next(subject.model.parameters()).device
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(subject.config.seed)
+        model = type(subject.model)(*subject.model.arguments).to(device).eval()
+    given = dict(subject.model.named_buffers())
+    for name in given.keys() - subject.model.state_dict().keys():  # made of the data, such as which tokens are digits
+        model.get_buffer(name).copy_(given[name])
+    return model
+
+
+def measured_model(subject: Subject, settings: WeightSettings) -> Model:
+    """Return the model whose weights the settings ask for."""
+    return untrained(subject) if settings.untrained else subject.model

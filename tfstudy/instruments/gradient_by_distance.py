@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import in_batches
-from tfstudy.instruments.untrained import WeightSettings, measured_model
+from tfstudy.instruments.examples import WeightSettings, in_batches, measured_model
 from tfstudy.models.base import Model
 from tfstudy.models.parts.observing import Site, record_states
 from tfstudy.models.parts.tokens import RaggedGroup

@@ -21,8 +21,7 @@ from tfstudy.data.encoding import TaskEncoder
 from tfstudy.data.vocabulary import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import ExampleSettings, TeacherForced
-from tfstudy.instruments.recorded import recorded_weights
+from tfstudy.instruments.examples import ExampleSettings, TeacherForced, recorded_weights
 from tfstudy.models.parts.observing import Site
 
 OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query

@@ -13,12 +13,12 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
-from tfstudy.errors import UserError, one_of
+from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import ExampleSettings, chosen_examples
+from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
 from tfstudy.models.base import Model
 from tfstudy.models.parts.observing import Site, observing, record_states
@@ -82,13 +82,9 @@ def source_pair(subject: Subject, settings: Patching.Config) -> tuple[Tokens, To
         raise UserError(
             f"{'other' if settings.source else 'source'} is missing; give both source and other, or neither"
         )
-    first, second = (subject.task.tokens(text) for text in (settings.source, settings.other))
-    for token in (*first, *second):
-        one_of("source token", token, subject.data.source_vocab.tokens[len(SPECIAL) :])
+    first, second = (given_source(subject, text) for text in (settings.source, settings.other))
     if len(first) != len(second):
         raise UserError(f"source and other must have equally many tokens, but have {len(first)} and {len(second)}")
-    if subject.model.max_positions is not None and len(first) >= subject.model.max_positions:
-        raise UserError(f"sources must have fewer than {subject.model.max_positions} tokens, but have {len(first)}")
     return first, second
 
 

@@ -16,8 +16,7 @@ from torch.nn.utils.parametrize import cached
 
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
-from tfstudy.instruments.untrained import untrained
+from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches, untrained
 from tfstudy.models.base import Model
 from tfstudy.models.parts.observing import Site, record_states
 from tfstudy.models.parts.tokens import RaggedGroup

@@ -4,21 +4,24 @@ The order is that of Michel et al. 2019 (arXiv 1905.10650, section 4): the impor
 divided by the L2 norm of its layer. Nothing is trained again.
 """
 
+import copy
 import time
 from collections.abc import Collection
 from typing import NamedTuple
 
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from tfstudy.data.vocabulary import PAD
 from tfstudy.evaluation.decoding import generate, greedy_of_lengths
 from tfstudy.evaluation.limits import generation_limit, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
-from tfstudy.instruments.heads import Head, importances, mask_without, masked, normalised, why_not_removed, without
+from tfstudy.instruments.head_importance import Head, attention_modules, importances, masked, normalised
 from tfstudy.models.base import Model
+from tfstudy.models.parts.attention import MultiHeadAttention
+from tfstudy.models.parts.source_attention import copies
 from tfstudy.tasks.base import Example
 
 SPEED = "decoding speed"
@@ -117,3 +120,44 @@ class Decoding(NamedTuple):
         for source, _, lengths in self.batches:
             greedy_of_lengths(model, source, source != PAD, lengths)
         return clock() - start
+
+
+def mask_without(model: Model, removed: Collection[Head]) -> dict[str, Tensor]:
+    """Return the masks (heads,) that are 0 for the removed heads."""
+    device = next(model.parameters()).device
+    masks = {name: torch.ones(module.heads, device=device) for name, module in attention_modules(model).items()}
+    for head in removed:
+        masks[head.module][head.head - 1] = 0.0
+    return masks
+
+
+def why_not_removed(model: Model) -> str:
+    """Return why heads can't be removed from a model, so that they are masked; empty if they can be.
+
+    A model that copies needs the mean weights of its heads, and without any there is no mean.
+    """
+    return "model.copy_output needs the weights of all heads" if copies(model) else ""
+
+
+@torch.no_grad()
+def without(model: Model, removed: Collection[Head]) -> Model:
+    """Return a copy of the model without these heads, which are no longer computed."""
+    smaller = copy.deepcopy(model)
+    for name, module in attention_modules(smaller).items():
+        gone = {head.head - 1 for head in removed if head.module == name}
+        if gone:
+            _keep(module, [head for head in range(module.heads) if head not in gone])
+    return smaller
+
+
+def _keep(module: MultiHeadAttention, heads: list[int]) -> None:
+    """Remove all other heads of a module."""
+    every = torch.arange(module.query.out_features, device=module.query.weight.device).view(module.heads, -1)
+    kept, dim = every[heads].flatten(), module.query.out_features
+    for layer, rows in ((module.query, kept), (module.key_value, torch.cat([kept, kept + dim]))):
+        layer.weight, layer.bias = nn.Parameter(layer.weight[rows]), nn.Parameter(layer.bias[rows])
+        layer.out_features = len(rows)
+    module.out.weight, module.out.in_features = nn.Parameter(module.out.weight[:, kept]), len(kept)
+    if module.relative is not None:
+        module.relative.keep_heads(heads)
+    module.heads = len(heads)

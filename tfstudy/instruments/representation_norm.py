@@ -7,9 +7,8 @@ from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
-from tfstudy.instruments.examples import in_batches
+from tfstudy.instruments.examples import WeightSettings, in_batches, measured_model
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
-from tfstudy.instruments.untrained import WeightSettings, measured_model
 from tfstudy.models.parts.observing import Site, record_states
 from tfstudy.models.parts.tokens import RaggedGroup
 

@@ -17,9 +17,8 @@ from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.entropy import entropy_share
-from tfstudy.instruments.examples import ExampleSettings, in_batches
-from tfstudy.instruments.heads import attention_modules
-from tfstudy.instruments.recorded import no_attention
+from tfstudy.instruments.examples import ExampleSettings, in_batches, no_attention
+from tfstudy.instruments.head_importance import attention_modules
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import KeyValue, MultiHeadAttention
 from tfstudy.models.parts.observing import Site

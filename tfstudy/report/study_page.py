@@ -25,7 +25,6 @@ from tfstudy.report.table_columns import Cells, columns, mean_text
 from tfstudy.report.table_lines import Line, Table
 from tfstudy.report.tables import build_table
 from tfstudy.report.verdict import verdict
-from tfstudy.runs.attention_record import AttentionRecord, read_attention
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.studyfile import packed_in
@@ -37,7 +36,6 @@ MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_LISTED = 8  # tasks, split schemes or architectures
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
-MAX_MAPS = 12  # conditions whose attention is shown
 MAIN = "split"  # the figure at the top
 CONDITION_COLUMNS = ("task", "split", "architecture", "preset")  # first, then the result
 TEXT_COLUMNS = {*CONDITION_COLUMNS, "metric", "group"}
@@ -85,7 +83,7 @@ class Page(NamedTuple):
     table: Table
     lines: list[PageLine]
     notes: list[str]
-    figures: list[FigureFile]  # with the main one, and those of instruments and attention
+    figures: list[FigureFile]  # with the main one, and those of instruments
     figure_notes: list[str]
     too_large: bool  # for figures
     errors: ErrorBrowser
@@ -107,7 +105,7 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
     figure_notes: list[str] = []
-    plots = [] if too_large else _plots(study, all_conditions, figure_notes)
+    plots = [] if too_large else _plots(study, figure_notes)
     figures = [FigureFile(plot.name, plot.alt, plot.svg()) for plot in plots]
     return Page(
         name=study.root.resolve().name,
@@ -142,37 +140,17 @@ def _link(run: Path, out: Path) -> str:
     return quote(os.fsencode(os.path.relpath(file or run, out))) + "/" * (not file)
 
 
-def _plots(study: Study, every: Sequence[Condition], notes: list[str]) -> "Iterator[Plot]":
-    """Yield all plots of the study, one for each instrument with saved measurements, and saved attention.
+def _plots(study: Study, notes: list[str]) -> "Iterator[Plot]":
+    """Yield all plots of the study, and one for each instrument with saved measurements.
 
     What is not shown is added to the notes.
     """
-    from tfstudy.report.plots import heat_maps, layout, measurement
+    from tfstudy.report.plots import layout, measurement
 
     yield from all_plots(study, Selection(width="page"))
     measured, left_out = saved_measurements(study.runs)
     notes += left_out
     yield from (measurement.plot(name, own, layout.PAGE) for name, own in measured.items())
-    for place, (label, record) in enumerate(_saved_attention(every, notes).items(), 1):
-        yield heat_maps.attention(record.of_one_kind(), label)._replace(name=f"attention-{place}")
-
-
-def _saved_attention(every: Sequence[Condition], notes: list[str]) -> dict[str, AttentionRecord]:
-    """Return the attention of each condition for one source: the first that is saved in the folders of its runs."""
-    found: dict[str, AttentionRecord] = {}
-    for condition in {one.experiment: one for one in every}.values():  # the test sets of a condition share its runs
-        for run in condition.runs:
-            try:
-                records = read_attention(run.path)
-            except UserError as error:
-                notes.append(f"Not shown: {error}.")
-                continue
-            if records:
-                found.setdefault(f"{condition.task} {condition.split}, {condition.label}", records[0])
-                break
-    if len(found) > MAX_MAPS:
-        notes.append(f"The attention of the first {MAX_MAPS} of {len(found)} conditions is shown.")
-    return dict(list(found.items())[:MAX_MAPS])
 
 
 def _page_line(line: Line, cells: Cells) -> PageLine:

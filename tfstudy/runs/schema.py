@@ -11,7 +11,6 @@ scores.json               `Scores` of the splits evaluated so far; removed when 
 result.json               `Result`, written last: a run with a result is finished
 weights.safetensors       the weights alone, if they were shared (see `tfstudy.training.checkpoints`)
 extended.json             `Lengths` beyond the test sets (`tfstudy evaluate --extend`)
-attention.json            a list of `tfstudy.runs.attention_record.AttentionRecord` (`tfstudy attention --save`)
 instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (`tfstudy measure --save`)
 failed.json               `Failure`: why a run was given up
 """

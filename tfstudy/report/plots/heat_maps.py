@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import takewhile
 from statistics import mean
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -13,7 +14,9 @@ from tfstudy.analysis.conditions import Condition, main_metrics
 from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, printable
 from tfstudy.report.plots import layout, series
-from tfstudy.runs.attention_record import AttentionRecord
+
+if TYPE_CHECKING:
+    from tfstudy.instruments.attention import Maps  # imports torch
 
 SETTING = (0.62, 0.21)  # inches of the cell of a setting
 DARK = 60.0  # percent above which a number is white
@@ -93,17 +96,14 @@ def row_names(labels: Sequence[str]) -> list[str]:
 # Attention
 
 
-def attention(record: AttentionRecord, label: str = "") -> layout.Plot:
-    """Return the plot of maps of one kind: a row of panels for each layer, a column for each head, tokens as labels.
-
-    `label` says whose attention it is.
-    """
-    kind = record.maps[0].kind
-    title = ". ".join(filter(None, (label, TITLES[kind])))
-    layers, heads = sorted({m.layer for m in record.maps}), sorted({m.head for m in record.maps})
+def attention(found: "Maps") -> layout.Plot:
+    """Return the plot of maps of one kind: a row of panels for each layer, a column for each head, tokens as labels."""
+    kind = found.maps[0].kind
+    title = TITLES[kind]
+    layers, heads = sorted({m.layer for m in found.maps}), sorted({m.head for m in found.maps})
     with layout.theme():
-        figure, panels = _attention_panels(record, title, len(layers), len(heads))
-        for m in record.maps:
+        figure, panels = _attention_panels(found, title, len(layers), len(heads))
+        for m in found.maps:
             axes = panels[layers.index(m.layer)][heads.index(m.head)]
             image = axes.imshow(m.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto", interpolation="none")
             axes.set_title(f"layer {m.layer}" + (f", head {m.head}" if max(heads) > 1 else ""), fontsize=8)
@@ -111,15 +111,15 @@ def attention(record: AttentionRecord, label: str = "") -> layout.Plot:
         bar.set_label("weight", fontsize=8)
         bar.ax.tick_params(labelsize=7)
         bar.outline.set_visible(False)
-    texts = (" ".join(tokens) for tokens in (record.source, record.output))
+    texts = (" ".join(tokens) for tokens in (found.source, found.output))
     source, output = (text if len(text) <= 200 else f"{text[:200]}..." for text in map(printable, texts))
-    alt = f"{title}; {len(record.maps)} maps by layer and head. Source: {source}. Output: {output}."
+    alt = f"{title}; {len(found.maps)} maps by layer and head. Source: {source}. Output: {output}."
     return layout.Plot(f"attention-{kind}", figure, alt)
 
 
-def _attention_panels(record: AttentionRecord, title: str, layers: int, heads: int) -> tuple[Figure, list[list[Axes]]]:
+def _attention_panels(found: "Maps", title: str, layers: int, heads: int) -> tuple[Figure, list[list[Axes]]]:
     """Return a figure and its panels, by layer and head, with tokens at the outer ones."""
-    rows, columns = record.rows(record.maps[0].kind), record.columns(record.maps[0].kind)
+    rows, columns = found.rows(found.maps[0].kind), found.columns(found.maps[0].kind)
     cell = max(SMALLEST, min(WEIGHT, ROOM[0] / heads / len(columns), ROOM[1] / layers / len(rows)))
     points = min(POINTS[1], max(POINTS[0], 72 * cell * 0.75))
     step = max(1, math.ceil(1.15 * points / 72 / cell))  # only every step-th token has a label
