@@ -1,7 +1,5 @@
 """Kinds of errors, constructed and recognised."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -108,34 +106,6 @@ def test_kinds_are_counted_with_examples_and_positions():
 )
 def test_targets_without_spaces_are_compared_by_character(prediction, kind):
     assert count_errors([row("i like", "我喜欢狗和猫。", prediction)]).kinds == {kind: 1}
-
-
-def test_the_command_shows_kinds_and_refuses_unknown_test_sets(capsys):
-    from tests.commands import tfstudy
-
-    jump = Path(__file__).parents[2] / "results/scan/scan-addprim_jump"
-    runs = [str(next(jump.glob(f"{arch}/s0-*"))) for arch in ("lstm", "transformer")]
-    assert tfstudy("errors", *runs, "--examples", "1") == 0
-    out = capsys.readouterr().out
-    assert out.count("7,706 predictions") == 2
-    counts = [
-        int(line.split("%")[0].split()[-2].replace(",", ""))
-        for line in out.splitlines()
-        if line.startswith("  ") and "%" in line and "I_" not in line
-    ]
-    assert sum(counts) == 2 * 7706, "every source is of one kind in each run"
-    assert tfstudy("errors", runs[0], "--test-set", "tset") == 2
-    assert "did you mean 'test'" in capsys.readouterr().err
-
-
-def test_the_most_frequent_kinds_of_errors_come_first(monkeypatch):
-    from tfstudy.report.error_examples import error_kind_lines, error_values
-
-    rows = [row("1", "a", "a"), row("2", "a b", ""), row("3", "a b", "a"), row("4", "a b", "a")]
-    monkeypatch.setattr("tfstudy.report.error_examples.predictions", lambda path, split: rows)
-    lines = "\n".join(map(str, error_kind_lines(Path("lstm/s0-a"), "test", 0)))
-    kinds = list(error_values(Path("lstm/s0-a"), "test", 0)["kinds"])
-    assert kinds == sorted(kinds, key=lines.index) == ["correct", "stops early", "empty"]
 
 
 @given(st.lists(st.lists(st.tuples(TOKENS, TOKENS), max_size=6), min_size=1, max_size=4))

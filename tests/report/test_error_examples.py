@@ -1,4 +1,4 @@
-"""Wrong predictions as text and in a report: kinds, examples, targets and outputs below each other."""
+"""Wrong predictions: their kinds, and examples with target and output below each other."""
 
 import gzip
 import json
@@ -7,23 +7,15 @@ import random
 import msgspec
 import pytest
 
-from tests.example_records import GOLD, edit_result, predict, result, three_architectures, write
+from tests.example_records import GOLD, edit_result, predict, result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
 from tfstudy.errors import UserError
-from tfstudy.evaluation.error_kinds import KINDS, first_error, summarize_errors
-from tfstudy.report.error_examples import (
-    DOTS,
-    EXAMPLE_SEEDS,
-    MAX_EXAMPLES,
-    MAX_TOKENS,
-    alignment,
-    build_error_browser,
-    example,
-)
+from tfstudy.evaluation.error_kinds import first_error, summarize_errors
+from tfstudy.report.error_examples import DOTS, alignment, error_kind_lines, error_values
 from tfstudy.report.plots.bars import shares_by_seed
+from tfstudy.report.study_page import build_page
 from tfstudy.runs.reader import read_predictions
-from tfstudy.runs.schema import Prediction
 
 
 def lines(target, prediction, width=60):
@@ -53,11 +45,6 @@ def test_long_sequences_are_shown_around_the_first_difference():
     place = mark.index("^")
     assert (gold[place : place + 3], predicted[place : place + 3]) == ("w70", "x  ")
     assert lines(" ".join(words), " ".join(words[:50]), 40)[1].endswith("(end)"), "an output that ended has no dots"
-    shown = example(3, Prediction("s " * 500, " ".join(words), " ".join([*words[:50], *"x" * 9])))
-    assert (shown.seed, shown.before, shown.at, shown.target_rest, shown.prediction_rest) == (3, 48, 2, 43, 2)
-    assert shown.target[:4] == ["w48", "w49", "w50", "w51"]
-    assert shown.prediction[:4] == ["w48", "w49", "x", "x"]
-    assert shown.source.split() == ["s"] * MAX_TOKENS + [DOTS]
 
 
 def test_no_line_is_wider_than_the_screen_and_there_is_a_caret_where_there_is_an_error():
@@ -76,57 +63,38 @@ def test_very_long_sequences_are_aligned_quickly():
     assert alignment(target, ["b", *target], 60)[2].plain.startswith("^ token 1 of 200000")
 
 
-# In a report
+# Kinds, with examples
 
 
-@pytest.fixture
-def study(tmp_path):
-    return three_architectures(tmp_path)
-
-
-def browser(study):
-    return build_error_browser(conditions(read_finished_runs(study).runs))
-
-
-def test_kinds_are_counted_over_seeds_and_examples_have_the_place_of_the_first_difference(study):
-    found = browser(study)
-    cnn = found.conditions[0]
-    assert (cnn.condition.arch, cnn.seeds, cnn.n) == ("cnn", [0, 1, 2, 3], 16)
-    kinds = {kind.name: kind for kind in cnn.kinds}
-    assert list(kinds) == [kind for kind in KINDS if kind in kinds]
-    early = kinds["stops early"]
-    assert (early.n, early.share, early.first_error) == (4, 25.0, 50.0)
-    assert early.examples[0].target == ["a", "b", "c", "d"]
-    assert early.examples[0].prediction == ["a", "b", "(end)", ""]
-    assert early.examples[0].at == 2
-    assert kinds["correct"].examples == []
-    assert "correct" not in found.kinds
-
-
-def test_examples_are_few_and_taken_evenly(tmp_path):
-    study = predict(write(tmp_path / "study", result(0)), *[(GOLD, "a b")] * 100)
-    [kind] = browser(study).conditions[0].kinds
-    assert (kind.n, len(kind.examples)) == (100, MAX_EXAMPLES)
-    assert [one.source for one in kind.examples[:3]] == ["s0", "s20", "s40"]
+def test_lines_and_values_have_the_kinds_with_the_most_frequent_first(tmp_path):
+    study = predict(write(tmp_path, result(0)), ("a", "a"), ("a b", ""), ("a b", "a"), ("a b", "a"))
+    [path] = study.glob("*/*/s0-*")
+    shown = [line.plain for line in error_kind_lines(path, "test", 1)]
+    assert shown[0] == f"lstm {path.name}, test: 4 predictions"
+    counts = [line.split("first error")[0].split() for line in shown if "first error" in line]
+    assert counts == [["stops", "early", "2", "50.0", "%"], ["empty", "1", "25.0", "%"]]
+    assert [line.split()[1] for line in shown if "source" in line] == ["s2", "s1"], "one example of each"
+    values = error_values(path, "test", 2)
+    assert {kind: one["n"] for kind, one in values["kinds"].items()} == {"correct": 1, "stops early": 2, "empty": 1}
+    assert values["kinds"]["stops early"]["first_error_share"] == 0.5
+    assert [one["first_error"] for one in values["kinds"]["stops early"]["examples"]] == [2, 2]
+    with pytest.raises(UserError, match="did you mean 'test'"):
+        error_kind_lines(path, "tset", 1)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"no gzip", gzip.compress(b'{"source": "a"}\n[1', mtime=0)[:-9]])
-def test_missing_predictions_are_reported(tmp_path, content):
-    study = predict(write(tmp_path / "study", result(0)), (GOLD, "a"))
-    [file] = study.glob("*/*/*/predictions/test.jsonl.gz")
+def test_missing_predictions_are_an_error_and_a_note_of_a_report(tmp_path, monkeypatch, content):
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
+    study = predict(write(tmp_path / "study", result(0), result(0, arch="cnn", experiment="c", run="c")), (GOLD, "a"))
+    [file] = study.glob("*/lstm/*/predictions/test.jsonl.gz")
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(UserError, match="no readable predictions of split 'test'"):
-        read_predictions(file.parent.parent, "test")
-    found = browser(study)
-    assert found.conditions == []
-    assert found.notes[-1] == "Conditions without readable predictions: scan length lstm."
-
-
-def test_of_many_conditions_only_the_first_are_shown(study, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.error_examples.MAX_CONDITIONS", 2)
-    found = browser(study)
-    assert len(found.conditions) == 2
-    assert found.notes[1] == "Only the first 2 of 3 conditions are shown."
+        error_kind_lines(file.parent.parent, "test", 1)
+    page = build_page(read_finished_runs(study), tmp_path / "out")
+    assert page.error_notes == ["Not read, for lack of predictions: length: lstm."]
+    [(name, text)] = page.errors.items()
+    assert name == "length: cnn"
+    assert text.splitlines()[-1].strip() == "^ token 2 of 4"
 
 
 def summarized(study):
@@ -139,24 +107,15 @@ def summarized(study):
     return study
 
 
-def test_a_summary_gives_the_same_as_the_predictions_which_are_read_for_examples_only(tmp_path, monkeypatch):
-    study = write(tmp_path / "study", *(result(seed) for seed in range(EXAMPLE_SEEDS + 3)))
-    before = browser(predict(study, (GOLD, GOLD), (GOLD, "a b")))
+def test_a_summary_gives_the_same_shares_as_predictions_and_is_enough(tmp_path, capsys):
+    study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
+    shares = [{"correct": 50.0, "stops early": 50.0}] * 2
+    assert shares_by_seed(conditions(read_finished_runs(study).runs)[0]) == shares
     summarized(study)
-    read = []
-    monkeypatch.setattr(
-        "tfstudy.report.error_examples.read_predictions", lambda *words: read.append(words) or read_predictions(*words)
-    )
-    [every] = conditions(read_finished_runs(study).runs)
-    assert shares_by_seed(every) == [{"correct": 50.0, "stops early": 50.0}] * (EXAMPLE_SEEDS + 3)
-    after = build_error_browser([every])
-    assert [one[1:] for one in after.conditions] == [one[1:] for one in before.conditions]
-    assert after[1:] == before[1:]
-    assert len(read) == EXAMPLE_SEEDS
     for file in study.glob("*/*/*/predictions/*"):
         file.unlink()
-    [one] = browser(study).conditions
-    assert (one.n, any(kind.examples for kind in one.kinds)) == (2 * (EXAMPLE_SEEDS + 3), False)
+    assert shares_by_seed(conditions(read_finished_runs(study).runs)[0]) == shares
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("n", [-1, 3, "4"])

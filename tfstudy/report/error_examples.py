@@ -1,20 +1,18 @@
-"""Wrong predictions of finished runs by kind, with examples beside their targets: on a terminal and in a report."""
+"""Wrong predictions of finished runs by kind, with examples below their targets, for a terminal and for a report."""
 
-import contextlib
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from tfstudy.analysis.conditions import Condition, test_set_label
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.error_kinds import CORRECT, KINDS, add_errors, count_errors, first_error, summarize_errors
-from tfstudy.report.markup import listed, plural
+from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, summarize_errors
+from tfstudy.report.markup import plural
 from tfstudy.report.terminal import shortened
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import ErrorKind, Prediction, SplitScores
@@ -25,15 +23,6 @@ WIDTH = 80  # characters of a line
 INDENT, LABEL = 4, 12  # before an example, and of the names of its lines
 DOTS, END = "...", "(end)"  # for what does not fit, and for the end of a prediction or a target
 MAX_ALIGNED = 200  # tokens after the first difference that are aligned; fewer are shown
-MAX_EXAMPLES = 5  # of a kind and condition in a report
-ALL_EXAMPLES = 150  # of all kinds and conditions, about
-MAX_CONDITIONS = 150
-EXAMPLE_SEEDS = 5  # of a condition, from which examples are taken
-MAX_TOKENS = 120  # of a source
-BEFORE, AFTER = 2, 6  # columns shown before and after the first difference
-MAX_NAMED = 10  # conditions without predictions
-
-T = TypeVar("T")
 
 
 def predictions(path: Path, split: str) -> list[Prediction]:
@@ -146,7 +135,7 @@ def _cell(token: str, width: int) -> str:
     return set_cell_size(token, width) if cell_len(token) <= width else set_cell_size(token, width - 3) + DOTS
 
 
-# On a terminal, and as plain values
+# Lines, and plain values
 
 
 def error_kind_lines(path: Path, split: str, examples: int, width: int = WIDTH) -> list[Text]:
@@ -183,123 +172,3 @@ def error_values(path: Path, split: str, examples: int) -> dict[str, Any]:
 def _most_frequent_first(kinds: Mapping[str, int]) -> list[tuple[str, int]]:
     """Return the correct predictions, then the kinds of wrong ones, each with its number."""
     return sorted(kinds.items(), key=lambda item: (item[0] != CORRECT, -item[1]))
-
-
-# In a report
-
-
-class Example(NamedTuple):
-    """A wrong prediction and its target, token by token around their first difference."""
-
-    seed: int
-    source: str
-    before: int  # equal tokens before those shown
-    target: list[str]  # as many as of the prediction; empty texts where one of the two has no token
-    prediction: list[str]
-    at: int  # the first difference, in these lists
-    target_rest: int  # tokens after those shown
-    prediction_rest: int
-
-
-class Kind(NamedTuple):
-    """The predictions of one kind of a condition."""
-
-    name: str
-    n: int
-    share: float  # percent of all predictions
-    first_error: float | None  # mean position of the first wrong token, in percent of the target; None if correct
-    examples: Sequence[Example]
-
-
-class ConditionErrors(NamedTuple):
-    """The kinds of a condition's predictions."""
-
-    condition: Condition
-    test_set: str  # and split scheme
-    seeds: list[int]  # whose predictions are counted
-    n: int
-    kinds: list[Kind]
-
-
-class ErrorBrowser(NamedTuple):
-    """The errors of a study, and what is not shown."""
-
-    conditions: list[ConditionErrors]
-    kinds: list[str]  # the wrong ones that occur
-    notes: list[str]
-
-
-def build_error_browser(conditions: Sequence[Condition]) -> ErrorBrowser:
-    """Return the kinds of these conditions' predictions, with examples.
-
-    Counts are from the records, examples from the predictions of the first seeds, taken evenly from a whole test set;
-    the more conditions, the fewer of each. At most `MAX_CONDITIONS` are shown.
-    """
-    with_runs = [condition for condition in conditions if condition.runs]
-    shown = with_runs[:MAX_CONDITIONS]
-    count = max(2, min(MAX_EXAMPLES, ALL_EXAMPLES // (4 * max(1, len(shown)))))  # about 4 kinds per condition
-    browsable, without = [], []
-    for condition in shown:
-        summaries = {}
-        for run in condition.runs:
-            scores = run.result.splits.get(condition.test_set)
-            if scores and (summary := error_kinds(run.path, condition.test_set, scores)):
-                summaries[run.result.seed] = summary
-        examples, readable = _examples(condition, count)
-        if not readable:
-            without.append(f"{condition.task} {condition.split_label} {condition.label}")
-        if summaries:
-            total = add_errors(list(summaries.values()))
-            n = sum(kind.n for kind in total.values())
-            kinds = []
-            for name, kind in total.items():
-                first = None if kind.first_error is None else 100 * kind.first_error
-                kinds.append(Kind(name, kind.n, 100 * kind.n / n, first, _evenly(examples.get(name, []), count)))
-            label = test_set_label(condition, conditions)
-            browsable.append(ConditionErrors(condition, label, list(summaries), n, kinds))
-    occurring = {kind.name for one in browsable for kind in one.kinds}
-    notes = [
-        f"Up to {count} examples of each kind are shown per condition, taken evenly from its predictions; counts are "
-        "over all predictions of all seeds."
-    ]
-    if len(with_runs) > len(shown):
-        notes.append(f"Only the first {len(shown):,} of {len(with_runs):,} conditions are shown.")
-    if without:
-        notes.append(f"Conditions without readable predictions: {listed(without, MAX_NAMED)}.")
-    return ErrorBrowser(browsable, [name for name in KINDS if name in occurring and name != CORRECT], notes)
-
-
-def _examples(condition: Condition, count: int) -> tuple[dict[str, list[Example]], bool]:
-    """Return examples of each wrong kind from the first seeds, and whether any predictions could be read."""
-    examples: dict[str, list[Example]] = {}
-    readable = False
-    for run in condition.runs[:EXAMPLE_SEEDS]:
-        with contextlib.suppress(UserError):
-            every = read_predictions(run.path, condition.test_set)
-            readable = True
-            for kind, wrong in count_errors(every, len(every)).examples.items():
-                chosen = [example(run.result.seed, one) for one in _evenly(wrong, count)]
-                examples.setdefault(kind, []).extend(chosen)
-    return examples, readable
-
-
-def _evenly(items: Sequence[T], count: int) -> Sequence[T]:
-    total = len(items)
-    return [items[number * total // count] for number in range(count)] if total > count else items
-
-
-def example(seed: int, prediction: Prediction) -> Example:
-    """Return the tokens of target and prediction around their first difference."""
-    words = prediction.source.split()
-    source = " ".join([*words[:MAX_TOKENS], *[DOTS] * (len(words) > MAX_TOKENS)])
-    target, predicted = compared(prediction.target, prediction.prediction)
-    columns, first = aligned(target, predicted)
-    at = len(columns) if first is None else first
-    start, end = max(0, at - BEFORE), at + AFTER + 1
-    shown = columns[start:end]
-    rest, predicted_rest = (
-        max(0, len(tokens) - sum(bool(column[side]) for column in columns[:end]))
-        for side, tokens in enumerate((target, predicted))
-    )
-    targets, predictions = [one.target for one in shown], [one.prediction for one in shown]
-    return Example(seed, source, start, targets, predictions, at - start, rest, predicted_rest)

@@ -1,6 +1,5 @@
 """The report of a study: one HTML page that needs no network, the same as Markdown, and its figures."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -24,21 +23,17 @@ def publish(
     """Write `index.html`, `report.md` and `figures/*.svg` to a folder; return the path and the content of the page.
 
     Everything is computed before anything is written. Each file is replaced as a whole, the page last; since it
-    contains its figures, it is never a mixture of two reports. Only these files are written; figures of the previous
-    report that this one does not have are removed. `UserError`, and nothing is written, for unknown names, or if a file
-    with one of these names is not a report.
+    contains its figures, it is never a mixture of two reports. `UserError`, and nothing is written, for unknown names,
+    or if a file with one of these names is not a report.
     """
     check_folder(out)
     page = build_page(study, out, claims, metric, baseline)
     files = {f"figures/{figure.file}": figure.svg for figure in page.figures}
     files |= {"report.md": markdown_page.markdown(page), "index.html": render(page)}
     try:
-        previous = _figures_of(out)
         for name, text in files.items():
             # undecodable characters, such as of a folder's name in another encoding, are written as numbers
             write_atomically(out / name, text.encode(errors="backslashreplace"))
-        for name in previous - files.keys():
-            (out / name).unlink(missing_ok=True)
     except OSError as error:
         raise UserError(f"can't write to {out}: {error.strerror}") from None
     return out / "index.html", page
@@ -56,13 +51,6 @@ def check_folder(out: Path) -> None:
             raise UserError(
                 f"{path} is not a report of tfstudy and would be overwritten; choose another folder as --out"
             )
-
-
-def _figures_of(out: Path) -> set[str]:
-    """Return the figures of the existing report, relative to its folder."""
-    report = out / "report.md"
-    text = report.read_text(encoding="utf-8", errors="replace") if report.exists() else ""
-    return set(re.findall(r"\]\((figures/[\w-]+\.svg)\)", text))
 
 
 def render(page: Page) -> str:

@@ -1,5 +1,6 @@
 """The content of a study's report, before it is written as HTML or Markdown."""
 
+import contextlib
 import os
 import re
 import unicodedata
@@ -10,13 +11,13 @@ from urllib.parse import quote
 
 from tfstudy import __version__
 from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
-from tfstudy.analysis.conditions import Condition, conditions, main_metrics, trained_steps
+from tfstudy.analysis.conditions import Condition, conditions, main_metrics, test_set_label, trained_steps
 from tfstudy.analysis.published import Paper, papers
-from tfstudy.errors import UserError
+from tfstudy.errors import UserError, printable
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.claims import ClaimText
 from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons
-from tfstudy.report.error_examples import ErrorBrowser, build_error_browser
+from tfstudy.report.error_examples import error_kind_lines
 from tfstudy.report.markup import count_range, listed, number, plural, short_number
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.plots import Selection, all_plots
@@ -36,6 +37,9 @@ MAX_NAMED = 20  # runs that are left out for the same reason
 MAX_LISTED = 8  # tasks, split schemes or architectures
 MAX_PLOTTED = 200  # conditions
 MAX_PLOTTED_RUNS = 2000
+MAX_EXAMPLES = 2  # of each kind of error
+MAX_CONDITIONS = 150  # whose errors are shown
+ERROR_WIDTH = 110  # characters of a line of errors
 MAIN = "split"  # the figure at the top
 CONDITION_COLUMNS = ("task", "split", "architecture", "preset")  # first, then the result
 TEXT_COLUMNS = {*CONDITION_COLUMNS, "metric", "group"}
@@ -86,7 +90,8 @@ class Page(NamedTuple):
     figures: list[FigureFile]  # with the main one, and those of instruments
     figure_notes: list[str]
     too_large: bool  # for figures
-    errors: ErrorBrowser
+    errors: dict[str, str]  # by test set and condition: the kinds of a run's errors, with examples, as lines
+    error_notes: list[str]
     id_notes: list[str]  # what the ids of claims mean
     papers: list[Paper]
     protocol: Protocol
@@ -106,6 +111,7 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
     figure_notes: list[str] = []
     plots = [] if too_large else _plots(study, figure_notes)
+    errors, error_notes = _errors(all_conditions)
     figures = [FigureFile(plot.name, plot.alt, plot.svg()) for plot in plots]
     return Page(
         name=study.root.resolve().name,
@@ -123,7 +129,8 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         figures=figures,
         figure_notes=figure_notes,
         too_large=too_large,
-        errors=build_error_browser(all_conditions),
+        errors=errors,
+        error_notes=error_notes,
         id_notes=[note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)],
         papers=cited_papers(table, claims),
         protocol=build_protocol(all_conditions),
@@ -151,6 +158,26 @@ def _plots(study: Study, notes: list[str]) -> "Iterator[Plot]":
     measured, left_out = saved_measurements(study.runs)
     notes += left_out
     yield from (measurement.plot(name, own, layout.PAGE) for name, own in measured.items())
+
+
+def _errors(every: Sequence[Condition]) -> tuple[dict[str, str], list[str]]:
+    """Return the errors of the first run of each condition whose predictions can be read, and what is not shown."""
+    shown: dict[str, str] = {}
+    without = []
+    with_runs = [condition for condition in every if condition.runs]
+    for condition in with_runs[:MAX_CONDITIONS]:
+        name = f"{test_set_label(condition, every)}: {condition.label}"
+        for run in condition.runs:
+            with contextlib.suppress(UserError):
+                lines = error_kind_lines(run.path, condition.test_set, MAX_EXAMPLES, ERROR_WIDTH)
+                shown[name] = "\n".join(printable(line.plain.rstrip()) for line in lines).strip()
+                break
+        else:
+            without.append(name)
+    notes = [f"Not read, for lack of predictions: {listed(without, MAX_NAMED)}."] if without else []
+    if len(with_runs) > MAX_CONDITIONS:
+        notes.append(f"The first {MAX_CONDITIONS} of {len(with_runs):,} conditions are shown.")
+    return shown, notes
 
 
 def _page_line(line: Line, cells: Cells) -> PageLine:

@@ -46,20 +46,3 @@ for (const input of document.querySelectorAll("input[data-filter]")) {
     input.closest("p").querySelector("output").textContent = `${shown} of ${rows.length} rows`;
   });
 }
-
-for (const control of document.querySelectorAll("[data-browse]")) {
-  const articles = [...document.querySelectorAll("article[data-arch]")];
-  const chosen = (name) => control.querySelector(`[data-choose=${name}]`).value;
-  control.addEventListener("change", () => {
-    const [arch, testSet, kind] = ["arch", "test-set", "kind"].map(chosen);
-    let shown = 0;
-    for (const article of articles) {
-      const kinds = [...article.querySelectorAll("details[data-kind]")];
-      for (const one of kinds) one.hidden = kind !== "" && one.dataset.kind !== kind;
-      const fits = (!arch || article.dataset.arch === arch) && (!testSet || article.dataset.testSet === testSet);
-      article.hidden = !fits || (kind !== "" && kinds.every((one) => one.hidden));
-      shown += !article.hidden;
-    }
-    control.querySelector("output").textContent = `${shown} of ${articles.length} conditions`;
-  });
-}
