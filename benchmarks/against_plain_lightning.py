@@ -20,9 +20,8 @@ from torch.utils.data import DataLoader
 
 from benchmarks.timing import alternate, arguments, now, scan, table, widths
 from tfstudy.config.schema import TrainConfig
-from tfstudy.data.encoding import Batch
+from tfstudy.data.encoding import BOS, EOS, PAD, Batch
 from tfstudy.data.module import TaskData
-from tfstudy.data.vocabulary import BOS, EOS, PAD
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model

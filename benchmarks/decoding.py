@@ -12,11 +12,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.timing import alternate, arguments, scan, seconds, table
-from tfstudy.data.encoding import Encoded
-from tfstudy.data.vocabulary import BOS, EOS, PAD
-from tfstudy.evaluation.decoding import generate
+from tfstudy.data.encoding import BOS, EOS, PAD, Encoded
+from tfstudy.evaluation.decoding import generate, generation_limit
 from tfstudy.evaluation.evaluate import sample_examples
-from tfstudy.evaluation.limits import generation_limit
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model

@@ -100,7 +100,7 @@ def test_models_know_no_lightning_and_no_vocabulary():
         if within(module, "tfstudy.models"):
             names = imported(module, path)
             assert not [name for name in names if name.split(".")[0] in {"lightning", "torchmetrics"}], module
-            assert "tfstudy.data.vocabulary" not in names, module
+            assert "tfstudy.data.encoding" not in names, module
 
 
 def test_the_command_line_imports_nothing_heavy_before_a_command_runs():

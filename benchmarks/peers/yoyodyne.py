@@ -25,7 +25,7 @@ import torch
 
 from benchmarks.against_plain_lightning import SKIP, Speed
 from benchmarks.timing import Clock, now, quiet, ratios, scan, widths
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy_of_lengths
 from tfstudy.experiment.prepare import Prepared

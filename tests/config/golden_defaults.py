@@ -13,9 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tfstudy import models, tasks
+from tfstudy import evaluation, models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.evaluation import version as evaluation
 from tfstudy.training import version as training
 
 PATH = Path(__file__).parent / "golden" / "defaults.json"
@@ -29,7 +28,7 @@ def current() -> Golden:
     top = {key: value for key, value in defaults(RunConfig, "").items() if key not in SECTIONS}
     owners: Golden = {
         "tfstudy/training/version.py": entry(training.VERSION, {**defaults(TrainConfig, "train."), **top}),
-        "tfstudy/evaluation/version.py": entry(
+        "tfstudy/evaluation/__init__.py": entry(
             evaluation.VERSION, {**defaults(DecodeConfig, "decode."), **defaults(EvalConfig, "eval.")}
         ),
     }

@@ -4,8 +4,7 @@ from collections import Counter
 
 from hypothesis import strategies as st
 
-from tfstudy.data.encoding import Encoded
-from tfstudy.data.vocabulary import PAD, Vocab
+from tfstudy.data.encoding import PAD, Encoded, Vocab
 from tfstudy.tasks.base import Example, Splits, Task
 
 WORDS = "abcdefgh"

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.generated_data import LENGTHS, encoded
-from tfstudy.data.encoding import Encoded, pad
-from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK, Vocab
+from tfstudy.data.encoding import BOS, EOS, PAD, UNK, Encoded, Vocab, pad
 from tfstudy.tasks.base import Example
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from tests.data.generated_data import Reverse, Unvalidated, pairs
+from tfstudy.data.encoding import EOS, UNK
 from tfstudy.data.module import TaskData
-from tfstudy.data.vocabulary import EOS, UNK
 from tfstudy.tasks.base import Example, TaskConfig
 
 
@@ -59,7 +59,7 @@ def test_a_plain_trainer_sees_every_row_once_an_epoch(task, tmp_path, micro_batc
 
 @pytest.mark.parametrize(("parameters", "count"), [(0, 2), (1000, 1), (10**8, 2)])
 def test_a_batch_with_little_work_is_not_split_but_divided_into_groups(task, parameters, count, monkeypatch):
-    for name in ("ragged.GROUP_OVERHEAD", "module.SMALL_STEP_OVERHEAD"):
+    for name in ("encoding.GROUP_OVERHEAD", "module.SMALL_STEP_OVERHEAD"):
         monkeypatch.setattr(f"tfstudy.data.{name}", 0)
     data = TaskData(task, batch_size=8, parameters=parameters)
     [first, *_] = data.train_dataloader()

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.data.generated_data import LENGTHS, encoded, pairs
-from tfstudy.data.ragged import CANDIDATES, GROUP_OVERHEAD, least_padding, split_evenly
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import CANDIDATES, GROUP_OVERHEAD, PAD, least_padding, split_evenly
 
 
 @given(LENGTHS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
@@ -81,5 +80,5 @@ def test_near_the_bound_the_choice_of_groups_is_nearly_the_best(monkeypatch):
     random = np.random.default_rng(1)
     source, target = random.integers(3, 10, 700), np.sort(random.integers(3, 50, 700))
     bounded = cost(source, target, least_padding(source, target, 4))
-    monkeypatch.setattr("tfstudy.data.ragged.CANDIDATES", 700)
+    monkeypatch.setattr("tfstudy.data.encoding.CANDIDATES", 700)
     assert 1 <= bounded / cost(source, target, least_padding(source, target, 4)) < 1.01

@@ -6,10 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfstudy.data.encoding import Encoded
-from tfstudy.data.resident import ResidentRows
-from tfstudy.data.shapes import Shape, choose_shapes, smallest
-from tfstudy.data.vocabulary import BOS, EOS, PAD, Vocab
+from tfstudy.data.batching import ResidentRows, Shape, choose_shapes, smallest
+from tfstudy.data.encoding import BOS, EOS, PAD, Encoded, Vocab
 from tfstudy.tasks.base import Example
 
 SIZES = st.builds(Shape, st.integers(1, 4), st.integers(1, 6), st.integers(2, 7))

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocab
+from tfstudy.data.encoding import BOS, EOS, PAD, SPECIAL, UNK, Vocab
 
 
 def test_special_tokens_have_the_first_ids():

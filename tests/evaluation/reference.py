@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.data.encoding import BOS, EOS, PAD
 from tfstudy.models.base import Model, select_rows
 
 INFINITY = float("inf")

@@ -9,8 +9,8 @@ import torch
 
 from tests.evaluation.test_evaluate import CPU, Known, data, evaluated, half_trained, shares  # noqa: F401
 from tfstudy import models
-from tfstudy.evaluation import batches
-from tfstudy.evaluation.batches import MemoryUse, in_batches
+from tfstudy.evaluation import evaluate as batches
+from tfstudy.evaluation.evaluate import MemoryUse, in_batches
 from tfstudy.training.memory import OutOfMemoryError
 
 ERROR = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes.")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tests.evaluation import reference
-from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK
+from tfstudy.data.encoding import BOS, EOS, PAD, UNK
 from tfstudy.evaluation.decoding import beam, greedy, greedy_both, greedy_of_lengths
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tfstudy.evaluation.error_kinds import (
+from tfstudy.evaluation.breakdown import (
     KINDS,
     add_errors,
     count_errors,

@@ -9,15 +9,15 @@ from torch import Tensor
 from tests.example_task import TASK, added
 from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
+from tfstudy.data.encoding import EOS, PAD
 from tfstudy.data.module import TaskData
-from tfstudy.data.vocabulary import EOS, PAD
+from tfstudy.evaluation.decoding import EXTRA_TOKENS, generation_limit
 from tfstudy.evaluation.evaluate import (
     Output,
     evaluate,
     sample_examples,
     summarise_outputs,
 )
-from tfstudy.evaluation.limits import EXTRA_TOKENS, generation_limit
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit

@@ -1,6 +1,6 @@
 """Accuracy by length: the thresholds L90 and L50, and means over lengths."""
 
-from tfstudy.evaluation.lengths import MIN_EXAMPLES, accuracy_by_length, mean_over_lengths
+from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length, mean_over_lengths
 from tfstudy.runs.schema import SplitScores
 
 

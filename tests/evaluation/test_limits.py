@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tfstudy.config.schema import DecodeConfig
-from tfstudy.evaluation.limits import generation_limit, length_ratio, limits_of, needed_positions
+from tfstudy.evaluation.decoding import generation_limit, length_ratio, limits_of, needed_positions
 from tfstudy.runs.schema import GenerationLimit
 from tfstudy.tasks.base import Example, Splits, Task
 

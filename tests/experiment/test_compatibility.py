@@ -9,7 +9,7 @@ from tfstudy import tasks
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
 from tfstudy.errors import UserError
-from tfstudy.evaluation.limits import needed_positions
+from tfstudy.evaluation.decoding import needed_positions
 from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.experiment.prepare import prepare
 

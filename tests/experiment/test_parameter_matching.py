@@ -6,7 +6,7 @@ import torch
 from tests.example_task import ARCHITECTURE, TASK, added
 from tfstudy import models, tasks
 from tfstudy.config.resolve import resolve
-from tfstudy.data.vocabulary import Vocab
+from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
 from tfstudy.experiment.api import compose_config
 from tfstudy.experiment.parameter_matching import match_sizes

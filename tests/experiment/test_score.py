@@ -8,7 +8,7 @@ from tests.commands import tfstudy
 from tests.example_task import TASK, added
 from tests.interrupted_runs import command, folder
 from tfstudy import tasks
-from tfstudy.evaluation.error_kinds import summarize_errors
+from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.experiment import prepare
 from tfstudy.experiment.prepare import slow_work_reported
 from tfstudy.runs.reader import read_predictions, read_result

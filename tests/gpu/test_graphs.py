@@ -11,7 +11,7 @@ from tests.training.replayed import ReplayedExecution
 from tests.training.small_training import ARCHITECTURES, metrics, same, small_training
 from tests.training.test_devices import shell
 from tests.training.test_resuming import Interrupt, InterruptionError
-from tfstudy.data.resident import ResidentRows
+from tfstudy.data.batching import ResidentRows
 from tfstudy.models.parts.layers import Dropout
 from tfstudy.training.callbacks import Checkpoints
 from tfstudy.training.checkpoints import load_checkpoint

@@ -9,8 +9,7 @@ from tests.example_task import TASK, added
 from tests.models.reference import CLOSE
 from tfstudy import instruments, tasks
 from tfstudy.config.schema import DecodeConfig
-from tfstudy.data.encoding import TaskEncoder
-from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.data.encoding import BOS, EOS, PAD, TaskEncoder
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.attention import measure_attention

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tfstudy.data.vocabulary import BOS, EOS
+from tfstudy.data.encoding import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.instruments.examples import ExampleSettings, recorded_weights
 from tfstudy.instruments.head_roles import ROLES, Keys, role_sums, roles, tokens_of

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.instruments.test_position_error import Successor
-from tfstudy.data.vocabulary import EOS
+from tfstudy.data.encoding import EOS
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.examples import TeacherForced

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
-from tfstudy.data.vocabulary import EOS, PAD
+from tfstudy.data.encoding import EOS, PAD
 from tfstudy.models.cnn import (
     CNN,
     GatedConvolution,

@@ -7,7 +7,7 @@ from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.models.mingru import MinGRU, recurrence
 from tfstudy.models.parts.observing import Site, joined, recorded_attention
 

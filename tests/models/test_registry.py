@@ -10,7 +10,7 @@ import pytest
 from jaxtyping import TypeCheckError
 
 from tfstudy import models
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import CNN

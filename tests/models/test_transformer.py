@@ -8,7 +8,7 @@ from torch import nn
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE, randomised
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.models.base import parameter_count
 from tfstudy.models.parts.attention import Cache, KeyValue, MultiHeadAttention, Scores
 from tfstudy.models.parts.observing import Site, recorded_attention

@@ -11,7 +11,7 @@ from tests.example_records import GOLD, edit_result, predict, result, write
 from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
 from tfstudy.errors import UserError
-from tfstudy.evaluation.error_kinds import first_error, summarize_errors
+from tfstudy.evaluation.breakdown import first_error, summarize_errors
 from tfstudy.report.error_examples import DOTS, alignment, error_kind_lines, error_values
 from tfstudy.report.plots.bars import shares_by_seed
 from tfstudy.report.study_page import build_page

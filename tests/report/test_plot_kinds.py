@@ -11,7 +11,7 @@ from tests.example_plots import PART, colour, drawn, folder, legend, predict, ru
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.errors import UserError
-from tfstudy.evaluation.error_kinds import KINDS
+from tfstudy.evaluation.breakdown import KINDS
 from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.bars import KIND_STYLES
 from tfstudy.report.plots.curves import Stretch, coincide, stretches

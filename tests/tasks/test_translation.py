@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 
 from tests.tasks.corpora import REAL, columns, invented, pair, sources, targets, translation
 from tfstudy.errors import UserError
-from tfstudy.evaluation.error_kinds import summarize_errors
+from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.evaluation.evaluate import Output, summarise_outputs
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import fingerprint, overlap

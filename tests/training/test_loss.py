@@ -11,8 +11,7 @@ from tests.training.small_training import ARCHITECTURES, metrics, same, small_tr
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.trees import merge
-from tfstudy.data.encoding import PaddedRows
-from tfstudy.data.vocabulary import BOS, EOS, PAD, UNK
+from tfstudy.data.encoding import BOS, EOS, PAD, UNK, PaddedRows
 from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
 from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
@@ -53,7 +52,7 @@ def test_accumulating_two_batches_equals_one_batch_of_both():
 @pytest.mark.parametrize("count", [(2, 1), (1, 4), (2, 3), (5, 2)], ids=str)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_how_it_is_divided(arch, count, monkeypatch):
-    monkeypatch.setattr("tfstudy.data.ragged.GROUP_OVERHEAD", 0)
+    monkeypatch.setattr("tfstudy.data.encoding.GROUP_OVERHEAD", 0)
     module, data = small_training(arch)
     encoded, index = data.encoded["train"], torch.arange(40)
 

@@ -10,9 +10,8 @@ from tests.training.small_training import ARCHITECTURES, same, small_training, t
 from tests.training.test_resuming import Interrupt, InterruptionError
 from tfstudy import models
 from tfstudy.config.schema import TrainConfig
+from tfstudy.data.batching import ResidentRows, Shape
 from tfstudy.data.encoding import PaddedRows
-from tfstudy.data.resident import ResidentRows
-from tfstudy.data.shapes import Shape
 from tfstudy.training.callbacks import Checkpoints
 from tfstudy.training.checkpoints import load_checkpoint
 from tfstudy.training.fit import fit

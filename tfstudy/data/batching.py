@@ -1,11 +1,17 @@
-"""The order of training: the batch at a step is a pure function of (seed, step)."""
+"""The order of training: the batch at a step is a pure function of (seed, step).
 
-from collections.abc import Iterator, Sequence
+For graphs of steps, batches are also padded to a few fixed shapes, and gathered from a split in the device's memory.
+"""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from tfstudy.data.encoding import Encoded
+from tfstudy.data.encoding import BOS, EOS, PAD, Encoded, PaddedRows, cheapest_ranges
 
 # Purposes of random numbers: each has its own stream for a seed.
 ORDER, DROPOUT, RESAMPLING, FIXED_BATCHES = range(4)
@@ -129,3 +135,93 @@ def mix(seed: int, step: int) -> int:
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB % 2**64
     return (z ^ (z >> 31)) % 2**63
+
+
+class Shape(NamedTuple):
+    """The numbers of rows, of source tokens and of target tokens (with BOS and EOS) of a padded batch."""
+
+    rows: int
+    source: int
+    target: int
+
+    @property
+    def tokens(self) -> int:
+        """The tokens of the batch, counting padding."""
+        return self.rows * (self.source + self.target)
+
+    def holds(self, other: "Shape") -> bool:
+        """Whether a batch of the other shape can be padded to this one."""
+        return all(mine >= its for mine, its in zip(self, other, strict=True))
+
+    def __str__(self) -> str:
+        return f"{self.rows} x ({self.source} + {self.target})"
+
+
+def smallest(shapes: Iterable[Shape], needed: Shape) -> Shape | None:
+    """Return the shape with the fewest tokens to which a batch can be padded; None if there is none."""
+    return min((shape for shape in shapes if shape.holds(needed)), key=lambda shape: shape.tokens, default=None)
+
+
+def choose_shapes(batches: Sequence[Shape], most: int) -> list[Shape]:
+    """Return at most `most` shapes, smallest first, to which batches are padded with the fewest tokens in total.
+
+    Batches are ordered by their source and target lengths together, and each shape holds consecutive ones. Of all
+    these divisions it is the one with the least padding; with fewer shapes if that is as good.
+    """
+    counts = sorted(Counter(batches).items(), key=lambda item: (item[0].source + item[0].target, item[0]))
+    sizes = np.array([shape for shape, _ in counts], dtype=np.int64)
+    totals = np.cumsum([0, *(count for _, count in counts)])
+    cost = np.full((len(sizes), len(sizes)), np.inf)  # tokens of batches i to j in one shape
+    for start in range(len(sizes)):
+        rows, source, target = np.maximum.accumulate(sizes[start:]).T
+        cost[start, start:] = (totals[start + 1 :] - totals[start]) * rows * (source + target)
+    chosen = [Shape(*sizes[start:end].max(0).tolist()) for start, end in reversed(cheapest_ranges(cost, most))]
+    return sorted(chosen, key=lambda shape: shape.tokens)
+
+
+class ResidentRows(NamedTuple):
+    """The rows of a split on a device, and one more, the filler, which has no target tokens and so no loss.
+
+    The filler's source is EOS: a row must have something to attend to.
+    """
+
+    source: Tensor  # (examples + 1, longest)
+    target: Tensor  # (examples + 1, longest)
+    lengths: tuple[Tensor, Tensor]  # of sources and targets, on the CPU: (examples,) each
+
+    @classmethod
+    def of(cls, encoded: Encoded, device: torch.device) -> Self:
+        """Return a split with its filler on a device."""
+        source, target = _with_filler(encoded.source.to(device), EOS), _with_filler(encoded.target.to(device), BOS)
+        return cls(source, target, (encoded.source_lengths, encoded.target_lengths))
+
+    @property
+    def filler(self) -> int:
+        """The number of the filler."""
+        return len(self.source) - 1
+
+    def shape(self, rows: Tensor) -> Shape:
+        """Return the shape of the batch of these rows (a CPU index), without more padding than it needs."""
+        return Shape(len(rows), *(int(lengths[rows].max()) for lengths in self.lengths))
+
+    def padded(self, rows: Tensor, shape: Shape) -> Tensor:
+        """Return an index (shape.rows,) on the CPU: these rows, and then fillers."""
+        index = torch.full((shape.rows,), self.filler)
+        index[: len(rows)] = rows
+        return index
+
+    def gather(self, index: Tensor, shape: Shape) -> PaddedRows:
+        """Return the rows of an index (shape.rows,) on the device, padded to a shape; does not wait for the device."""
+        return PaddedRows(
+            self.source[:, : shape.source].index_select(0, index), self.target[:, : shape.target].index_select(0, index)
+        )
+
+    def shapes(self, batches: Batches, first: int, count: int) -> Iterator[Shape]:
+        """Iterate over the shapes of `count` batches from the `first` on."""
+        return (self.shape(batches.index(number)) for number in range(first, first + count))
+
+
+def _with_filler(ids: Tensor, token: int) -> Tensor:
+    row = torch.full_like(ids[:1], PAD)
+    row[:, 0] = token
+    return torch.cat([ids, row])

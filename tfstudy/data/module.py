@@ -7,8 +7,15 @@ from typing import Self
 from lightning.pytorch import LightningDataModule
 
 from tfstudy.data.batching import Batches
-from tfstudy.data.encoding import Batch, Encoded, TaskEncoder
-from tfstudy.data.ragged import GROUPS, SMALL_STEP, SMALL_STEP_OVERHEAD, micro_batch_count
+from tfstudy.data.encoding import (
+    GROUPS,
+    SMALL_STEP,
+    SMALL_STEP_OVERHEAD,
+    Batch,
+    Encoded,
+    TaskEncoder,
+    micro_batch_count,
+)
 from tfstudy.tasks.base import Example, Task
 
 VALIDATION_BATCH_SIZE = 256

@@ -5,9 +5,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from tfstudy import models, tasks
+from tfstudy import evaluation, models, tasks
 from tfstudy.errors import UserError, quoted
-from tfstudy.evaluation import version as evaluation
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.identity import Identity
 from tfstudy.runs.reader import is_finished, read_environments

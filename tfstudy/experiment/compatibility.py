@@ -7,10 +7,9 @@ import torch
 
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
-from tfstudy.data.encoding import TaskEncoder
-from tfstudy.data.vocabulary import PAD, Vocab
+from tfstudy.data.encoding import PAD, TaskEncoder, Vocab
 from tfstudy.errors import UserError
-from tfstudy.evaluation.limits import longest_target, needed_positions
+from tfstudy.evaluation.decoding import longest_target, needed_positions
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import Task

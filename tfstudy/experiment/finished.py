@@ -8,9 +8,9 @@ import msgspec
 
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.trees import unflatten
-from tfstudy.data.vocabulary import SPECIAL
+from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.evaluation.lengths import accuracy_by_length
+from tfstudy.evaluation.breakdown import accuracy_by_length
 from tfstudy.experiment.longer_examples import scores_by_length
 from tfstudy.experiment.measure import measure_run
 from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of

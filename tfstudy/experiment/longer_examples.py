@@ -6,7 +6,7 @@ import torch
 
 from tfstudy.errors import UserError
 from tfstudy.evaluation import evaluate
-from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.evaluation.decoding import generation_limit, limits_of
 from tfstudy.experiment.options import DEFAULTS, device_of
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import SplitScores

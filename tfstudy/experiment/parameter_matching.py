@@ -11,9 +11,9 @@ from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge
-from tfstudy.data.vocabulary import Vocab
+from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
-from tfstudy.evaluation.limits import needed_positions
+from tfstudy.evaluation.decoding import needed_positions
 from tfstudy.experiment.compatibility import position_table, with_positions
 from tfstudy.models.base import parameter_count
 from tfstudy.tasks.base import check_examples

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 
 import torch
 
-from tfstudy.data.vocabulary import PAD, SPECIAL
+from tfstudy.data.encoding import PAD, SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.evaluation.batches import MemoryUse, in_batches
-from tfstudy.evaluation.decoding import generate
-from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.evaluation.decoding import generate, generation_limit, limits_of
+from tfstudy.evaluation.evaluate import MemoryUse, in_batches
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.attention import Attention, measure_attention
 from tfstudy.tasks.base import Example

@@ -9,9 +9,8 @@ import torch
 
 from tfstudy.errors import UserError
 from tfstudy.evaluation import evaluate
-from tfstudy.evaluation.error_kinds import summarize_errors
-from tfstudy.evaluation.lengths import accuracy_by_length
-from tfstudy.evaluation.limits import generation_limit
+from tfstudy.evaluation.breakdown import accuracy_by_length, summarize_errors
+from tfstudy.evaluation.decoding import generation_limit
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.runs.schema import GenerationLimit, Lengths, Scores, SplitScores

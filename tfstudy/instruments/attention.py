@@ -9,11 +9,9 @@ from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.config.schema import DecodeConfig
-from tfstudy.data.encoding import TaskEncoder
-from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
+from tfstudy.data.encoding import BOS, EOS, PAD, SPECIAL, TaskEncoder
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.decoding import greedy
-from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.evaluation.decoding import generation_limit, greedy, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, no_attention
 from tfstudy.models.base import Model

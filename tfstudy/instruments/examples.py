@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.data.vocabulary import SPECIAL
+from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Settings, Subject
 from tfstudy.models.base import Model

@@ -17,8 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tfstudy.data.encoding import TaskEncoder
-from tfstudy.data.vocabulary import BOS, EOS
+from tfstudy.data.encoding import BOS, EOS, TaskEncoder
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, recorded_weights

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.data.vocabulary import BOS, PAD
+from tfstudy.data.encoding import BOS, PAD
 from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, chosen_examples, in_batches

@@ -13,10 +13,9 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.data.encoding import BOS, EOS, PAD
 from tfstudy.errors import UserError
-from tfstudy.evaluation.decoding import greedy
-from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.evaluation.decoding import generation_limit, greedy, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source
 from tfstudy.instruments.gradient_by_distance import SEQUENCES

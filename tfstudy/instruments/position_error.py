@@ -8,8 +8,7 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.data.encoding import pad
-from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.data.encoding import BOS, EOS, PAD, pad
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches

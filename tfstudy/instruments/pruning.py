@@ -13,9 +13,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.data.vocabulary import PAD
-from tfstudy.evaluation.decoding import generate, greedy_of_lengths
-from tfstudy.evaluation.limits import generation_limit, limits_of
+from tfstudy.data.encoding import PAD
+from tfstudy.evaluation.decoding import generate, generation_limit, greedy_of_lengths, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
 from tfstudy.instruments.head_importance import Head, attention_modules, importances, masked, normalised

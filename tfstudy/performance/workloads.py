@@ -11,7 +11,7 @@ from torch.nn.utils.parametrize import cached
 
 from tfstudy import models
 from tfstudy.config.schema import RunConfig
-from tfstudy.data.vocabulary import BOS, EOS, PAD, SPECIAL
+from tfstudy.data.encoding import BOS, EOS, PAD, SPECIAL
 from tfstudy.evaluation.decoding import greedy_of_lengths
 from tfstudy.models.base import Model
 from tfstudy.models.parts.layers import gradient_checkpointing

@@ -11,7 +11,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
 from tfstudy.errors import UserError, one_of
-from tfstudy.evaluation.error_kinds import CORRECT, count_errors, first_error, summarize_errors
+from tfstudy.evaluation.breakdown import CORRECT, count_errors, first_error, summarize_errors
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import shortened
 from tfstudy.runs.reader import read_predictions, read_result

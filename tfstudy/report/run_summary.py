@@ -11,7 +11,7 @@ from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import has_settings, unlike
 from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.errors import one_of
-from tfstudy.evaluation.lengths import MIN_EXAMPLES
+from tfstudy.evaluation.breakdown import MIN_EXAMPLES
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting, plain_table, total_width
 from tfstudy.runs.display import percent_of
 from tfstudy.runs.metrics import metric_name

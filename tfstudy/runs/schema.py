@@ -39,7 +39,7 @@ class Slice(msgspec.Struct, frozen=True):
 
 
 class ErrorKind(msgspec.Struct, frozen=True):
-    """The predictions of one kind (see `tfstudy.evaluation.error_kinds`) on a split."""
+    """The predictions of one kind (see `tfstudy.evaluation.breakdown`) on a split."""
 
     n: Annotated[int, msgspec.Meta(ge=1, le=10**15)]
     first_error: Share | None = None  # mean position of the first wrong token, as a share of the target

@@ -2,7 +2,7 @@
 
 import torch
 
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.models.base import RaggedModel
 from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.testing.architecture_variant import (

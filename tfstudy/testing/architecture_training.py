@@ -4,7 +4,7 @@ import torch
 from torch import nn
 from torch.nn.utils.parametrize import is_parametrized
 
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.models.base import select_hypotheses, select_rows
 from tfstudy.testing.architecture_variant import MASK, SOURCE, TOKENS, ArchitectureVariant, check_close, leaves

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.models.base import Model
 from tfstudy.models.parts.attention import Cache
 

@@ -13,10 +13,9 @@ from lightning.pytorch import Callback, LightningModule, Trainer
 from torch import Tensor
 
 from tfstudy.config.schema import TrainConfig
+from tfstudy.data.batching import ResidentRows, Shape, choose_shapes, smallest
 from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
-from tfstudy.data.resident import ResidentRows
-from tfstudy.data.shapes import Shape, choose_shapes, smallest
 from tfstudy.models.base import Model
 from tfstudy.training.module import Seq2Seq
 from tfstudy.training.step import StepRunner, WholeStep

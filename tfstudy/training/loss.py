@@ -8,8 +8,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from tfstudy.config.schema import TrainConfig
-from tfstudy.data.encoding import PaddedRows
-from tfstudy.data.vocabulary import BOS, EOS, PAD
+from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
 from tfstudy.models.base import Model
 from tfstudy.models.parts.layers import gradient_checkpointing
 from tfstudy.models.parts.tokens import RaggedGroup

@@ -11,9 +11,7 @@ from torchmetrics.classification import MulticlassAccuracy
 
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import DROPOUT, mix
-from tfstudy.data.encoding import Batch
-from tfstudy.data.ragged import micro_batch_count
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD, Batch, micro_batch_count
 from tfstudy.models.base import Model
 from tfstudy.training.loss import BatchLoss, exact_matches, ragged_group, summed_loss, target_tokens
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor, in_memory

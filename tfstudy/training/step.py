@@ -12,10 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from tfstudy.config.schema import TrainConfig
-from tfstudy.data.encoding import Batch
-from tfstudy.data.resident import ResidentRows
-from tfstudy.data.shapes import Shape
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.batching import ResidentRows, Shape
+from tfstudy.data.encoding import PAD, Batch
 from tfstudy.models.base import Model
 from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor
 

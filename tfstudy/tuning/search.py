@@ -14,7 +14,7 @@ from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
-from tfstudy.data.vocabulary import Vocab
+from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.parameter_matching import match_sizes

@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from tests.conftest import VARIANTS, perturbed
 from tests.models.reference import CLOSE
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.models.parts.observing import joined, recorded_attention
 from tfstudy.models.parts.source_attention import CopyOutput, copied_ids, match_tokens
 

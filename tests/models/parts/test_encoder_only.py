@@ -5,7 +5,7 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from tests.conftest import perturbed
-from tfstudy.data.vocabulary import EOS
+from tfstudy.data.encoding import EOS
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.models.parts.observing import Site, record_states
 from tfstudy.models.parts.tokens import RaggedGroup

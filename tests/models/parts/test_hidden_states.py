@@ -6,7 +6,7 @@ from torch.testing import assert_close
 
 from tests.conftest import perturbed
 from tfstudy import models
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig

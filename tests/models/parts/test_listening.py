@@ -5,7 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE
-from tfstudy.data.vocabulary import PAD
+from tfstudy.data.encoding import PAD
 from tfstudy.models.parts import attention, layers
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.observing import Site, joined, recorded_attention

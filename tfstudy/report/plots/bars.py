@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
 from tfstudy.errors import UserError
-from tfstudy.evaluation.error_kinds import CORRECT
+from tfstudy.evaluation.breakdown import CORRECT
 from tfstudy.report.error_examples import error_kinds
 from tfstudy.report.plots import layout, series
 

@@ -15,7 +15,7 @@ from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.intervals import clipped, interval
 from tfstudy.errors import UserError
-from tfstudy.evaluation import lengths
+from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.plots import layout, series
 from tfstudy.report.table_lines import length_threshold
 from tfstudy.runs.reader import read_metrics
@@ -82,7 +82,7 @@ def lengths_of(run: RunRecord, recorded: set[str]) -> Lengths:
         return run.result.lengths
     tests = [scores for scores in run.result.splits.values() if scores.role == "test"]
     numeric = [scores for scores in tests if all(value.isdecimal() for value in scores.slices.get("length", {}))]
-    return lengths.accuracy_by_length(numeric)
+    return accuracy_by_length(numeric)
 
 
 def trained_range(conditions: Sequence[Condition]) -> tuple[int, int] | None:
@@ -98,7 +98,7 @@ def by_length(measured: Sequence[Lengths]) -> dict[int, list[float]]:
     """Return the exact match of each run in percent, by length, for the lengths that have enough examples."""
     curve: dict[int, list[float]] = {}
     for one in measured:
-        enough = min(lengths.MIN_EXAMPLES, max((part["n"] for part in one.exact_match.values()), default=0))
+        enough = min(MIN_EXAMPLES, max((part["n"] for part in one.exact_match.values()), default=0))
         for tokens, part in one.exact_match.items():
             if part["n"] >= enough:
                 curve.setdefault(int(tokens), []).append(100 * part["exact_match"])
