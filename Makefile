@@ -71,7 +71,7 @@ dist: $(STAMP)
 	rm -rf dist
 	$(BIN)/python -m hatchling build
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python -m pytest -q tests/test_dist.py
+	$(BIN)/python -m pytest -q tests/test_packages.py
 
 bench: $(STAMP)
 	for name in against_plain_lightning trainer_overhead decoding startup error_rates; do \

@@ -22,15 +22,6 @@ from tfstudy.config.trees import merge
 from tfstudy.grids.spec import KEYS as GRID_KEYS
 from tfstudy.grids.spec import load_grid, validated
 
-# fmt: off
-PROGRAMS = {
-    "apptainer", "cat", "cd", "conda", "cp", "curl", "diff", "docker", "echo", "export", "git", "grep", "head",
-    "kill", "latexmk", "ls", "mkdir", "mv", "nohup", "open", "pdflatex", "podman", "printf", "python", "python3",
-    "ray", "rm", "rsync", "sbatch", "scancel", "scp", "sed", "sinfo", "singularity", "sort", "source", "squeue",
-    "srun", "ssh", "tail", "tar", "tee", "test", "time", "tmux", "touch", "uv", "wc",
-}
-# fmt: on
-KEYWORDS = {"do", "done", "then", "fi", "else", "time", "nohup", "srun", "!"}
 PLACEHOLDER = re.compile(r"(?<![a-z_])[A-Z]{2,}(?![a-z])|\$|\.\.\.|^[A-Z]$")
 FENCE = re.compile(r"^(\s*)(```+)\s*([\w-]*)(.*)$")
 
@@ -84,42 +75,34 @@ def blocks(page: Path) -> Iterator[Block]:
             comment = found[1] if found else ""
 
 
-def commands(text: str) -> Iterator[list[str]]:
-    """Yield the words of every command of a block, without comments, keywords, variables and redirections."""
-    text = re.sub(r"<<\s*'?(\w+)'?(.*?)$.*?^\1$", r"\2", text.replace("\\\n", " "), flags=re.M | re.S)
-    for line in text.splitlines():
+def commands(block: Block) -> Iterator[list[str]]:
+    """Yield the words of every command of ours in a block of bash, or after `$ ` in one of console."""
+    text = "\n".join(re.findall(r"^\$ (.*)$", block.text, re.M)) if block.language == "console" else block.text
+    for line in text.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
         lexer.whitespace_split = True
-        words: list[str] = []
-        for word in [*lexer, ";"]:
-            if re.fullmatch(r"[();<>|&]+", word):
-                yield from filter(None, [_program(words)])
-                words = ["redirected"] if set(word) <= {"<", ">"} or word in (">&", "&>") else []
-            else:
-                words.append(word)
-
-
-def _program(words: list[str]) -> list[str]:
-    while words and (words[0] in KEYWORDS or re.fullmatch(r"[A-Za-z_]\w*=.*", words[0])):
-        words = words[1:]
-    return [] if words[:1] in (["redirected"], ["for"], ["while"], ["if"]) else words
+        with contextlib.suppress(ValueError):  # a quotation that goes on in the next line is no command of ours
+            words = [*lexer, ";"]
+            while words:
+                end = next(i for i, word in enumerate(words) if re.fullmatch(r"[();<>|&]+", word))
+                start = next((i for i, word in enumerate(words[:end]) if word in ("tfstudy", "make", "pip")), end)
+                if start < end:
+                    yield words[start:end]
+                words = words[end + 1 :]
 
 
 def check_command(words: list[str]) -> None:
+    """Check the options and values of `tfstudy`, the targets of `make`, and the extras of `pip install`."""
     program, *rest = words
-    program = program.removeprefix(".venv/bin/")
-    if program == "tfstudy" or (program.startswith("python") and rest[:2] == ["-m", "tfstudy"]):
-        return check_tfstudy(rest if program == "tfstudy" else rest[2:])
-    if program == "make":
+    if program == "tfstudy":
+        check_tfstudy(rest)
+    elif program == "make":
         targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
         assert {word for word in rest if "=" not in word and not word.startswith("-")} <= set(targets)
-    elif program == "pip":
+    else:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         named = re.findall(r"(?:tfstudy|\.)\[([\w,-]+)\]", " ".join(rest))
         assert {extra for names in named for extra in names.split(",")} <= extras.keys()
-    else:
-        assert program in PROGRAMS, f"unknown program: {program}"
-    return None
 
 
 def check_tfstudy(words: list[str]) -> None:
@@ -145,12 +128,7 @@ def check_tfstudy(words: list[str]) -> None:
 
 def check_values(command: Any, values: dict[str, Any]) -> None:
     """Resolve the config of `run` and `config`; find the grid of `grid`."""
-    if (
-        command.name in ("run", "config")
-        and values.get("task")
-        and not values.get("config")
-        and ":" not in values["preset"]
-    ):
+    if command.name in ("run", "config") and values["task"] and not values["config"] and ":" not in values["preset"]:
         named = {key: values[key] for key in ("task", "arch", "preset", "split", "seed", "smoke")}
         requested(**named, file=values["config"], assignments=values["set_"]).resolve()
     if command.name == "grid" and values.get("name") and not str(values["name"]).endswith((".yaml", ".yml")):
@@ -158,9 +136,7 @@ def check_values(command: Any, values: dict[str, Any]) -> None:
 
 
 def check_yaml(tree: dict[str, Any]) -> None:
-    """Check a file of the kind that its keys show: workflow, claims, grid, sections of a config, presets."""
-    if tree.keys() & {"jobs", "runs", "steps"}:
-        return  # a workflow or an action
+    """Check a file of the kind that its keys show: claims, a grid, sections of a config, or presets."""
     if "claims" in tree:
         for number, claim in enumerate(tree["claims"], 1):
             parse_claim(claim, f"claim {number}")
@@ -168,7 +144,7 @@ def check_yaml(tree: dict[str, Any]) -> None:
         validated(tree)
     elif tree.keys() <= RunConfig.model_fields.keys():
         resolve(merge({"task": "scan", "arch": "transformer"}, tree))
-    else:
+    elif not tree.keys() & {"jobs", "runs"}:  # of a workflow
         check_presets(tree)
 
 
