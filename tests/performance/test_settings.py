@@ -5,7 +5,7 @@ import torch
 
 from tfstudy.errors import UserError
 from tfstudy.models.base import parameter_count
-from tfstudy.performance.settings import AXES, Request, check_overrides, config_of, parse_axes, parse_names
+from tfstudy.performance.settings import AXES, Request, check_overrides, config_of, parse_axes
 from tfstudy.performance.workloads import build
 
 
@@ -29,8 +29,6 @@ def test_axes_that_are_given_replace_the_defaults_and_come_first():
         (["length"], "--vary must be AXIS=VALUE"),
         (["length=0"], "must be a whole number from 1"),
         (["length=4,"], "but is ''"),
-        (["length=-4"], "but is '-4'"),
-        (["width=1e3"], "but is '1e3'"),
         (["batch=9999999"], "to 1,048,576"),
         (["batch=2", "batch=4"], "twice"),
     ],
@@ -39,12 +37,6 @@ def test_an_invalid_axis_is_refused(texts, message):
     with pytest.raises(UserError) as error:
         parse_axes(texts)
     assert message in str(error.value)
-
-
-def test_names_are_known_and_each_counts_once():
-    assert parse_names("b, a,b", "letter", ("a", "b")) == ("b", "a")
-    with pytest.raises(UserError, match="unknown letter 'c'"):
-        parse_names("a,c", "letter", ("a", "b"))
 
 
 def test_the_architectures_have_about_equal_sizes():
@@ -78,10 +70,8 @@ def test_variants_change_the_config_of_training():
 
 
 def test_a_setting_applies_to_the_architectures_that_have_it():
-    overrides = check_overrides({"model": {"heads": 8}, "train": {"optimizer": "sgd"}})
-    first, second = configs(request("transformer", "lstm", overrides=overrides))
-    assert first.model.heads == 8
-    assert {first.train.optimizer, second.train.optimizer} == {"sgd"}
+    first, second = configs(request("transformer", "lstm", overrides=check_overrides({"model": {"heads": 8}})))
+    assert (first.model.heads, second.arch) == (8, "lstm")
 
 
 def test_learned_positions_have_room_for_the_longest_sequence():
@@ -94,14 +84,9 @@ def test_learned_positions_have_room_for_the_longest_sequence():
     [
         ({"model": {"headz": 8}}, "did you mean 'model.heads'?"),
         ({"model": {"heads": 3}}, "heads must divide dim"),
-        ({"model": {"feedforward": "wide"}}, "'model.feedforward' must be a whole number"),
         ({"model": {"dim": 64}}, "--vary width="),
         ({"model": 3}, "'model' must be a section"),
-        ({"train": {"steps": 5}}, "unknown setting of a measured step 'steps'"),
-        ({"train": {"learning_rte": 1}}, "did you mean 'learning_rate'?"),
-        ({"train": {"gradient_checkpointing": True}}, "such as --variant default,checkpointing"),
-        ({"train": {"precision": "16-mixed"}}, "such as --variant default,bf16"),
-        ({"data": {"split": "length"}}, "unknown section 'data'"),
+        ({"train": {"steps": 5}}, "unknown section 'train'"),
     ],
 )
 def test_an_invalid_setting_is_refused(overrides, message):

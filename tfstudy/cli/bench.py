@@ -49,13 +49,16 @@ def bench(
     if out:
         check_free(out)
     announce("loading PyTorch ...", quiet)
+    import torch
+
     from tfstudy.experiment.options import RunOptions, device_name, device_of
     from tfstudy.performance.measure import measure as measured
-    from tfstudy.performance.measure import torch_threads
     from tfstudy.report import bench_table
 
     device = device_of(RunOptions(accelerator=accelerator))
-    with progress_on_stderr(quiet), torch_threads(threads):
+    if threads:
+        torch.set_num_threads(threads)
+    with progress_on_stderr(quiet):
         records, notes = measured(request, device, device_name(device))
     if not records:  # known only when the models are built
         raise UserError(

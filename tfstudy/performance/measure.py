@@ -5,8 +5,7 @@ import os
 import platform
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import NamedTuple
@@ -14,11 +13,10 @@ from typing import NamedTuple
 import msgspec
 import torch
 
-from tfstudy.config.schema import RunConfig
 from tfstudy.models.base import parameter_count
-from tfstudy.performance import flops, memory
+from tfstudy.performance import counters
 from tfstudy.performance.record import Machine, Record
-from tfstudy.performance.settings import OF_STEP, Request, config_of
+from tfstudy.performance.settings import Request, config_of
 from tfstudy.performance.workloads import Trainee, Workload, build
 from tfstudy.runs.environment import PACKAGES, commit
 from tfstudy.training.memory import attempt
@@ -47,13 +45,16 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
     `name` is that of the device. `UserError`, before anything is measured, if a setting is invalid.
     """
     configs = {setting: config_of(setting, request) for setting in request.settings()}
-    machine, trainees = machine_record(device, name), Trainees(device)
+    machine = machine_record(device, name)
+    trainees: dict[tuple[str, str], Trainee] = {}  # models, which variants, lengths and batch sizes share
     prepared: list[Prepared] = []
     notes: list[str] = []
     with ProgressDisplay("preparing", len(configs), "settings") as display:
         for number, (setting, config) in enumerate(configs.items()):
             display.update(number)
-            workload = Workload(setting, config, trainees.find(config), device)
+            key = config.arch, config.model.model_dump_json()
+            trainees[key] = trainees.get(key) or build(config, device)
+            workload = Workload(setting, config, trainees[key], device)
             if setting.variant == "explicit" and not has_fused_attention(workload):
                 continue
             if ready := attempt(lambda workload=workload: prepare(workload, request, machine)):  # type: ignore[misc]
@@ -65,26 +66,11 @@ def measure(request: Request, device: torch.device, name: str) -> tuple[list[Rec
     return [one.finished() for one in prepared], notes
 
 
-class Trainees:
-    """The models, each built once: variants, lengths and batch sizes share it."""
-
-    def __init__(self, device: torch.device) -> None:
-        self.device = device
-        self._built: dict[tuple[str, str], Trainee] = {}
-
-    def find(self, config: RunConfig) -> Trainee:
-        """Return the model of a config."""
-        key = config.arch, config.model.model_dump_json()
-        if key not in self._built:
-            self._built[key] = build(config, self.device)
-        return self._built[key]
-
-
 def has_fused_attention(workload: Workload) -> bool:
     """Whether the model has attention that would be computed by a fused kernel."""
     setting = workload.setting._replace(variant="default", length=2, batch=1)
     small = Workload(setting, workload.config, workload.trainee, workload.device)
-    return flops.uses_fused_attention(small, workload.trainee.model)
+    return counters.uses_fused_attention(small, workload.trainee.model)
 
 
 def prepare(workload: Workload, request: Request, machine: Machine) -> Prepared:
@@ -93,17 +79,15 @@ def prepare(workload: Workload, request: Request, machine: Machine) -> Prepared:
     model, trainee = workload.config.model, workload.trainee
     workload()  # allocates what lasts, such as the states of the optimiser
     values = {key: value for key, value in model.model_dump(mode="json").items() if value is not None}
-    changed = workload.config.train.model_dump(mode="json", include={*OF_STEP}, exclude_defaults=True)
-    train = changed if work == "training" else {}  # generation reads none of it
     size = parameter_count(trainee.model)
-    record = Record(machine, work, variant, arch, values, size, length, width, batch, train=train)
+    record = Record(machine, work, variant, arch, values, size, length, width, batch)
     if "memory" in request.measures:
         trainee.optimizer.zero_grad(set_to_none=True)
-        step = memory.peak_bytes(workload, workload.device)
-        lasting = memory.size_of(trainee.tensors(work == "training"))
+        step = counters.peak_bytes(workload, workload.device)
+        lasting = counters.size_of(trainee.tensors(work == "training"))
         record = msgspec.structs.replace(record, memory=lasting + step, step_memory=step)
     if "flops" in request.measures:
-        counted = flops.count(workload, trainee.model)
+        counted = counters.count(workload, trainee.model)
         if variant == "checkpointing":  # the counter doesn't always know to which module a second computation belongs
             counted = msgspec.structs.replace(counted, feedforward=None)
         record = msgspec.structs.replace(record, flops=counted)
@@ -134,17 +118,6 @@ def timed(workload: Workload, steps: int) -> tuple[float, float]:
         workload()
     _wait_for(workload.device)
     return (time.perf_counter() - start) / steps, (time.process_time() - cpu_start) / steps
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Within this context, torch uses this number of threads (0: as many as before)."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count or before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _wait_for(device: torch.device) -> None:

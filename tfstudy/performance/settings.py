@@ -18,10 +18,6 @@ AXES: dict[str, tuple[int, ...]] = {"length": (16, 32, 64, 128), "width": (128,)
 MEASURES = ("training", "generation", "memory", "flops")
 LARGEST = 2**20
 NUMBER = re.compile(r"[1-9]\d{0,6}", re.ASCII)
-OF_STEP = (  # the settings of training that a step reads, besides those of variants
-    "optimizer", "learning_rate", "beta1", "beta2", "adam_epsilon", "weight_decay", "gradient_clip_norm",
-    "label_smoothing",
-)  # fmt: skip
 OF_VARIANT: dict[str, Tree] = {
     "checkpointing": {"train": {"gradient_checkpointing": True}},
     "bf16": {"train": {"precision": "bf16-mixed"}},
@@ -100,17 +96,13 @@ def _size(text: str, axis: str) -> int:
 
 
 def check_overrides(overrides: Tree) -> Tree:
-    """Return settings of models and training; `UserError` for those of no step, and of `--vary` and `--variant`."""
+    """Return settings of models; `UserError` for those of other sections, and for the width, which `--vary` sets."""
     for section, values in overrides.items():
-        one_of("section", section, ("model", "train"), "--set")
+        one_of("section", section, ("model",), "--set")
         if not isinstance(values, dict):
             raise UserError(f"--set {section}: '{section}' must be a section of keys, but is {quoted(values)}")
     if "dim" in overrides.get("model", {}):
         raise UserError("--set model.dim: set the width of all architectures with --vary width=...")
-    for key in overrides.get("train", {}):
-        if variant := next((name for name, tree in OF_VARIANT.items() if key in tree["train"]), None):
-            raise UserError(f"--set train.{key}: choose it with --variant, such as --variant default,{variant}")
-        one_of("setting of a measured step", key, OF_STEP, "--set train")
     return overrides
 
 
@@ -126,13 +118,6 @@ def config_of(setting: Setting, request: Request) -> RunConfig:
     sizes = {key: fields[key].default for key in cls.widths}
     table = {"max_positions": max(512, max(request.axes["length"]) + 1)} if "max_positions" in fields else {}
     model = merge(sizes, preset(TASK, setting.arch).get("model", {}), {"dropout": 0.0}, table, wanted)
-    model |= _widths(cls.widths, model, setting.width)
-    rest = {key: value for key, value in request.overrides.items() if key != "model"}
-    tree: Tree = {"task": TASK, "arch": setting.arch, "model": model}
-    return resolve(merge(tree, rest, OF_VARIANT.get(setting.variant, {})))
-
-
-def _widths(keys: Sequence[str], model: Tree, width: int) -> Tree:
-    """Return all widths of a model, scaled so that its `dim` is `width`; without those that are not numbers."""
-    numbers = {key: model[key] for key in keys if type(model[key]) is int and model[key] > 0}
-    return {key: max(1, round(value * width / model["dim"])) for key, value in numbers.items()}
+    scaled = {key: model[key] for key in cls.widths if type(model[key]) is int and model[key] > 0}
+    model |= {key: max(1, round(value * setting.width / model["dim"])) for key, value in scaled.items()}
+    return resolve({"task": TASK, "arch": setting.arch, "model": model} | OF_VARIANT.get(setting.variant, {}))
