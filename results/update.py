@@ -15,7 +15,7 @@ from pathlib import Path
 from tfstudy.analysis.claims import NOT_RUN
 from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
-from tfstudy.report.verdict_table import verdict_table
+from tfstudy.report.evidence import verdict_table
 from tfstudy.runs.reader import read_result
 
 RESULTS = Path(__file__).resolve().parent

@@ -17,10 +17,9 @@ from tfstudy.analysis.estimates import ABOVE, ACROSS, BELOW, WITHIN, estimate_di
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
-from tfstudy.report.claims import markdown
+from tfstudy.report.claims import claim_lines, markdown
 from tfstudy.report.evidence import subject
 from tfstudy.report.tables import table
-from tfstudy.report.verdict_lines import claim_lines
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 from tfstudy.tasks.scoring import wilson
 

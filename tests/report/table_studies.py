@@ -5,9 +5,9 @@ from pathlib import Path
 from rich.console import Console
 
 from tests.example_records import result, write
+from tfstudy.analysis.counterparts import Quotation
 from tfstudy.analysis.published import figure_of
-from tfstudy.report.quotations import Quotation
-from tfstudy.report.table_lines import Table
+from tfstudy.report.table_columns import Table
 from tfstudy.report.table_terminal import print_table
 
 HOSTILE = r"a_b&c%d$e#f{g}h~i^j\k|l"  # a name with every character that LaTeX reads as something else

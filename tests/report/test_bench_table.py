@@ -7,10 +7,9 @@ from tests.performance.example_measurements import MACHINE, record
 from tfstudy.errors import UserError
 from tfstudy.performance.record import write_records
 from tfstudy.report.bench_table import explanations, markdown, rows
-from tfstudy.report.claims import judged_claims
+from tfstudy.report.claims import claim_lines, judged_claims
 from tfstudy.report.claims import markdown as claims_markdown
 from tfstudy.report.plots.bench import plot
-from tfstudy.report.verdict_lines import claim_lines
 
 SECONDS = (0.1, 0.11, 0.12, 0.1, 0.09, 0.1, 0.1)
 RECORDS = [

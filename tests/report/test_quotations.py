@@ -6,8 +6,8 @@ from tests.example_records import result, write
 from tests.report.table_studies import quotation
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.published import all_figures, papers
-from tfstudy.report.quotations import bibtex, quotations, source_notes
+from tfstudy.analysis.counterparts import quotations
+from tfstudy.report.table_notes import source_notes
 
 
 def condition(folder, **settings):
@@ -47,16 +47,3 @@ def test_a_source_is_its_key_authors_year_place_and_what_follows_its_sign():
     assert dessi.startswith("[dessi-2019] Dessì & Baroni 2019, arXiv 1905.08527: Table 2;")
     assert "(±: standard deviation of 5 seeds); footnote 1" in dessi
     assert "quoted in dessi-2019: Dessi & Baroni, Table 2" in loula
-
-
-def test_bibtex_has_each_paper_once():
-    text = bibtex(["lake-2018", "dessi-2019", "lake-2018"])
-    assert text.count("@") == 2
-    assert text.index("{dessi-2019,") < text.index("{lake-2018,")
-    assert bibtex([]) == ""
-
-
-def test_every_paper_with_a_figure_has_an_entry():
-    keys = sorted({figure.paper for figure in all_figures()})
-    assert [key for key in keys if key not in papers()] == []
-    assert bibtex(keys).count("\n@") == len(keys) - 1

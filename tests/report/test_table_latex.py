@@ -6,7 +6,7 @@ import pytest
 
 from tests.report.table_studies import HOSTILE, quotation, two_architectures
 from tfstudy.report.markup import MINUS
-from tfstudy.report.table_latex import latex
+from tfstudy.report.table_formats import latex
 from tfstudy.report.tables import table
 
 MACROS = (  # that a table may use; LaTeX itself and booktabs define them

@@ -89,18 +89,6 @@ def test_requested_columns_are_never_left_out(tmp_path):
     assert "parameters" in " ".join(lines)
 
 
-def test_a_few_lines_on_each_test_set_stand_under_its_name(tmp_path):
-    records = [
-        result(0, arch=arch, split=split, experiment=arch + split, run=f"{arch}{split}")
-        for split in ("length", "simple")
-        for arch in ("cnn", "lstm", "transformer")
-    ]
-    study = write(tmp_path, *records)
-    lines = text_before_notes(printed(table(study), 80))
-    assert lines.count("length") == lines.count("simple") == 1
-    assert "length" not in text_before_notes(printed(table(study, by="arch"), 80))  # there it is a column
-
-
 @pytest.mark.parametrize("terminal", [True, False])
 def test_the_command_prints_for_people_on_a_terminal_and_markdown_elsewhere(tmp_path, terminal):
     two_architectures(tmp_path / "study")
@@ -123,13 +111,3 @@ def test_text_is_printed_on_request(tmp_path, capsys, monkeypatch):
     assert max(map(cell_len, out.splitlines())) <= 80
     assert "|" not in out
     assert "\x1b" not in out
-
-
-def test_requested_columns_stand_under_the_names_of_test_sets_too(tmp_path):
-    places = [(arch, split) for arch in ("cnn", "lstm") for split in ("length", "simple")]
-    write(
-        tmp_path,
-        *(result(0, arch=arch, split=split, experiment=arch + split, run=arch + split) for arch, split in places),
-    )
-    assert {"length", "simple"} <= {line.strip() for line in printed(table(tmp_path, columns="arch,result"), 80)}
-    assert not {"length", "simple"} & {line.strip() for line in printed(table(tmp_path, columns="split,result"), 80)}

@@ -23,13 +23,15 @@ from tfstudy.analysis.comparisons import resolution
 from tfstudy.analysis.conditions import Condition, closest, differing_settings, preset_text
 from tfstudy.analysis.estimates import metric_by_seed, metric_interval
 from tfstudy.analysis.intervals import Interval, clipped, t_quantile
-from tfstudy.analysis.published import Figure, figures_of
+from tfstudy.analysis.published import Figure, best_known, figures_of, of_same_kind
 from tfstudy.analysis.significance import ALPHA, MAX_SEEDS, welch
 
 TOLERANCE = 5.0  # points
 AGREES, DIFFERS, UNDECIDED, NOT_RUN = "agrees", "differs", "undecided", "not run"
 KINDS = {"median": "theirs is a median", "single": "theirs is one run", "approximate": "theirs is approximate"}
 SHORT = 110  # characters of a paper's settings
+OTHER_SETTINGS = "†"  # the sign of a figure that was measured under other settings than the runs beside it
+SIGN_NOTE = f"{OTHER_SETTINGS} other settings than these runs"
 
 
 class FigureVerdict(NamedTuple):
@@ -195,3 +197,27 @@ def _attention(figure: Figure, condition: Condition) -> str:
     if (ours == "none") == (figure.attention == "no"):
         return ""
     return "without attention, theirs with" if ours == "none" else "with attention, theirs without"
+
+
+# Beside a condition
+
+
+class Quotation(NamedTuple):
+    """A published figure beside a condition."""
+
+    figure: Figure
+    same_settings: bool  # the paper's and the condition's
+
+    @property
+    def text(self) -> str:
+        """`69.2 ± 8.2 [dessi-2019]†`."""
+        return f"{self.figure.text} [{self.figure.paper}]{OTHER_SETTINGS * (not self.same_settings)}"
+
+
+def quotations(condition: Condition, metric: str) -> list[Quotation]:
+    """Return one figure of each paper: under the condition's settings if it has one, never a maximum over settings."""
+    figures = of_same_kind(condition, metric)
+    own = [figure for figure in figures if figure.preset == condition.preset]
+    with_own = {figure.paper for figure in own}
+    chosen = best_known([*own, *(figure for figure in figures if figure.paper not in with_own)])
+    return [Quotation(figure, has_settings(figure, condition)) for figure in chosen]

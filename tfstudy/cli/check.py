@@ -9,7 +9,7 @@ from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, 
 from tfstudy.cli.output import DocumentFormat, document_format, print_json
 
 if TYPE_CHECKING:
-    from tfstudy.report.regression import Check
+    from tfstudy.report.baseline import Check
 
 
 @app.command(rich_help_panel=STUDY)
@@ -27,7 +27,7 @@ def check(
     The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition or some of its
     seeds are missing, and 2 if no condition could be tested.
     """
-    from tfstudy.report.regression import check_study
+    from tfstudy.report.baseline import check_study
     from tfstudy.runs.find import one_study
 
     format_ = document_format(format_, ("text", "md", "json"))
@@ -38,9 +38,8 @@ def check(
 
 def _show(outcome: "Check", tolerance: float, format_: str) -> None:
     """Print a check in one of the formats."""
-    from tfstudy.report.regression import outcome_values
+    from tfstudy.report.baseline import check_lines, outcome_values
     from tfstudy.report.terminal import show_lines
-    from tfstudy.report.verdict_lines import check_lines
 
     if format_ == "text":
         show_lines(check_lines(outcome.headline, outcome.outcomes))

@@ -18,9 +18,8 @@ def claims(
 
     Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
     """
-    from tfstudy.report.claims import FORMATS, judged_claims
+    from tfstudy.report.claims import FORMATS, claim_lines, judged_claims
     from tfstudy.report.terminal import show_lines
-    from tfstudy.report.verdict_lines import claim_lines
 
     format_ = document_format(format_, ("text", *FORMATS))
     names = [name for text in ids or [] for name in text.replace(",", " ").split() or [text]]

@@ -30,8 +30,7 @@ def table(
     """
     from tfstudy.errors import UserError
     from tfstudy.report import tables
-    from tfstudy.report.table_formats import FORMATS
-    from tfstudy.report.table_latex import latex
+    from tfstudy.report.table_formats import FORMATS, latex
     from tfstudy.report.table_terminal import print_table
     from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import one_study

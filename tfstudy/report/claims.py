@@ -1,13 +1,19 @@
-"""Claims with their verdicts and the evidence, as Markdown, JSON, and for the report of a study."""
+"""Claims with their verdicts and the evidence, as Markdown, JSON, for a terminal, and for the report of a study."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rich.text import Text
+
 from tfstudy.analysis.claim_files import read_claims, select_claims
 from tfstudy.analysis.claims import (
+    MIXED,
     NOT_RUN,
+    REFUTED,
+    SUPPORTED,
+    UNDECIDED,
     ClaimVerdict,
     StatementVerdict,
     family_size,
@@ -19,9 +25,9 @@ from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition, settings_text
 from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.performance.record import read_records
-from tfstudy.report.evidence import about, evidence, measured, settings, subject
+from tfstudy.report.evidence import about, evidence, has_section, measured, reason, settings, subject, verdict_table
 from tfstudy.report.markup import json_text, markdown_list, plural
-from tfstudy.report.verdict_table import has_section, verdict_table
+from tfstudy.report.terminal import columns
 from tfstudy.runs.find import PERFORMANCE
 
 Notes = Sequence[str]
@@ -42,6 +48,13 @@ PROTOCOL = (
     "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are for a power of "
     "80 % if the present mean and variance are the true ones (of a published figure: if they stay)",
 )
+COLOURS = {
+    SUPPORTED: "green",
+    REFUTED: "red",
+    MIXED: "yellow",
+    UNDECIDED: "yellow",
+    NOT_RUN: "dim",
+}
 
 
 def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
@@ -163,6 +176,33 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict]
     evidence = gather_evidence(claims, studies, family_size(known.values()), records, ratio_tests)
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
     return [judge_claim(claim, evidence) for claim in claims], list(notes)
+
+
+# For a terminal
+
+
+def claim_lines(verdicts: Sequence[ClaimVerdict], notes: Sequence[str], details: bool) -> list[Text | str]:
+    """Return a line for each claim with its verdict and the reason, with `details` also each statement, and notes."""
+    lines: list[Text | str] = []
+    for one in verdicts:
+        rows = [(f"{one.claim.id:4}", f"{one.verdict:10}", one.claim.claim), ("", "", reason(one))]
+        texts = [Text(line) for line in columns(rows)]
+        texts[0].stylize("bold", 0, 4)
+        texts[0].stylize(COLOURS.get(one.verdict, ""), 6, 16)
+        for text in texts[len(columns(rows[:1])) :]:
+            text.stylize("dim")
+        lines += texts
+        if details:
+            lines += [*columns(_statement(number, each) for number, each in enumerate(one.statements, 1)), ""]
+    hint = [] if details else ["", "`tfstudy claims ID` lists the statements of a claim"]
+    applying = protocol_for([each for one in verdicts for each in one.statements], details)
+    return [*lines, *hint, *(Text(line, style="dim") for line in columns(("-", note) for note in (*applying, *notes)))]
+
+
+def _statement(number: int, judged: StatementVerdict) -> tuple[str, ...]:
+    """Return the number and verdict of a statement, then its subject, what was measured and claimed, and the reason."""
+    parts = (about(judged), measured(judged), f"claimed {judged.statement.claimed}", judged.reason)
+    return (f"    {number}", judged.verdict, "; ".join(filter(None, parts)))
 
 
 # For the report of a study

@@ -1,14 +1,21 @@
-"""The comparisons of a study in words: which of two conditions is higher, by how much, and what is undecided."""
+"""The comparisons of a study in words: which of two conditions is higher, by how much, and what is undecided.
+
+And its verdict in three sentences: what is significantly better, what is undecided, what was published. They follow
+from the comparisons and the published figures of the table and say nothing else: a condition is called significantly
+better than another one exactly if the two share no letter of `group` in the table.
+"""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import test_set_label
+from tfstudy.analysis.counterparts import AGREES, DIFFERS, TOLERANCE, UNDECIDED, Quotation, judge_figure
 from tfstudy.analysis.significance import MAX_SEEDS, POWER
-from tfstudy.report.markup import ends, p_value, plural, signed
-from tfstudy.report.table_lines import Table
+from tfstudy.report.markup import count_range, ends, listed, number, p_value, plural, signed
+from tfstudy.report.table_columns import Line, Table
 from tfstudy.runs.metrics import metric_name
 
 MAX_LISTED = 300
@@ -19,6 +26,8 @@ NOTE = (
     f"assumes that the measured difference is the true one and asks for a power of {100 * POWER:.0f} % after "
     "correction; with few seeds it is a guess within a factor of a few."
 )
+MAX_DETAILED = 6  # test sets on which every significant difference is named
+MAX_NAMED = 4  # pairs of labels, test sets or papers in a sentence
 
 
 class ComparisonText(NamedTuple):
@@ -124,3 +133,146 @@ def _untested(
             if id(condition) not in known:
                 out.setdefault(names[condition.examples_key], {})[condition.label] = None
     return {name: list(labels) for name, labels in out.items()}
+
+
+# The verdict
+
+
+class Better(NamedTuple):
+    """A line of the table that is significantly better than others on the same examples."""
+
+    test_set: str
+    line: Line
+    others: list[Line]  # significantly worse
+
+
+class Quoted(NamedTuple):
+    """A published figure beside a line of the table."""
+
+    line: Line
+    quotation: Quotation
+
+
+def verdict(table: Table) -> list[str]:
+    """Return three sentences: significant differences, undecided comparisons, and published figures."""
+    return [_significant(table), _undecided(table), _published(table)]
+
+
+def significant_differences(table: Table) -> list[Better]:
+    """Return each line with the lines that it is significantly better than, in the order of the table."""
+    names = examples_labels(table)
+    lines = {id(line.condition): line for line in table.lines}
+    found: dict[int, Better] = {}
+    for line in table.lines:
+        found[id(line.condition)] = Better(names[line.condition.examples_key], line, [])
+    for comparison in table.comparisons:
+        if comparison.significant:
+            one = comparison.swapped() if comparison.difference.mean < 0 else comparison
+            found[id(one.first)].others.append(lines[id(one.second)])
+    return [better for better in found.values() if better.others]
+
+
+def _significant(table: Table) -> str:
+    better = significant_differences(table)
+    if not better:
+        return _nothing_decided(table.comparisons)
+    test_sets: dict[str, list[Better]] = {}
+    for one in better:
+        test_sets.setdefault(one.test_set, []).append(one)
+    if len(test_sets) > MAX_DETAILED:
+        return _counted(better, len({line.condition.examples_key for line in table.lines}))
+    parts = [f"on {name}, {', and '.join(map(_is_better, members))}" for name, members in test_sets.items()]
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _nothing_decided(comparisons: Sequence[Comparison]) -> str:
+    if not comparisons:
+        return "No two conditions have the same test examples and amount of training data, so nothing is compared."
+    if not any(comparison.tested for comparison in comparisons):
+        return f"Nothing is tested: {A_TEST_NEEDS}."
+    return "No condition is significantly better than another one on any test set."
+
+
+def _is_better(better: Better) -> str:
+    """Return `lstm (13.3) is significantly better than cnn (0.0) and transformer (0.1)`."""
+    others = sorted(better.others, key=lambda line: -line.mean)
+    digits = next((n for n in (1, 2) if all(round(line.mean, n) < round(better.line.mean, n) for line in others)), 3)
+    first, *rest = (f"{line.condition.label} ({line.mean:.{digits}f})" for line in (better.line, *others))
+    return f"{first} is significantly better than {listed(rest)}"
+
+
+def _counted(better: Sequence[Better], test_sets: int) -> str:
+    """Return on how many test sets one label is significantly better than another, most frequent pairs first."""
+    pairs = Counter((one.line.condition.label, other.condition.label) for one in better for other in one.others)
+    texts = [f"{one} than {other} on {count}" for (one, other), count in pairs.most_common(MAX_NAMED)]
+    rest = len(pairs) - len(texts)
+    more = f" ({rest:,} more pairs are in the comparisons)" if rest > 0 else ""
+    return f"Of {plural(test_sets, 'test set')}, {listed(texts)} is significantly better{more}."
+
+
+def _undecided(table: Table) -> str:
+    tested = [comparison for comparison in table.comparisons if comparison.tested]
+    open_ = [comparison for comparison in tested if not comparison.significant]
+    untested = len(table.comparisons) - len(tested)
+    more = f"; {plural(untested, 'comparison')} could not be tested ({A_TEST_NEEDS})" if untested else ""
+    if not tested:
+        return "A difference between two results in this report may be due to the seed."
+    if not open_:
+        return f"No comparison is undecided{more}."
+    names = examples_labels(table)
+    decided_on = {names[one.first.examples_key] for one in tested if one.significant}
+    nowhere = [name for name in dict.fromkeys(names[one.first.examples_key] for one in open_) if name not in decided_on]
+    among = f", among them all on {listed(nowhere, MAX_NAMED)}" if nowhere and decided_on else ""
+    seeds = count_range([len(c.runs) for one in open_ for c in (one.first, one.second)], "seed")
+    share = f"{len(open_):,} of {len(tested):,} comparisons are" if decided_on else _every(len(tested))
+    return f"With {seeds} per condition, {share} undecided{among}{more}; undecided does not mean equal."
+
+
+def _every(count: int) -> str:
+    return "the only comparison is" if count == 1 else f"all {count:,} comparisons are"
+
+
+def _published(table: Table) -> str:
+    quoted = [Quoted(line, one) for line in table.lines if line.mean == line.mean for one in line.published]
+    if not quoted:
+        return "No published figure is known for these test sets and kinds of network."
+    same = [one for one in quoted if one.quotation.same_settings]
+    return _reproduced(same, table) if same else _beside(quoted)
+
+
+def _reproduced(quoted: Sequence[Quoted], table: Table) -> str:
+    """Return which published figures under the settings of these runs agree with them."""
+    every = [line.condition for line in table.lines]
+    verdicts: dict[str, list[Quoted]] = {}
+    for one in quoted:
+        verdicts.setdefault(judge_figure(one.quotation.figure, every).verdict, []).append(one)
+    texts = {
+        AGREES: f"reproduced within {TOLERANCE:g} points",
+        DIFFERS: f"not reproduced within {TOLERANCE:g} points",
+        UNDECIDED: "undecided",
+    }
+    parts = [
+        f"{len(verdicts[name]):,} {text} ({'; '.join(map(_beside_ours, verdicts[name][:MAX_NAMED]))})"
+        for name, text in texts.items()
+        if name in verdicts
+    ]
+    return f"Published figures under the settings of these runs: {listed(parts)}."
+
+
+def _beside(quoted: Sequence[Quoted]) -> str:
+    """Return the sentence for figures that were all measured under other settings; it names the most distant one."""
+    papers = dict.fromkeys(one.quotation.figure.citation for one in quoted)
+    most = max(quoted, key=lambda one: abs(one.line.mean - one.quotation.figure.value))
+    count = f"{plural(len(quoted), 'published figure')} beside these results ({listed(papers, MAX_NAMED)})"
+    return (
+        f"None of the {count} was measured under the same settings, so none is tested; "
+        f"the most distant is {_beside_ours(most)}."
+    )
+
+
+def _beside_ours(one: Quoted) -> str:
+    """Return `cnn on addprim_jump: 10.2 here, 69.2 ± 8.2 in Dessì & Baroni 2019`."""
+    condition, figure = one.line.condition, one.quotation.figure
+    where = f"{condition.label} on {condition.split_label}"
+    return f"{where}: {number(one.line.mean)} here, {figure.text} in {figure.citation}"

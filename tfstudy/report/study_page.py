@@ -16,16 +16,14 @@ from tfstudy.analysis.published import Paper, papers
 from tfstudy.errors import UserError, printable
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.claims import ClaimText
-from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons
+from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons, verdict
 from tfstudy.report.error_examples import error_kind_lines
 from tfstudy.report.markup import count_range, listed, number, plural, short_number
 from tfstudy.report.measured import saved_measurements
 from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
-from tfstudy.report.table_columns import Cells, columns, mean_text
-from tfstudy.report.table_lines import Line, Table
+from tfstudy.report.table_columns import Cells, Line, Table, columns, mean_text
 from tfstudy.report.tables import build_table
-from tfstudy.report.verdict import verdict
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.studyfile import packed_in

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from tfstudy.errors import one_of
 from tfstudy.report import tables
-from tfstudy.report.table_formats import FORMATS, values
-from tfstudy.report.table_latex import latex
-from tfstudy.report.table_lines import Table
+from tfstudy.report.table_columns import Table
+from tfstudy.report.table_formats import FORMATS, latex, values
 from tfstudy.runs.find import one_study
 
 if TYPE_CHECKING:

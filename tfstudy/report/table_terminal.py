@@ -7,18 +7,15 @@ that excludes 0 says the same as p. Columns that the user asked for are folded b
 
 from collections.abc import Sequence
 from io import StringIO
-from itertools import groupby
 from typing import NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.padding import Padding
+from rich.console import Console, JustifyMethod
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tfstudy.report.quotations import SIGN_NOTE
-from tfstudy.report.table_columns import Column, is_bold, quoted_figures, shown_columns
-from tfstudy.report.table_lines import Line, Table
+from tfstudy.analysis.counterparts import SIGN_NOTE
+from tfstudy.report.table_columns import Column, Line, Table, is_bold, quoted_figures, shown_columns
 from tfstudy.report.terminal import Terminal, joined_width, plain_table
 
 LEFT_OUT = (
@@ -29,7 +26,6 @@ LEFT_OUT_LAST = ("p", "group")
 LAST = ("difference", "p", "group", "seeds", "published", "metric", "result")  # columns, in this order
 FOLDED = ("preset", "seeds", "published", "published_oracle_length", "published_over_lengths")
 PADDED = ("result", "difference")  # a number and its interval, each aligned
-INDENT = 1  # spaces before the lines under a heading
 NARROWEST = 5  # characters of a column
 SEED_WIDTH = 9  # characters of `0: 41.2,`, which is not broken
 
@@ -68,38 +64,28 @@ def terminal_text(table: Table) -> str:
 
 def print_table(table: Table, console: Console) -> None:
     """Print the table, which columns were left out of it, and the notes."""
-    blocks = _blocks(table)
-    indent = INDENT if blocks else 0
-    columns = _printed_columns(table, hidden=("task", "split") if blocks else ())
-    shown = columns if table.columns else _fitting(columns, console.width - indent)
-    widths = _widths(shown, console.width - indent)
-    console.print(_rich_table(table, shown, widths, [], indent))
-    for title, lines in blocks or [("", range(len(table.lines)))]:
-        if title:
-            console.print(Text(title, style="bold"))
-        console.print(_rich_table(table, shown, widths, lines, indent))
+    columns = _printed_columns(table)
+    shown = columns if table.columns else _fitting(columns, console.width)
+    head, body = plain_table(), plain_table()
+    for one, width in zip(shown, _widths(shown, console.width), strict=True):
+        justify: JustifyMethod = "left" if one.column.left or one.key in PADDED else "right"
+        head.add_column(width=width, justify=justify, overflow="fold", vertical="bottom")
+        body.add_column(width=width, justify=justify, overflow="fold")
+    head.add_row(*(Text(one.column.head, style="dim") for one in shown))
+    for i, line in enumerate(table.lines):
+        body.add_row(*(Text(one.texts[i], style="bold" if is_bold(one.column, line) else "") for one in shown))
+    for part in (head, body):
+        part.show_header = False
+        console.print(part)
     console.print()
     for text in (*_footer(table, columns, shown, console.width), *table.notes):
-        _print_note(text, console)
+        note = RichTable.grid(padding=(0, 1, 0, 0))  # wrapped and indented after its bullet
+        note.add_row(Text("-"), Text(text, style="dim"))
+        console.print(note)
 
 
-def _blocks(table: Table) -> list[tuple[str, Sequence[int]]]:
-    """Return the numbers of the lines on each test set, with its name; none if most would have a line or two."""
-
-    def title(number: int) -> str:
-        condition = table.lines[number].condition
-        several_tasks = len({line.condition.task for line in table.lines}) > 1
-        return f"{condition.task} {condition.split_label}" if several_tasks else condition.split_label
-
-    blocks: list[tuple[str, Sequence[int]]] = [
-        (name, list(numbers)) for name, numbers in groupby(range(len(table.lines)), title)
-    ]
-    named = {"task", "split"} & {*table.columns}
-    return blocks if not named and 2 * len(blocks) <= max(2, len(table.lines)) else []
-
-
-def _printed_columns(table: Table, hidden: Sequence[str]) -> list[PrintedColumn]:
-    columns = [column for column in shown_columns(table) if column.key not in hidden]
+def _printed_columns(table: Table) -> list[PrintedColumn]:
+    columns = shown_columns(table)
     if not table.columns:
         columns.sort(key=lambda column: LAST.index(column.key) if column.key in LAST else -1)
     return [PrintedColumn(column, _texts(column, table.lines)) for column in columns]
@@ -140,44 +126,15 @@ def _widths(columns: Sequence[PrintedColumn], width: int) -> list[int]:
     return widths
 
 
-def _rich_table(
-    table: Table, columns: Sequence[PrintedColumn], widths: Sequence[int], lines: Sequence[int], indent: int
-) -> Padding:
-    """Return these lines; without lines, the head of the table."""
-    out = plain_table()
-    out.show_header = False
-    for one, width in zip(columns, widths, strict=True):
-        left = one.column.left or one.key in PADDED
-        out.add_column(
-            width=width, justify="left" if left else "right", overflow="fold", vertical="bottom" if not lines else "top"
-        )
-    if not lines:
-        out.add_row(*(Text(one.column.head, style="dim") for one in columns))
-    for i in lines:
-        cells = (Text(one.texts[i], style="bold" if is_bold(one.column, table.lines[i]) else "") for one in columns)
-        out.add_row(*cells)
-    return Padding(out, (0, 0, 0, indent), expand=False)
-
-
 def _footer(table: Table, columns: Sequence[PrintedColumn], shown: Sequence[PrintedColumn], width: int) -> list[str]:
     out = [SIGN_NOTE] if any(not one.same_settings for one in quoted_figures(table)) else []
-    if names := [_left_out_name(one) for one in columns if one not in shown]:
+    names = [f"preset (all {one.texts[0]})" if one.key == "preset" else one.key for one in columns if one not in shown]
+    if names:
         out.append(
             f"left out to fit {width} characters: {', '.join(names)}; --format md shows all columns, --columns "
             "arch,result,... those that you name"
         )
     return out
-
-
-def _left_out_name(one: PrintedColumn) -> str:
-    return f"{one.key} (all {one.texts[0]})" if one.key == "preset" else one.key
-
-
-def _print_note(note: str, console: Console) -> None:
-    """Print a note, wrapped and indented after its bullet."""
-    out = RichTable.grid(padding=(0, 1, 0, 0))
-    out.add_row(Text("-"), Text(note, style="dim"))
-    console.print(out)
 
 
 def _longest_word(text: str) -> int:

@@ -9,8 +9,7 @@ from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_l
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report.markup import plural
-from tfstudy.report.table_columns import quoted_figures, shown_columns
-from tfstudy.report.table_lines import Table, build_line
+from tfstudy.report.table_columns import Table, build_line, quoted_figures, shown_columns
 from tfstudy.report.table_notes import table_notes
 
 MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it

@@ -17,7 +17,7 @@ from tfstudy.analysis.intervals import clipped, interval
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.plots import layout, series
-from tfstudy.report.table_lines import length_threshold
+from tfstudy.report.table_columns import length_threshold
 from tfstudy.runs.reader import read_metrics
 from tfstudy.runs.schema import Lengths
 

@@ -9,10 +9,10 @@ from matplotlib.lines import Line2D
 
 from tfstudy.analysis.comparisons import mean_interval
 from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.analysis.counterparts import quotations
 from tfstudy.analysis.published import Figure, papers
 from tfstudy.errors import UserError
 from tfstudy.report.plots import layout, series
-from tfstudy.report.quotations import quotations
 from tfstudy.runs.schema import SplitScores
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures

@@ -73,11 +73,6 @@ class Outcome(NamedTuple):
     p: float = math.nan  # corrected
     reason: str = ""
 
-    @property
-    def shared(self) -> set[int]:
-        """The seeds that both have."""
-        return self.current.keys() & self.baseline.each_seed.keys()
-
 
 def read_baseline(path: Path) -> list[BaselineRow]:
     """Return the rows of a saved table; `UserError` if the file is not one."""
@@ -102,84 +97,64 @@ def compare_with_baseline(
 ) -> list[Outcome]:
     """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested."""
     by_name: dict[tuple[str, ...], list[Condition]] = {}
-    for condition in conditions:
-        c = condition
-        examples = (c.task, c.split, c.corpus, c.test_set, c.tag, c.tag_value)
-        by_name.setdefault((*examples, c.arch, c.preset), []).append(condition)
-    tests = len(baseline)
-    compared = [_compare(row, _find(row, by_name), tests) for row in baseline]
-    outcomes = [_count_seeds(_decide(outcome, tests, tolerance)) for outcome in compared]
-    if not any(len(outcome.shared) >= MIN_SEEDS for outcome in outcomes):
-        raise UserError(f"nothing could be checked: {_reasons(outcomes)}")
+    for c in conditions:
+        name = (c.task, c.split, c.corpus, c.arch, c.preset, c.test_set, c.tag, c.tag_value)
+        by_name.setdefault(name, []).append(c)
+    outcomes = [_compare(row, _find(row, by_name), len(baseline), tolerance) for row in baseline]
+    if not any(len(one.current.keys() & one.baseline.each_seed.keys()) >= MIN_SEEDS for one in outcomes):
+        names: dict[str, list[str]] = {}
+        for one in outcomes:
+            names.setdefault(f"{one.state}: {one.reason}", []).append(one.baseline.name)
+        reasons = [
+            f"{reason} ({len(some)} of {len(outcomes)} conditions: {', '.join(some[:MAX_NAMED])}"
+            f"{', ...' * (len(some) > MAX_NAMED)})"
+            for reason, some in names.items()
+        ]
+        raise UserError(f"nothing could be checked: {'; '.join(reasons)}")
     return outcomes
-
-
-def _reasons(outcomes: Sequence[Outcome]) -> str:
-    """Return each reason with the number of conditions and the first of their names."""
-    names: dict[str, list[str]] = {}
-    for outcome in outcomes:
-        names.setdefault(f"{outcome.state}: {outcome.reason}", []).append(outcome.baseline.name)
-    shown = {
-        reason: ", ".join([*some[:MAX_NAMED], *["..."] * (len(some) > MAX_NAMED)]) for reason, some in names.items()
-    }
-    counts = {reason: f"{len(some)} of {len(outcomes)} conditions" for reason, some in names.items()}
-    return "; ".join(f"{reason} ({counts[reason]}: {shown[reason]})" for reason in names)
 
 
 def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition]]) -> Condition | str:
     """Return the current condition, or why there is none. Settings may differ: they may be what changed the results."""
-    name = (row.task, row.split, row.corpus, row.test, row.tag, row.value, row.arch, row.preset)
-    whole = (row.task, row.split, row.corpus, "test", "", "", row.arch, row.preset)
-    all_diverged = [condition for condition in by_name.get(whole, []) if not condition.runs]
-    known = by_name.get(name) or all_diverged
+    name = (row.task, row.split, row.corpus, row.arch, row.preset)
+    all_diverged = [condition for condition in by_name.get((*name, "test", "", ""), []) if not condition.runs]
+    known = by_name.get((*name, row.test, row.tag, row.value)) or all_diverged
     same = [condition for condition in known if row.experiment and condition.experiment == row.experiment]
     candidates = same or [condition for condition in known if condition.settings == row.settings] or known
     if len(candidates) != 1:
-        return (
-            f"{len(candidates)} current conditions have this name"
-            if candidates
-            else "no current condition has this name"
-        )
+        return f"{len(candidates) or 'no'} current condition{'s have' if candidates else ' has'} this name"
     counts = {result.n for result in candidates[0].results_by_seed().values()} - {row.examples}
     return f"{row.examples} examples in the baseline, {max(counts)} now" if counts else candidates[0]
 
 
-def _compare(row: BaselineRow, condition: Condition | str, tests: int) -> Outcome:
+def _compare(row: BaselineRow, condition: Condition | str, tests: int, tolerance: float) -> Outcome:
     if isinstance(condition, str):
         return Outcome(row, MISSING, {}, reason=condition)
     current = condition.by_seed(row.metric) | {run.result.seed: 0.0 for run in condition.diverged}
     if not current:
         return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
-    shared = current.keys() & row.each_seed.keys()
+    shared, total = current.keys() & row.each_seed.keys(), len(row.each_seed)
     if len(shared) < MIN_SEEDS:
-        return Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
-    if all(current[seed] == row.each_seed[seed] for seed in shared):
-        return Outcome(row, UNCHANGED, current)
-    difference = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
-    return Outcome(row, UNDECIDED, current, difference)
-
-
-def _decide(outcome: Outcome, tests: int, tolerance: float) -> Outcome:
-    difference = outcome.difference
-    if not difference:
+        outcome = Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
+    elif all(current[seed] == row.each_seed[seed] for seed in shared):
+        outcome = Outcome(row, UNCHANGED, current)
+    else:
+        difference = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
+        p = corrected(difference.p, tests)
+        state, reason = _decide(difference, p, tests, tolerance)
+        outcome = Outcome(row, state, current, difference, p, reason)
+    if len(shared) == total:
         return outcome
-    p = corrected(difference.p, tests)
+    if outcome.state == WORSE:  # a drop stays one if seeds are missing
+        return outcome._replace(reason=f"{len(shared)} of the baseline's {total} seeds")
+    return outcome._replace(state=MISSING, reason=f"{total - len(shared)} of the baseline's {total} seeds")
+
+
+def _decide(difference: Difference, p: float, tests: int, tolerance: float) -> tuple[str, str]:
+    """Return the state of a row whose results changed, and the reason if it needs more seeds."""
     if p < ALPHA and abs(difference.mean) > tolerance:
-        return outcome._replace(state=WORSE if difference.mean < 0 else BETTER, p=p)
+        return WORSE if difference.mean < 0 else BETTER, ""
     if -tolerance <= difference.low and difference.high <= tolerance:
-        return outcome._replace(state=UNCHANGED, p=p)
+        return UNCHANGED, ""
     needed = seeds_needed(difference, ALPHA / tests) if difference.mean < -tolerance else None
-    reason = f"about {needed} seeds are needed to find a drop of this size" if needed else ""
-    return outcome._replace(p=p, reason=reason)
-
-
-def _count_seeds(outcome: Outcome) -> Outcome:
-    """Return an outcome as missing if seeds of the baseline are, unless a drop was found."""
-    total, shared = len(outcome.baseline.each_seed), len(outcome.shared)
-    if outcome.state == MISSING or shared == total:
-        return outcome
-    if outcome.state != WORSE:
-        return outcome._replace(state=MISSING, reason=f"{total - shared} of the baseline's {total} seeds")
-    return outcome._replace(
-        reason="; ".join(filter(None, (f"{shared} of the baseline's {total} seeds", outcome.reason)))
-    )
+    return UNDECIDED, f"about {needed} seeds are needed to find a drop of this size" if needed else ""

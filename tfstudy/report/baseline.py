@@ -1,22 +1,37 @@
-"""The comparison of a study with its baseline, as Markdown and as plain values."""
+"""The comparison of a study with its baseline, as Markdown, as plain values, and for a terminal."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
-from tfstudy.analysis.collection import read_study
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.regression import (
+from rich.text import Text
+
+from tfstudy.analysis.baseline import (
+    BETTER,
     MISSING,
     STATES,
+    UNCHANGED,
+    UNDECIDED,
+    UNTESTED,
     WORSE,
     Outcome,
     compare_with_baseline,
     read_baseline,
 )
+from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.conditions import conditions
 from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
+from tfstudy.report.terminal import columns
 
+COLOURS = {
+    WORSE: "bold red",
+    MISSING: "red",
+    UNTESTED: "yellow",
+    UNDECIDED: "yellow",
+    BETTER: "green",
+    UNCHANGED: "green",
+}
 NOTE = (
     "percent, mean over seeds; change in points with its simultaneous 95 % interval, paired by seed; p corrected for "
     "the number of conditions"
@@ -84,3 +99,19 @@ def _numbers(outcome: Outcome) -> tuple[str, str, str, str]:
 
 def _mean(values: Sequence[float]) -> str:
     return f"{mean(values):.1f} (n = {len(values)})" if values else ""
+
+
+def check_lines(headline: str, outcomes: Sequence[Outcome]) -> list[Text | str]:
+    """Return the headline of a check and a line for each condition: its state, both means in percent, the reason."""
+    cells = [
+        (one.state, one.baseline.name, _short_mean(one.baseline.each_seed), "->", _short_mean(one.current), one.reason)
+        for one in outcomes
+    ]
+    texts = [Text(line) for line in columns(cells, width=0)]
+    for text, one in zip(texts, outcomes, strict=True):
+        text.stylize(COLOURS[one.state], 0, len(one.state))
+    return [Text(headline, style="bold"), *texts]
+
+
+def _short_mean(by_seed: Mapping[int, float]) -> str:
+    return f"{mean(by_seed.values()):5.1f}" if by_seed else "none"

@@ -1,0 +1,194 @@
+"""The comparisons of a study in words, its verdict in sentences, and its protocol."""
+
+import re
+from itertools import permutations
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.example_records import result, rival, three_architectures, write
+from tfstudy.analysis.claim_files import read_claims
+from tfstudy.analysis.claims import family_size, timed_ratios
+from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.counterparts import Quotation
+from tfstudy.analysis.published import figure_of
+from tfstudy.report import comparisons
+from tfstudy.report.comparisons import MAX_DETAILED, significant_differences, summarize_comparisons, verdict
+from tfstudy.report.protocol import build_protocol
+from tfstudy.report.tables import build_table, table
+
+BETTER = re.compile(r"(\w+) \([\d.]+\) is significantly better than (.+?)(?=, and \w+ \([\d.]+\) is|;|\.$)")
+NAME = re.compile(r"(\w+) \([\d.]+\)")
+ARCHITECTURES = ("lstm", "cnn", "transformer")
+
+
+@pytest.fixture
+def study(tmp_path) -> Path:
+    return three_architectures(tmp_path)
+
+
+# Comparisons
+
+
+def test_comparisons_say_what_is_higher_and_what_is_not_tested(study):
+    summary = summarize_comparisons(table(study, baseline="lstm"))
+    [one] = summary.tested
+    assert one.verdict == "cnn is higher than lstm"
+    assert (one.test_set, one.difference, one.p, one.test) == ("length", "+55.5", "<.001", "Welch, 8 values")
+    assert summary.untested == {"length": ["transformer"]}
+    assert summary.summary.startswith("3 comparisons on the same examples: 1 decided, 0 undecided, 2 not")
+
+
+def test_an_undecided_comparison_says_how_many_seeds_it_needs(tmp_path):
+    close = [rival(seed, value) for seed, value in enumerate((0.5, 0.62, 0.55))]
+    summary = summarize_comparisons(table(write(tmp_path / "a", *(result(seed, 0.5) for seed in range(3)), *close)))
+    assert re.fullmatch(r"about \d+ more seeds?", summary.tested[0].needed)
+    assert summary.tested[0].verdict == "cnn or lstm: undecided"
+    equal = [one for seed in range(3) for one in (result(seed, 0.5), rival(seed, 0.5))]
+    assert summarize_comparisons(table(write(tmp_path / "b", *equal))).tested[0].needed == "no difference to find"
+
+
+def test_of_many_comparisons_the_clearest_are_listed(study, monkeypatch):
+    monkeypatch.setattr(comparisons, "MAX_LISTED", 1)
+    many = [rival(seed, 0.3 + (-1) ** seed / 50, arch) for arch in ("gru", "mlp") for seed in range(4)]
+    summary = summarize_comparisons(table(write(study, *many)))
+    assert len(summary.tested) == 1
+    assert "1 of 6 comparisons are listed" in summary.notes[1]
+
+
+# The verdict
+
+
+def study_table(folder, means, seeds=4, splits=("length",)):
+    """The table of a study of architectures with these means, which vary by two points over seeds."""
+    made = []
+    for split in splits:
+        for arch, mean in means[split].items() if split in means else means.items():
+            names = {"arch": arch, "split": split, "experiment": f"{split}{arch}"}
+            made += [result(seed, mean + seed / 200, run=f"{split}{arch}{seed}", **names) for seed in range(seeds)]
+    study = read_finished_runs(write(folder / "study", *made))
+    return build_table(study, conditions(study.runs))
+
+
+def pairs_in_words(sentence):
+    """The test set, winner and loser of each difference that a sentence states."""
+    found = set()
+    for part in sentence.removesuffix(".").split("; "):
+        test_set, _, text = part.partition(", ")
+        name = test_set.removeprefix("On ").removeprefix("on ")
+        found |= {(name, winner, loser) for winner, text in BETTER.findall(f"{text}.") for loser in NAME.findall(text)}
+    return found
+
+
+def pairs_in_groups(table):
+    """The same by the letters of the table: lines on the same examples that share none, the higher one first."""
+    return {
+        (one.condition.split, one.condition.arch, other.condition.arch)
+        for one, other in permutations(table.lines, 2)
+        if one.condition.examples_key == other.condition.examples_key
+        and one.group
+        and other.group
+        and not set(one.group) & set(other.group)
+        and one.mean > other.mean
+    }
+
+
+@pytest.mark.parametrize("draw", range(4))
+def test_the_verdict_has_exactly_the_differences_of_the_groups(tmp_path, draw):
+    random = Random(draw)
+    splits = ("length", "simple", "addprim_jump")
+    means = {split: {arch: random.choice((0.1, 0.12, 0.15, 0.6)) for arch in ARCHITECTURES} for split in splits}
+    table = study_table(tmp_path, means, splits=splits)
+    first, second, _ = verdict(table)
+    known = pairs_in_groups(table)
+    assert pairs_in_words(first) == known
+    assert sum(len(one.others) for one in significant_differences(table)) == len(known)
+    undecided = sum(comparison.tested and not comparison.significant for comparison in table.comparisons)
+    counted = re.search(r"(\d+) of (\d+) comparisons are undecided", second)
+    assert (int(counted[1]), int(counted[2])) == (undecided, 9) if counted else undecided in (0, 9)
+
+
+def test_means_that_differ_after_the_first_decimal_are_written_with_more(tmp_path):
+    made = [
+        result(seed, share + seed / 1e6, arch=arch, experiment=arch, run=f"{arch}{seed}")
+        for arch, share in (("lstm", 0.9999), ("cnn", 0.9996))
+        for seed in range(5)
+    ]
+    for one in made:
+        one["splits"]["test"]["n"] = 1_000_000
+    study = read_finished_runs(write(tmp_path / "study", *made))
+    [first, *_] = verdict(build_table(study, conditions(study.runs)))
+    assert first == "On length, lstm (99.99) is significantly better than cnn (99.96)."
+
+
+@pytest.mark.parametrize(
+    ("means", "seeds", "start", "second"),
+    [
+        ({"lstm": 0.1, "cnn": 0.1}, 4, "No condition is significantly better", "the only comparison is undecided"),
+        ({"lstm": 0.1}, 1, "No two conditions have the same test examples", "may be due to the seed"),
+        ({"lstm": 0.1, "cnn": 0.9}, 1, "Nothing is tested: a test needs 2 seeds", "may be due to the seed"),
+    ],
+)
+def test_nothing_is_claimed_without_a_significant_difference(tmp_path, means, seeds, start, second):
+    found = verdict(study_table(tmp_path, means, seeds=seeds))
+    assert found[0].startswith(start)
+    assert second in found[1]
+
+
+def test_many_test_sets_are_counted(tmp_path):
+    splits = [f"split{n}" for n in range(MAX_DETAILED + 1)]
+    first, second, last = verdict(study_table(tmp_path, {"lstm": 0.1, "cnn": 0.9}, splits=splits))
+    assert first == "Of 7 test sets, cnn than lstm on 7 is significantly better."
+    assert second == "No comparison is undecided."
+    assert last == "No published figure is known for these test sets and kinds of network."
+
+
+def test_figures_of_other_settings_are_not_tested(tmp_path):
+    [*_, last] = verdict(study_table(tmp_path, {"lstm": 0.5}))
+    assert re.match(r"None of the \d+ published figures? beside these results \(.*Lake & Baroni 2018", last)
+    assert "so none is tested" in last
+
+
+def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
+    table = study_table(tmp_path, {"lstm": 0.5})
+    quoted = [Quotation(figure_of("lake-2018-09"), True), Quotation(figure_of("lake-2018-13"), True)]
+    line = table.lines[0]._replace(published=quoted)
+    found = iter(["agrees", "differs"])
+    monkeypatch.setattr(comparisons, "judge_figure", lambda *_: type("Judged", (), {"verdict": next(found)}))
+    [*_, last] = verdict(table._replace(lines=[line]))
+    assert "1 reproduced within 5 points (lstm on length: 50.8 here, 13.8 in Lake & Baroni 2018)" in last
+    assert "1 not reproduced within 5 points (lstm on length: 50.8 here, 90.0 in Lake & Baroni 2018)" in last
+
+
+# The protocol, and the page on statistics
+
+
+def test_the_protocol_lists_once_what_all_conditions_share(study):
+    protocol = build_protocol(conditions(read_finished_runs(study).runs))
+    expected = {"checkpoint": "last", "data hash": "d" * 12, "versions": "python 3.11, torch 2.9"}
+    assert expected.items() <= protocol.shared.items()
+    assert {"test evaluations": "1", "overlap with training": "0"}.items() <= protocol.shared.items()
+    assert [entry.condition.arch for entry in protocol.entries] == ["cnn", "lstm", "transformer"]
+    assert [entry.facts["training seconds"] for entry in protocol.entries] == ["30 (30 to 30)", "30 (30 to 30)", "30"]
+
+
+def test_what_a_record_lacks_is_unknown(tmp_path):
+    study = write(tmp_path / "study", result(0, overlap={}))
+    next(study.glob("*/*/*/test_reads.csv")).unlink()
+    [entry] = build_protocol(conditions(read_finished_runs(study).runs)).entries
+    assert {entry.facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
+    assert {entry.facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}
+
+
+def test_the_page_on_statistics_has_the_number_of_statements_of_claims():
+    number, ratios = family_size(read_claims().values()), timed_ratios(read_claims().values())
+    page = Path(__file__).parents[2].joinpath("docs/concepts/statistics.md").read_text()
+    assert set(re.findall(r"(\d+)\s+statements of all claims|, (\d+) at present|- \.05/(\d+)", page)) == {
+        (f"{number}", "", ""), ("", f"{number}", ""), ("", "", f"{number}"), ("", "", f"{ratios}")
+    }  # fmt: skip
+    assert set(re.findall(r"it is one of (\d+)|the (\d+) such statements", page)) == {
+        (f"{number}", ""),
+        ("", f"{ratios}"),
+    }
