@@ -34,16 +34,6 @@ def test_the_table_has_a_part_for_each_architecture():
     assert text.endswith("- not enough memory: x\n")
 
 
-def test_the_notes_explain_only_columns_that_the_table_has():
-    one = " ".join(explanations([record(*SECONDS)]))
-    assert "±: half" in one
-    assert "ratio" not in one
-    few = " ".join(explanations([record(*SECONDS[:5])]))
-    assert "±: half" not in few
-    assert "(±) needs 6 rounds" in few
-    assert "ratio: to the variant default" in " ".join(explanations(RECORDS))
-
-
 @pytest.mark.parametrize(("threads", "busy"), [(1, False), (2, True)])
 def test_a_busy_machine_is_noted_where_it_matters(threads, busy):
     machine = msgspec.structs.replace(MACHINE, threads=threads)

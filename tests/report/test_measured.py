@@ -1,7 +1,5 @@
 """Measurements of runs: averaged within a run, then over seeds; drawn as lines, bars and heat maps."""
 
-import re
-
 import msgspec
 import pytest
 
@@ -33,10 +31,6 @@ def study(tmp_path):
     return write(tmp_path / "study", *runs)
 
 
-def numbered(base):
-    return [row | {"number": 1000 * n} for n in range(9) for row in rows(base)]
-
-
 def measured(study, chart=LINE, make=rows, **settings):
     runs = read_finished_runs(study).runs
     pairs = [
@@ -60,17 +54,6 @@ def test_the_table_has_a_line_for_each_condition_facet_and_series(study, capsys)
     assert head == ["condition", "kind", "layer", "length", "4", "8"]
     assert lines[0] == ["cnn", "cross", "1", "1.8", "1.8"]
     assert len(lines) == 2 * 2 * 2
-
-
-def test_a_long_table_has_as_many_columns_as_fit_and_all_of_their_numbers(study, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
-    show(measured(study, Chart("line", x="number", y="entropy", hue="layer", facet="kind"), make=numbered)[:1])
-    title, head, *lines, note = capsys.readouterr().out.splitlines()
-    assert re.match(r"\d+ of \d+ values of number are shown", note)
-    assert title == "cnn, entropy: entropy, mean over heads and lengths"
-    assert head.split()[:3] == ["kind", "layer", "number"]
-    assert max(map(len, lines)) <= 60
-    assert len({len(line.split()) for line in lines}) == 1
 
 
 def test_a_line_with_a_number_at_one_value_has_it_in_the_table_however_narrow(study, capsys, monkeypatch):
@@ -101,7 +84,6 @@ def test_a_figure_has_the_panels_and_colours_that_its_chart_names(study, chart, 
     axes = [one for one in found.figure.axes if one.get_label() != "<colorbar>"]
     assert [one.get_title().replace("\n", " ") for one in axes] == panels
     assert [text.get_text() for one in found.figure.legends for text in one.get_texts()] == legend
-    assert found.svg() == plot("entropy", measured(study, chart)).svg()
 
 
 def test_labels_say_what_a_number_is_a_mean_over_in_the_table_and_the_figure(study, capsys):
@@ -124,18 +106,7 @@ def test_what_a_measurement_lacks_is_said_in_the_table_and_the_figure(study, cap
         assert text in "\n".join(one.get_text() for one in plot("entropy", given).figure.texts).splitlines()
 
 
-def test_titles_do_not_run_into_the_legend(study):
-    def long(base):
-        return [row | {"kind": f"random: gradient after {row['kind']} scaling"} for row in rows(base)]
-
-    figure = plot("entropy", measured(study, make=long)).figure
-    figure.canvas.draw()
-    [legend] = figure.legends
-    titles = [axes.title.get_window_extent() for axes in figure.axes]
-    assert max(title.x1 for title in titles) <= legend.get_window_extent().x0
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.9, 0.93), (0.61, 0.97), (0.001, 1000), (0.5, 0.5)])
+@pytest.mark.parametrize(("low", "high"), [(0.9, 0.93), (0.001, 1000), (0.5, 0.5)])
 def test_a_logarithmic_axis_has_several_ticks_and_that_of_one_number_has_it_in_the_middle(study, low, high):
     def ranging(base):
         return [{"width": 8, "scale": str(value), "entropy": value} for value in (low, high)]
@@ -158,23 +129,16 @@ def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(s
     measured(study, examples=5)
     run = read_finished_runs(study).runs[0]
     save_measurement(run.path, Measurement.of(run.result.run, "entropy", 1, {"examples": 9}, LINE, rows(0)))
+    broken = read_finished_runs(study).runs[-1].path / "instruments" / "entropy.json"
+    broken.write_text("{")
     found, notes = saved_measurements(read_finished_runs(study).runs)
-    assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 2)]
-    assert notes == ["Not shown: 1 measurement of entropy with other settings: cnn/s0-cnn0 (examples=9)."]
+    assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 1)]
+    assert "entropy.json is broken" in notes[0]
+    assert notes[1:] == ["Not shown: 1 measurement of entropy with other settings: cnn/s0-cnn0 (examples=9)."]
     page, content = publish(read_finished_runs(study), tmp_path / "page")
     assert "measure-entropy" in [figure.name for figure in content.figures]
     assert notes[0] in page.read_text()
     assert "figures/measure-entropy.svg" in (tmp_path / "page" / "report.md").read_text()
-
-
-def test_a_broken_measurement_is_not_shown_and_named(study):
-    measured(study)
-    run = read_finished_runs(study).runs[0]
-    (run.path / "instruments" / "entropy.json").write_text("{")
-    found, notes = saved_measurements(read_finished_runs(study).runs)
-    assert sum(len(one.records) for one in found["entropy"]) == 3
-    assert len(notes) == 1
-    assert "entropy.json is broken" in notes[0]
 
 
 RANKED = {

@@ -10,12 +10,9 @@ from matplotlib.colors import to_hex
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
 from tfstudy.analysis.collection import read_study
-from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import KINDS
 from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.bars import KIND_STYLES
-from tfstudy.report.plots.curves import Stretch, coincide, stretches
-from tfstudy.report.plots.heat_maps import row_names
 from tfstudy.report.plots.series import COLOURS
 
 VALIDATION = PART | {"role": "validation", "slices": {"length": {"1": PART, "2": PART}}}
@@ -58,24 +55,6 @@ def test_length_uses_the_tag_length_where_a_task_records_no_accuracy_by_length(t
     assert (list(curve.get_xdata()), list(curve.get_ydata())) == ([1, 2, 10], [100, 75, 0])  # both test sets together
     assert "length: lstm 2" in plot.alt
     assert [one.name for one in all_plots(study)] == ["split", "length"]  # instead of slices by length
-
-
-def test_the_tag_length_is_not_used_where_the_task_records_accuracy_by_length_or_values_are_words(tmp_path):
-    recorded = with_lengths(result(0), **{"3": {"n": 50, "exact_match": 1.0}})
-    other = tagged(result(0, split="other", run="o", experiment="o"), {"test": {"1": 1.0}})
-    [axes] = drawn(write(tmp_path / "recorded", recorded, other), "length").axes
-    assert axes.get_title() == "length"  # the split scheme whose test sets differ from training in length only
-    words = write(tmp_path / "words", tagged(result(0), {"test": {"short": 1.0}}))
-    with pytest.raises(UserError, match="length"):
-        drawn(words, "length")
-
-
-def test_a_curve_is_divided_where_others_begin_to_coincide_with_it():
-    curves = [{1: 100, 2: 100, 3: 50, 4: 0}, {1: 100, 2: 100, 3: 0, 4: 0}, {1: 60, 2: 70, 3: 80, 4: 90}]
-    assert stretches(curves, 0) == [Stretch([1, 2], (0, 1)), Stretch([2, 3, 4], (0,))]
-    assert stretches(curves, 2) == [Stretch([1, 2, 3, 4], (2,))]
-    assert coincide([{x: [y] for x, y in curve.items()} for curve in curves])
-    assert not coincide([{1: [100], 2: [50]}, {1: [100], 2: [0]}])  # they only meet
 
 
 def test_where_curves_of_length_coincide_their_colours_alternate(tmp_path):
@@ -127,14 +106,6 @@ def test_exact_match_on_validation_is_shown_if_it_was_recorded_and_else_the_loss
     assert list(validation.get_lines()[0].get_ydata()) == ([25, 75] if recorded else [2, 1])
     assert validation.get_title() == ("validation exact match (%)" if recorded else "validation loss (log)")
     assert any("not recorded" in text for text in texts(figure)) is not recorded
-
-
-@pytest.mark.parametrize("content", [b"step,metric,value\n50,train_loss,high\n", bytes(range(256)), b""])
-def test_runs_without_any_readable_row_of_metrics_are_a_user_error(tmp_path, content):
-    study = write(tmp_path, result(0))
-    (folder(study, result(0)) / "metrics.csv").write_bytes(content)
-    with pytest.raises(UserError, match=r"metrics\.csv"):
-        drawn(study, "learning")
 
 
 # errors, slices
@@ -260,9 +231,3 @@ def test_a_task_that_varies_less_shares_the_rows_of_one_that_varies_more(tmp_pat
     [axes] = make_plot(read_study(study), "settings").figure.axes
     assert [tick.get_text() for tick in axes.get_yticklabels()] == ["dim=64", "dim=128"]
     assert sorted(axes.images[0].get_array().filled(-1).tolist()) == [[25, 75], [50, -1]]
-
-
-def test_what_all_rows_start_with_is_left_out_of_their_names():
-    labels = ["lstm dim=8", "lstm", "lstm dessi-2019 dim=8"]
-    assert row_names(labels) == ["dim=8", "(default)", "dessi-2019 dim=8"]
-    assert row_names(["lstm", "cnn"]) == ["lstm", "cnn"]

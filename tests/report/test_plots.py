@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import matplotlib as mpl
 import pytest
@@ -124,21 +124,6 @@ def test_architectures_have_colours_and_their_conditions_markers_and_lines():
     assert len({(style.marker, str(style.line)) for style in styles.values()}) == 28
     assert {style.colour for style in styles.values()} == {COLOURS["lstm"]}
     assert list(styles)[:3] == ["lstm dim=0", "lstm dim=1", "lstm dim=2"]  # not 10 before 2
-
-
-@pytest.mark.parametrize("count", [1, 12])
-def test_nothing_overlaps_with_few_conditions_and_with_many(tmp_path, count):
-    many = [f"e{n}-with-long-settings another={n} and-a-third={n} to-take-some-lines={n}" for n in range(count)]
-    made = [one for n, name in enumerate(many) for one in runs("lstm", 0.1, 0.2 + n / 50, experiment=name)]
-    figure = drawn(write(tmp_path, *made), "split")
-    figure.draw_without_rendering()
-    [axes] = figure.axes
-    [box] = figure.legends
-    assert box.get_window_extent().x0 > axes.get_window_extent().x1
-    assert max(figure.get_size_inches()) < 12
-    levels = [label.get_window_extent() for label in axes.get_yticklabels()]
-    assert len(levels) == count
-    assert all(above.y0 > below.y1 for above, below in pairwise(levels))
 
 
 def test_the_legend_has_only_marks_that_are_drawn(tmp_path):

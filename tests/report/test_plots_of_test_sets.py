@@ -67,15 +67,6 @@ def test_a_maximum_and_the_figures_of_another_network_are_not_drawn(tmp_path, ar
     assert not set(others) & set(positions)
 
 
-def test_an_approximate_figure_has_its_own_sign(tmp_path):
-    study = write(tmp_path, *runs("cnn", 0.9, 0.95, split="addprim_turn_left"))
-    [mark] = marks_beside(conditions(read_study(study).runs), METRICS).popitem()[1]
-    one = drawn(study, "split")
-    assert (mark.sign, mark.figure.value) == ("approximate", 100)
-    assert "published, approximate" in legend(one)
-    assert "about 100 [1]" in texts(one)
-
-
 @pytest.mark.parametrize("same", [True, False])
 def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
     published(monkeypatch, figure())
@@ -120,11 +111,6 @@ def test_the_picture_names_the_source_of_every_figure_and_the_legend_every_sign(
     assert "published, approximate" not in legend(one)
     assert any("standard deviation" in text for text in legend(one))
     assert any("70" in text and "[1]" in text for text in texts(one))
-
-
-def test_without_a_published_figure_the_plot_says_nothing_of_them(tmp_path):
-    one = drawn(write(tmp_path, *runs("cnn", 0.4, 0.5, split="unpublished")), "split")
-    assert not [text for text in texts(one) if "published" in text.replace("unpublished", "").lower()]
 
 
 # Trivial systems
@@ -203,13 +189,6 @@ def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monke
     assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
     assert "the 2 with the smallest p of 6" in " ".join(plot.figure.get_suptitle().split())
     assert plot.alt.startswith("Differences between conditions, the 2 with the smallest p of 6: ")
-
-
-def test_a_difference_that_needs_more_seeds_than_are_proposed_says_so(tmp_path):
-    wide = (0.1, 0.9, 0.2, 0.8, 0.5)
-    slightly_higher = [x + 0.001 for x in wide]
-    figure = drawn(write(tmp_path, *runs("cnn", *wide), *runs("lstm", *slightly_higher)), "differences")
-    assert any(text.endswith(" (>1,000)") for text in texts(figure))
 
 
 def test_what_two_architectures_share_stands_once_in_brackets(tmp_path):

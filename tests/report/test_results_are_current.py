@@ -1,4 +1,4 @@
-"""The committed documents of `results/` are what its records give today."""
+"""The committed documents of `results/` are what its records give today, and do not contradict each other."""
 
 import re
 import runpy
@@ -8,8 +8,17 @@ import pytest
 from PIL import Image
 
 from tests.committed import ROOT, STUDIES
+from tfstudy.analysis.claim_files import read_claims
+from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.analysis.conditions import conditions
+from tfstudy.report.claims import judged_claims
+from tfstudy.report.markdown_page import markdown
+from tfstudy.report.study_page import build_page
+from tfstudy.report.tables import build_table
 
-UPDATE = runpy.run_path(str(ROOT / "results" / "update.py"))
+RESULTS = ROOT / "results"
+UPDATE = runpy.run_path(str(RESULTS / "update.py"))
+PAGES = [*RESULTS.glob("*.md"), *(page for study in STUDIES for page in sorted(study.rglob("*.md")))]
 
 
 @pytest.fixture(scope="module")
@@ -32,13 +41,61 @@ def test_tables_and_claims_are_current(documents):
 @pytest.mark.parametrize(("file", "words"), [(file, words) for file, *words in UPDATE["FIGURES"]], ids=str)
 def test_the_numbers_of_a_picture_are_those_of_its_records(file, words, tmp_path, monkeypatch):
     """A picture contains its alt text, which has the numbers that it shows; `update.py --figures` draws them all."""
-    monkeypatch.chdir(ROOT / "results")
+    monkeypatch.chdir(RESULTS)
     UPDATE["output"](*words, "--out", str(tmp_path / "drawn.png"))
     drawn, committed = (Image.open(path).text["Description"] for path in (tmp_path / "drawn.png", Path(file)))
     assert committed == drawn
     assert re.search(r"\d", drawn)
 
 
+@pytest.fixture(scope="module")
+def scan():
+    return read_finished_runs(RESULTS / "scan")
+
+
+def test_the_committed_report_is_current_but_for_its_figures(scan, monkeypatch):
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
+    monkeypatch.setattr("tfstudy.report.study_page.saved_measurements", lambda _: ({}, []))
+    out = RESULTS / "scan" / "report"
+    pages = (markdown(build_page(scan, out)), (out / "report.md").read_text(encoding="utf-8"))
+    now, committed = (dict(re.findall(r"^## (\w+)\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)) for page in pages)
+    for section in ("Verdict", "Table", "Comparisons"):
+        assert committed[section] == now[section]
+
+
+def test_a_claim_on_two_conditions_has_the_p_and_the_interval_of_their_study(scan):
+    comparisons = {
+        (one.first.split_label, one.first.label, one.second.label): one
+        for one in build_table(scan, conditions(scan.runs), "", "").comparisons
+    }
+    compared = 0
+    for statement in (one for verdict in judged_claims(RESULTS, ())[0] for one in verdict.statements):
+        if statement.statement.compares and statement.estimate and Path(statement.conditions[0].study).name == "scan":
+            first, second = statement.conditions
+            names, sign = (first.split_label, first.label, second.label), 1
+            if names not in comparisons:
+                names, sign = (first.split_label, second.label, first.label), -1
+            one, estimate = comparisons[names], statement.estimate
+            assert estimate.p == one.p
+            ends = [sign * one.difference.low, sign * one.difference.high]
+            measured = [estimate.interval.mean, estimate.interval.low, estimate.interval.high]
+            assert measured == pytest.approx([sign * one.difference.mean, *sorted(ends)])
+            compared += 1
+    assert compared
+
+
 def test_every_committed_study_is_read():
     """Except runs that are trials, baselines of CI, or copies with weights, whose numbers no document states."""
     assert {*UPDATE["TABLES"], UPDATE["PERFORMANCE"], "ci", "tuning", "first"} == {study.name for study in STUDIES}
+
+
+def test_links_of_committed_pages_have_targets_and_every_claim_has_a_row():
+    missing = [
+        f"{page}: {link}"
+        for page in PAGES
+        for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8"))
+        if not link.startswith("http") and not (page.parent / link).exists()
+    ]
+    assert missing == []
+    page = (RESULTS / "claims.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| ([LP]\d+) \|", page, re.MULTILINE) == list(read_claims())

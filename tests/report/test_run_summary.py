@@ -127,13 +127,6 @@ def test_of_each_paper_the_figure_of_a_preset_or_the_highest_comes_with_its_own_
     assert {figure.method for figure in chosen} == {"plain"}
 
 
-def test_the_table_names_the_preset_that_has_the_settings_of_a_figure():
-    lines = printed(*published_parts(result("length"))).splitlines()
-    own = [line for line in lines if line.startswith("LSTM") and "Lake & Baroni 2018" in line]
-    assert own
-    assert all(line.rstrip().endswith("lake-2018") for line in own)
-
-
 def test_figures_of_the_own_architecture_say_how_the_settings_differ(tmp_path):
     [path] = write(tmp_path / "study", record(0, 0.2)).glob("*/*/*")
     text = printed(*published_parts(read_result(path), Path(path)))
