@@ -14,7 +14,9 @@ from tfstudy.report.plots import layout, series
 
 SIZES = {"length": "length (tokens)", "width": "width (model.dim)", "batch": "batch (examples)"}
 MIB, GIGA = 2**20, 1e9
-STEP = "milliseconds per batch"
+SPEED, STEP, MEMORY, WORK = QUANTITIES = (
+    "target tokens per second", "milliseconds per batch", "peak memory (MiB)", "GFLOP per batch"
+)  # fmt: skip
 
 Values = tuple[float, float, float]  # the value, and the ends of its interval
 
@@ -23,14 +25,13 @@ def quantities(record: Record) -> dict[str, Values]:
     """Return what was measured: `milliseconds per batch`, for example, with its interval, or with equal ends."""
     found: dict[str, Values] = {}
     if record.seconds:
-        timed = {"target tokens per second": record.tokens_per_second, STEP: [1000 * s for s in record.times]}
-        for name, values in timed.items():
+        for name, values in ((SPEED, record.tokens_per_second), (STEP, [1000 * s for s in record.times])):
             middle, low, high, *_ = median_interval(values)
             found[name] = (middle, low, high) if low == low else (middle,) * 3
     if record.memory:
-        found["peak memory (MiB)"] = (record.memory / MIB,) * 3
+        found[MEMORY] = (record.memory / MIB,) * 3
     if record.flops:
-        found["GFLOP per batch"] = (record.flops.total / GIGA,) * 3
+        found[WORK] = (record.flops.total / GIGA,) * 3
     return found
 
 
@@ -50,13 +51,11 @@ def plot(records: Sequence[Record], axis: str = "") -> layout.Plot:
         variant = " ".join([*([record.variant] if record.variant != "default" else []), *sizes])
         members.setdefault((record.arch, variant), []).append(record)
     styles = _styles(members)
-    order = list(dict.fromkeys(name for record in records for name in quantities(record)))
-    order.sort(key=["target tokens per second", STEP, "peak memory (MiB)", "GFLOP per batch"].index)
     shown = [
         (work, name)
         for work in WORKS
-        for name in order
-        if any(r.work == work and name in quantities(r) for r in records)
+        for name in QUANTITIES
+        if any(record.work == work and name in quantities(record) for record in records)
     ]
     machine, first = records[0].machine, records[0]
     torch = machine.versions.get("torch", "unknown")

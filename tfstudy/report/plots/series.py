@@ -1,4 +1,4 @@
-"""What plots share but their layout: which conditions stand together, how a series looks, and what is said in words."""
+"""What plots share besides their layout: which conditions stand together, how a series looks, and the words."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
