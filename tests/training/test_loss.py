@@ -25,13 +25,8 @@ from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, s
 def test_accumulating_two_batches_equals_one_batch_of_both():
     """Equal weight for each batch: with as many targets in both, the mean of both gradients is the whole's."""
     size = 8
-    settings = {
-        "optimizer": "sgd",
-        "learning_rate": 0.1,
-        "gradient_clip_norm": 0,
-        "weight_decay": 0,
-        "schedule": "constant",
-    }
+    settings = {"optimizer": "sgd", "learning_rate": 0.1, "gradient_clip_norm": 0, "weight_decay": 0}
+    settings |= {"schedule": "constant"}
     one, data = small_training(batch_size=size, accumulate_grad_batches=2, steps=1, **settings)
     fit(one, data, accelerator="cpu")
     other, _ = small_training(batch_size=size)
@@ -127,15 +122,6 @@ def test_a_summed_loss_has_the_gradient_of_the_mean_times_the_target_tokens():
     assert not same(summed, trained(learning_rate=0.01, **settings), atol=1e-6)
 
 
-def test_a_summed_loss_is_logged_per_token():
-    logged = []
-    for reduction in ("mean", "sum"):
-        module, data = small_training(loss_reduction=reduction, steps=1)
-        module._log = lambda step, **values: logged.append(values.get("train_loss"))
-        fit(module, data, accelerator="cpu")
-    assert logged[0] == pytest.approx(next(loss for loss in logged[1:] if loss is not None), rel=1e-6)
-
-
 def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
     monkeypatch.setattr(training, "predicted_inputs", lambda *_: torch.tensor([[BOS, 4, EOS, 5], [BOS, 4, 5, 6]]))
     rows = PaddedRows(torch.tensor([[4, 2], [5, 2]]), torch.tensor([[BOS, 4, 5, 6, EOS], [BOS, 6, 5, EOS, PAD]]))
@@ -201,7 +187,7 @@ def test_the_validation_loss_is_that_of_all_target_tokens():
     assert kept["10", "validation_accuracy"] == pytest.approx(accuracy, abs=1e-6)
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("arch", ["transformer", "lstm"])
 def test_validation_exact_match_is_that_of_greedy_decoding(arch):
     """A decoder that has made no error so far has seen the targets, so teacher forcing gives the same number."""
     module, data = small_training(arch, steps=120, batch_size=64, learning_rate=0.01, validation_interval=120)

@@ -1,16 +1,25 @@
-"""Training that continues from a checkpoint ends as if it had never stopped, whatever callbacks there are."""
+"""Training that continues from a checkpoint ends as if it had never stopped; which checkpoints are written and used."""
 
 import pytest
 import torch
 from lightning.pytorch import Callback
 from lightning.pytorch.loggers import Logger
 
+from tests.commands import tfstudy
+from tests.interrupted_runs import command, folder
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
+from tfstudy.config.resolve import overrides, resolve
+from tfstudy.errors import UserError
+from tfstudy.experiment import prepare
+from tfstudy.experiment.train import training_data
+from tfstudy.runs.reader import read_result
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
-from tfstudy.training.checkpoints import load_checkpoint
+from tfstudy.training.checkpoints import STATE_KEY, load_checkpoint, resumable_checkpoint, save_checkpoint
 from tfstudy.training.fit import fit
+from tfstudy.training.module import Seq2Seq
 
 SETTINGS = {"steps": 6, "dropout": 0.3, "validation_interval": 2}
+RUN = "a" * 64
 
 
 class InterruptionError(Exception):
@@ -41,10 +50,6 @@ class Counter(Callback):
 
     def load_state_dict(self, state_dict):
         self.steps = state_dict["steps"]
-
-
-class RenamedCounter(Counter):
-    """The same callback after its class was renamed."""
 
 
 class Steps(Logger):
@@ -117,18 +122,6 @@ def test_a_callback_that_the_checkpoint_does_not_know_starts_afresh(tmp_path):
     assert stateful.steps == 2
 
 
-def test_a_callback_that_training_no_longer_has_is_ignored(tmp_path):
-    assert resumed(interrupted(tmp_path, Counter())).global_step == 6
-
-
-def test_a_renamed_callback_keeps_its_state(tmp_path):
-    checkpoint = interrupted(tmp_path, Counter())
-    assert checkpoint["callbacks"]["counter"] == {"steps": 4}
-    renamed = RenamedCounter()
-    resumed(checkpoint, renamed)
-    assert renamed.steps == 6
-
-
 def test_the_keys_of_our_callbacks_in_a_checkpoint_are_fixed(tmp_path):
     checkpoint = interrupted(tmp_path, TrainingProgress(lambda _: None))
     assert set(checkpoint["callbacks"]) == {"checkpoints", "progress"}
@@ -153,3 +146,113 @@ def test_fit_changes_neither_the_data_nor_the_checkpoint(tmp_path):
     assert vars(data) == before
     assert checkpoint["global_step"] == 4
     assert all(torch.equal(value, weights[name]) for name, value in checkpoint["state_dict"].items())
+
+
+# From which checkpoint training continues
+
+
+def save(path, name, step, best_step, run=RUN, best=1.0):
+    state = {"run": run, "best": best, "best_step": best_step}
+    weights = {"model.weight": torch.full((50,), float(step))}
+    save_checkpoint({"state_dict": weights, "global_step": step, "callbacks": {STATE_KEY: state}}, path / name)
+
+
+def damage(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def continued(path, best_needed=True):
+    """The step of the checkpoint, 0 without one, and the lines that were reported."""
+    lines = []
+    checkpoint = resumable_checkpoint(path, RUN, best_needed, lines.append)
+    return checkpoint["global_step"] if checkpoint else 0, lines
+
+
+@pytest.fixture
+def checkpoints(tmp_path):
+    """The checkpoints of a run after step 30, whose best one was after step 10."""
+    for name, step in (("last.ckpt", 30), ("previous.ckpt", 20), ("best.ckpt", 10)):
+        save(tmp_path, name, step, best_step=10)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("damaged", "others", "best_needed", "step"),
+    [
+        ((), {}, True, 30),
+        (("last",), {}, True, 20),
+        (("last", "previous"), {}, True, 0),
+        (("best",), {}, True, 0),
+        (("best",), {}, False, 30),
+        (("best",), {"last": (30, 30)}, True, 30),  # the last is the best, too
+        (("best",), {"last": (30, 20), "previous": (20, 20)}, True, 20),  # the last but one is the best
+    ],
+)
+def test_training_continues_from_the_newest_checkpoint_that_is_sound(checkpoints, damaged, others, best_needed, step):
+    for name, (at, best_step) in others.items():
+        save(checkpoints, f"{name}.ckpt", at, best_step)
+    for name in damaged:
+        damage(checkpoints / f"{name}.ckpt")
+    found, lines = continued(checkpoints, best_needed)
+    assert found == step
+    for name in damaged:
+        kept = f"{name}.ckpt.damaged"
+        assert f"{checkpoints / name}.ckpt is damaged and is not used (kept as {kept})" in lines
+        assert (checkpoints / kept).exists()
+    assert len(lines) == len(damaged) + (damaged == ("best",) and step == 0)
+    assert continued(checkpoints, best_needed)[0] == step, "also in a later attempt"
+    if others:
+        assert load_checkpoint(checkpoints / "best.ckpt", RUN)["global_step"] == step
+
+
+def test_a_run_that_never_had_a_checkpoint_or_a_best_one_needs_none(tmp_path):
+    assert continued(tmp_path / "missing") == continued(tmp_path) == (0, [])
+    save(tmp_path, "last.ckpt", 30, best_step=0, best=float("inf"))
+    assert continued(tmp_path) == (30, [])
+
+
+def test_another_runs_checkpoint_is_refused_and_kept(checkpoints):
+    save(checkpoints, "last.ckpt", 30, 10, run="b" * 64)
+    before = {path: path.read_bytes() for path in checkpoints.glob("*.ckpt*")}
+    with pytest.raises(UserError, match="belongs to another run"):
+        continued(checkpoints)
+    assert {path: path.read_bytes() for path in checkpoints.glob("*.ckpt*")} == before
+
+
+# Which checkpoints are written, and what the result records of training
+
+
+def test_the_best_checkpoint_is_the_one_of_lowest_validation_loss(monkeypatch):
+    losses = iter([3.0, 1.0, 2.0, 1.0])
+
+    def ended(self):
+        loss = next(losses)
+        self.validation_loss.reset()
+        self.validation_accuracy.reset()
+        self.log_dict({"validation_loss": loss, "validation_accuracy": 0.0}, logger=False)
+
+    monkeypatch.setattr(Seq2Seq, "on_validation_epoch_end", ended)
+    assert tfstudy(*command("lstm", "--set", "eval.checkpoint=best")) == 0
+    steps = {
+        name: torch.load(folder() / "checkpoints" / name, weights_only=True)["global_step"]
+        for name in ("best.ckpt", "last.ckpt")
+    }
+    assert steps == {"best.ckpt": 20, "last.ckpt": 40}
+    result = read_result(folder())
+    assert (result.checkpoint, result.step) == ("best", 20)
+
+
+def test_the_result_records_tokens_parameters_and_operations_of_training():
+    assert tfstudy(*command()) == 0
+    result = read_result(folder())
+    assert (result.checkpoint, result.step) == ("last", 40)
+    words = overrides(word for word in command() if "=" in word)
+    prepared = prepare.prepare(resolve({"task": "reverse", "arch": "lstm"} | words))
+    data = training_data(prepared)
+    tokens = sum(data.encoded["train"].batch(data.batches.index(step)).tokens for step in range(40))
+    assert result.train_tokens == tokens
+    assert result.parameters == sum(p.numel() for p in prepared.model.parameters())
+    assert result.train_flops_estimate == 6 * result.parameters * tokens
+    assert result.train_examples == len(data.encoded["train"])

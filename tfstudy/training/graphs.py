@@ -16,7 +16,6 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import ResidentRows, Shape, choose_shapes, smallest
 from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
-from tfstudy.models.base import Model
 from tfstudy.training.module import Seq2Seq
 from tfstudy.training.step import StepRunner, WholeStep
 
@@ -164,7 +163,7 @@ class Execution(Callback):
         if self._requested != "graphed":
             return self._record(usual)
         without = "an instrument measures the training" if self._watched else ""
-        without = without or graph_obstacle(config, pl_module.model, trainer.world_size) or self.device_obstacle(device)
+        without = without or graph_obstacle(config, trainer.world_size) or self.device_obstacle(device)
         if not without:
             self._graph(trainer, pl_module)
             return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
@@ -202,7 +201,7 @@ class Execution(Callback):
         self._graphed = None  # with the memory of its graphs
 
 
-def graph_obstacle(config: TrainConfig, model: Model, devices: int = 1) -> str:
+def graph_obstacle(config: TrainConfig, devices: int = 1) -> str:
     """Return why the steps of a run can't be graphs, whatever the device; empty if they can."""
     obstacles = {
         "train.teacher_forcing is below 1": config.teacher_forcing < 1,

@@ -33,24 +33,6 @@ def test_a_line_has_the_number_the_speed_and_the_time_left(clock, capsys):
     assert capsys.readouterr().out == "evaluate test: 1,024 of 3,000 examples, 102/s, 30 s left\n"
 
 
-def test_without_a_share_the_time_left_is_proportional_to_the_number(clock, capsys):
-    display = ProgressDisplay("training", 200, "steps", done=100)
-    clock[0] += 20
-    display.update(150, "loss 1.0")
-    assert capsys.readouterr().out == "training: 150 of 200 steps, loss 1.0, 20 s left\n"
-
-
-def test_on_a_terminal_there_is_a_bar_that_is_removed_at_the_end(clock, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    display = ProgressDisplay("evaluate test", 30, "examples")
-    clock[0] += 0.5
-    display.examples(10, 0.5)
-    assert display._bar
-    display.stop(30)
-    assert not display._bar
-    assert "evaluate test: 30 of 30 examples" in capsys.readouterr().out
-
-
 def test_the_bar_of_a_command_is_redrawn_in_place(clock, monkeypatch):
     out = io.StringIO()
     out.isatty = lambda: True
@@ -85,16 +67,6 @@ def test_in_a_notebook_one_line_is_updated_and_stays_with_the_time_that_it_took(
     assert capsys.readouterr().out == ""
 
 
-def test_in_a_notebook_an_interrupted_evaluation_is_not_shown_as_complete(clock, monkeypatch):
-    shown = in_a_notebook(monkeypatch)
-    display = ProgressDisplay("evaluate test", 30, "examples")
-    clock[0] += 2
-    display.examples(10, 0.5)
-    display.__exit__(KeyboardInterrupt)
-    assert len(shown) == 1
-    assert "10 of 30" in shown[0]
-
-
 def test_a_kernel_is_a_notebook_and_ipython_in_a_terminal_is_not(monkeypatch):
     for shell, notebook in ((SimpleNamespace(kernel=1), True), (SimpleNamespace(), False), (None, False)):
         monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda shell=shell: shell))
@@ -113,15 +85,6 @@ def test_training_and_its_validation_show_their_progress(capsys, monkeypatch):
     assert "training: 3 of 4 steps, loss " in out
     assert "training: 4 of 4 steps, validation: batch 1 of 1, 0 s left" in out
     assert " tokens/s, " in out
-
-
-def test_after_steps_without_a_validation_no_older_one_is_shown():
-    module, data = small_training(steps=5)
-    logged: list[str] = []
-    fit(module, data, accelerator="cpu", callbacks=[TrainingProgress(logged.append)])
-    assert "step 4 " in logged[-2]
-    assert "loss" in logged[-2]
-    assert re.fullmatch(r"step 5  [\d,]+ tokens/s", logged[-1])
 
 
 def test_a_batch_that_is_split_is_reported_once(capsys):

@@ -1,4 +1,6 @@
-"""A batch that does not fit into the memory is computed in halves, with the same loss and gradient."""
+"""A batch that does not fit into the memory is computed in halves, with the same loss and gradient; peaks of memory."""
+
+import sys
 
 import pytest
 import torch
@@ -6,13 +8,15 @@ from torch.testing import assert_close
 
 from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
 from tfstudy.training import memory
+from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
-from tfstudy.training.memory import OutOfMemoryError, attempt, is_out_of_memory
+from tfstudy.training.memory import CLEAR, OutOfMemoryError, attempt, is_out_of_memory, peak_mib, reset_peak
 from tfstudy.training.micro_batches import MicroBatchExecutor, halves, in_memory
 
 CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
 ERRORS = [RuntimeError(CPU_MESSAGE), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()]
+CPU = torch.device("cpu")
 
 
 def rows_of(micro_batch) -> int:
@@ -140,3 +144,31 @@ def test_validation_is_split_too_and_measures_the_same(tmp_path, monkeypatch):
     assert sizes == [2, 3, 2, 3]
     assert measured("bounded") == pytest.approx(whole, abs=1e-6)
     assert memory.BUDGET > 2000
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux") or not CLEAR.exists(), reason="needs /proc")
+def test_the_peak_includes_memory_that_was_released_since_the_reset():
+    reset_peak(CPU)
+    before = peak_mib(CPU)
+    torch.ones(80 * 2**18).sum()  # 80 MiB
+    assert peak_mib(CPU) - before > 60
+    reset_peak(CPU)
+    assert peak_mib(CPU) - before < 40
+
+
+def test_without_proc_the_peak_is_that_of_the_process(tmp_path, monkeypatch):
+    for name in ("STATUS", "CLEAR"):
+        monkeypatch.setattr(memory, name, tmp_path / "missing" / "file")
+    reset_peak(CPU)
+    assert 20 < peak_mib(CPU) < 100_000
+
+
+def test_a_checkpoint_has_the_highest_peak_of_all_processes():
+    bar = TrainingProgress(lambda _: None)
+    trained(callbacks=[bar])
+    peak = bar.state_dict()["peak_mib"]
+    assert peak > 20
+    bar.load_state_dict({"seconds": 0.0, "tokens": 0.0, "peak_mib": 10 * peak})
+    assert bar.state_dict()["peak_mib"] == 10 * peak
+    bar.load_state_dict({"seconds": 0.0, "tokens": 0.0})  # of older code
+    assert bar.state_dict()["peak_mib"] >= 20

@@ -1,0 +1,218 @@
+"""The module: its optimiser, its seeds and threads, its precision, and what happens if its loss is no number."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from lightning.pytorch import Callback, Trainer
+
+from tests.commands import tfstudy
+from tests.interrupted_runs import command, folder
+from tests.training.small_training import ARCHITECTURES, same, small_training, trained
+from tfstudy.config.schema import TrainConfig
+from tfstudy.runs.reader import read_result
+from tfstudy.runs.writer import RunFolder
+from tfstudy.training import loss as training
+from tfstudy.training.module import DivergenceError
+from tfstudy.training.step import learning_rate_factor
+
+# The learning rate, the gradient and the optimiser
+
+
+@pytest.mark.parametrize(
+    ("schedule", "warmup_steps", "steps", "expected"),
+    [
+        ("cosine", 4, 8, [0.25, 0.5, 0.75, 1.0, 0.9045, 0.6545, 0.3455, 0.0955, 0.0]),
+        ("cosine", 0, 3, [0.8536, 0.5, 0.1464, 0.0]),
+        ("inverse_sqrt", 4, 16, [0.25, 0.5, 0.75, 1.0, 0.8944, 0.8165, 0.7559, 0.7071]),
+        ("inverse_sqrt", 0, 16, [1.0, 0.7071, 0.5774, 0.5]),
+        ("constant", 2, 5, [0.5, 1.0, 1.0, 1.0]),
+        ("constant", 0, 5, [1.0, 1.0]),
+        ("cosine", 10, 5, [0.1, 0.2, 0.3, 0.4, 0.5]),  # a warm-up that never ends
+        ("noam", 4, 16, [0.0313, 0.0625, 0.0938, 0.125, 0.1118, 0.1021]),  # of a model of width 16
+        ("noam", 0, 16, [0.25, 0.1768, 0.1443]),
+    ],
+)
+def test_the_schedule_is_as_computed_by_hand(schedule, warmup_steps, steps, expected):
+    config = TrainConfig(schedule=schedule, warmup_steps=warmup_steps, steps=steps)
+    assert [learning_rate_factor(config, step, dim=16) for step in range(len(expected))] == pytest.approx(
+        expected, abs=1e-4
+    )
+
+
+def test_noam_is_the_formula_of_vaswani_et_al():
+    config = TrainConfig(schedule="noam", warmup_steps=4000, steps=100_000)
+    for step in (1, 17, 3999, 4000, 4001, 90_000):
+        expected = 512**-0.5 * min(step**-0.5, step * 4000**-1.5)
+        assert learning_rate_factor(config, step - 1, 512) == pytest.approx(expected, rel=1e-12)
+    assert learning_rate_factor(config, 3999, 512) == pytest.approx(6.99e-4, rel=1e-3)  # the peak of the base model
+
+
+def test_the_optimiser_follows_the_schedule_at_every_step():
+    rates = []
+
+    class Recorder(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            rates.append(optimizer.param_groups[0]["lr"])
+
+    module = trained(steps=5, warmup_steps=2, learning_rate=0.1, callbacks=[Recorder()])
+    assert rates == pytest.approx([0.1 * learning_rate_factor(module.config, step, 16) for step in range(5)])
+    assert rates[:2] == pytest.approx([0.05, 0.1])
+    rates.clear()
+    trained(steps=3, warmup_steps=2, learning_rate=0.1, schedule="noam", callbacks=[Recorder()])
+    assert rates == pytest.approx([0.1 * 16**-0.5 * rate for rate in (2**-1.5, 2**-0.5, 3**-0.5)])
+
+
+def test_the_gradient_is_clipped_as_a_whole_and_its_norm_before_that_is_kept():
+    norms = []
+
+    class Recorder(Callback):
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            norms.append(torch.stack([p.grad.norm() for p in pl_module.parameters()]).norm().item())
+
+    module = trained(steps=1, gradient_clip_norm=0.01, callbacks=[Recorder()])
+    norm = float(module.runner.gradient_norm)
+    assert norm > 0.011
+    assert norms == pytest.approx([norm], rel=1e-5)
+    clipped = torch.stack([p.grad.norm() for p in module.parameters()])
+    assert clipped.norm().item() == pytest.approx(0.01, rel=1e-3)
+    unclipped = trained(steps=1, gradient_clip_norm=0)
+    assert float(unclipped.runner.gradient_norm) == pytest.approx(norm, rel=1e-5)
+
+
+def test_weight_decay_spares_biases_and_gains():
+    module, _ = small_training("transformer", weight_decay=0.3)
+    optimizer = module.configure_optimizers()["optimizer"]
+    decayed, spared = optimizer.param_groups
+    assert (decayed["weight_decay"], spared["weight_decay"]) == (0.3, 0.0)
+    assert all(p.ndim >= 2 for p in decayed["params"])
+    assert all(p.ndim < 2 for p in spared["params"])
+    ids = {id(p) for group in (decayed, spared) for p in group["params"]}
+    assert ids == {id(p) for p in module.parameters()}
+    assert len(ids) == len(decayed["params"]) + len(spared["params"])
+
+
+def test_no_gain_of_a_weight_normed_layer_is_decayed():
+    module, _ = small_training("cnn", weight_decay=0.3)
+    decayed = {id(p) for p in module.configure_optimizers()["optimizer"].param_groups[0]["params"]}
+    gains = [name for name, p in module.model.named_parameters() if p.ndim > 1 and p.numel() == p.shape[0]]
+    assert gains
+    assert not [name for name in gains if id(dict(module.model.named_parameters())[name]) in decayed]
+
+
+# Seeds, threads and precision
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others(arch):
+    one, again, other = (trained(arch, dropout=0.3, seed=seed) for seed in (0, 0, 1))
+    assert same(one, again)
+    assert not same(one, other)
+    assert not same(one, small_training(arch, dropout=0.3)[0]), "training changes weights"
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of torch's threads; as before afterwards."""
+    before = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_number_of_threads_changes_no_weight(arch, threads):
+    threads(1)
+    one = trained(arch, dropout=0.3, micro_batches=3)
+    threads(3)
+    assert same(one, trained(arch, dropout=0.3, micro_batches=3))
+    assert torch.get_num_threads() == 3, "training leaves the number of threads as it was"
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_gradient_checkpointing_changes_no_weight(precision, threads):
+    threads(3)
+    settings = {"dropout": 0.3, "micro_batches": 3, "precision": precision}
+    assert same(trained("transformer", **settings, gradient_checkpointing=True), trained("transformer", **settings))
+
+
+def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, monkeypatch):
+    monkeypatch.setattr(training, "summed_loss", lambda logits, *_: logits.sum() * math.nan)
+    threads(3)
+    with pytest.raises(DivergenceError):
+        trained("transformer", micro_batches=3)
+    assert torch.get_num_threads() == 3
+
+
+def test_a_module_holds_its_model_once():
+    module, _ = small_training()
+    assert {name.split(".")[0] for name in module.state_dict()} == {"model"}
+
+
+def test_the_module_trains_in_a_plain_trainer():
+    module, data = small_training()
+    trainer = Trainer(
+        max_steps=3, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
+        enable_model_summary=False, num_sanity_val_steps=0, log_every_n_steps=1,
+    )  # fmt: skip
+    trainer.fit(module, data)
+    assert trainer.global_step == 3
+    assert not same(module, small_training()[0])
+
+
+def test_half_precision_is_refused_on_a_cpu(capsys):
+    assert tfstudy(*command("lstm", "--set", "train.precision=16-mixed")) == 2
+    error = capsys.readouterr().err
+    assert "16-mixed" in error
+    assert "bf16-mixed" in error
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_mixed_precision_trains_nearly_as_single_precision(arch):
+    mixed, single = trained(arch, precision="bf16-mixed"), trained(arch)
+    assert not same(mixed, single)
+    assert same(mixed, single, atol=2e-2)
+
+
+# A loss that is not finite ends a run, and the run is a result
+
+
+def test_a_run_that_diverges_is_a_result_without_metrics(capsys):
+    words = ["--set", "train.learning_rate=1e6", "--set", "train.optimizer=sgd", "--set", "train.gradient_clip_norm=0"]
+    assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
+    result = read_result(folder())
+    assert result.status == "diverged"
+    assert "the training loss is nan at step" in result.reason or "the training loss is inf" in result.reason
+    assert result.splits == {}
+    assert not (folder() / "predictions").exists()
+    assert RunFolder(folder(), "").test_reads() == {}
+    assert "diverged (the training loss is" in capsys.readouterr().out
+    assert tfstudy(*command("transformer", *words, "--set", "model.norm=post")) == 1
+    assert "already finished" in capsys.readouterr().err
+
+
+def test_a_run_that_diverged_after_a_checkpoint_is_not_used_or_tested(monkeypatch, capsys):
+    real = training.summed_loss
+    steps = []
+
+    def late(logits, gold, smoothing=0.0):
+        steps.append(logits.requires_grad)
+        return real(logits, gold, smoothing) * (math.nan if sum(steps) > 12 else 1)
+
+    monkeypatch.setattr(training, "summed_loss", late)
+    assert tfstudy(*command("lstm", "--set", "train.micro_batches=1")) == 1
+    assert read_result(folder()).status == "diverged"
+    assert (folder() / "checkpoints/last.ckpt").exists()
+    for words in (["predict", folder(), "a"], ["evaluate", folder()]):
+        capsys.readouterr()
+        assert tfstudy(*words) == 2
+        assert "diverged" in capsys.readouterr().err
+    assert RunFolder(folder(), "").test_reads() == {}
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_raises_when_it_is_read(value, monkeypatch):
+    monkeypatch.setattr(training, "summed_loss", lambda logits, *_: logits.sum() * value)
+    with pytest.raises(DivergenceError, match=r"the training loss is (?:nan|inf|-inf) at step 2"):
+        trained(log_interval=2)
