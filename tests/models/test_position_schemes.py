@@ -7,11 +7,11 @@ import pytest
 
 from tfstudy.models.parts.transformer_config import Positions
 from tfstudy.models.transformer import Transformer
-from tfstudy.testing.architecture_logits import (
+from tfstudy.testing.architecture_properties import (
+    ArchitectureVariant,
     decoding_in_pieces_equals_teacher_forcing,
     no_logit_depends_on_a_later_token,
 )
-from tfstudy.testing.architecture_variant import ArchitectureVariant
 
 PROPERTIES = (decoding_in_pieces_equals_teacher_forcing, no_logit_depends_on_a_later_token)
 REFUSED = ("decoder_only", "contextual")

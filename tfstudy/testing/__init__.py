@@ -43,6 +43,12 @@ def load_plugin(path: str | Path) -> type:
     return load_file(Path(path).resolve())
 
 
+def require(condition: object, message: str) -> None:
+    """Raise `AssertionError` with a message unless the condition holds. `python -O` removes an `assert`, but not it."""
+    if not condition:
+        raise AssertionError(message)
+
+
 def _check(name: str, properties: Mapping[str, Callable[[Any], None]], variants: Iterable[Any]) -> None:
     failures, first = [], None
     for variant in variants:

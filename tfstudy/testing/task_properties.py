@@ -6,7 +6,7 @@ from typing import Any
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Task, TaskConfig, fingerprint, overlap
-from tfstudy.testing.expect import expect
+from tfstudy.testing import require
 
 UNKNOWN = "no such split scheme"
 FRESH_LENGTHS = 60  # lengths from 1 that `at_length` is asked for
@@ -41,18 +41,18 @@ def its_config_is_valid(variant: TaskVariant) -> None:
     """The version is a number from 1, every scheme has a line on what it tests, and an unknown one is refused."""
     cls = variant.cls
     number = isinstance(cls.version, int) and cls.version >= 1
-    expect(number, f"the version must be a whole number from 1, but is {cls.version!r}")
-    expect(issubclass(cls.Config, TaskConfig), f"the class Config must be a TaskConfig, but is {cls.Config!r}")
+    require(number, f"the version must be a whole number from 1, but is {cls.version!r}")
+    require(issubclass(cls.Config, TaskConfig), f"the class Config must be a TaskConfig, but is {cls.Config!r}")
     schemes = cls.split_schemes()
-    expect(schemes, "split_schemes() is empty")
+    require(schemes, "split_schemes() is empty")
     bad = [name for name, text in schemes.items() if not text.strip() or "\n" in text]
-    expect(not bad, f"each split scheme needs one line, but these have none or several: {', '.join(bad)}")
+    require(not bad, f"each split scheme needs one line, but these have none or several: {', '.join(bad)}")
     default = cls.Config.model_fields["split"].default
-    expect(default in schemes, f"the default of data.split, {default!r}, is not a split scheme")
+    require(default in schemes, f"the default of data.split, {default!r}, is not a split scheme")
     cls.check_config(variant.config)
     message = _refusal(variant)
-    expect(message, "an unknown split scheme is accepted: call self.check_config(config) in __init__")
-    expect(UNKNOWN in message, f"the message for an unknown split scheme must name it, but is: {message}")
+    require(message, "an unknown split scheme is accepted: call self.check_config(config) in __init__")
+    require(UNKNOWN in message, f"the message for an unknown split scheme must name it, but is: {message}")
 
 
 def _refusal(variant: TaskVariant) -> str:
@@ -68,12 +68,12 @@ def each_split_has_one_role_and_examples(variant: TaskVariant) -> None:
     """No split has two roles, there is a test split, and no split is empty."""
     task = variant.task
     splits = task.splits()
-    expect(len(set(splits.all)) == len(splits.all), f"a split has two roles: {', '.join(splits.all)}")
-    expect(splits.tests, "there is no test split")
+    require(len(set(splits.all)) == len(splits.all), f"a split has two roles: {', '.join(splits.all)}")
+    require(splits.tests, "there is no test split")
     empty = [name for name in splits.all if not task.examples(name)]
-    expect(not empty, f"splits without examples: {', '.join(empty)}")
+    require(not empty, f"splits without examples: {', '.join(empty)}")
     others = sorted(set(task.by_length()) - set(splits.held_out))
-    expect(not others, f"by_length() names a split that is not held out: {', '.join(others)}")
+    require(not others, f"by_length() names a split that is not held out: {', '.join(others)}")
 
 
 def examples_are_tuples_of_tokens(variant: TaskVariant) -> None:
@@ -84,18 +84,18 @@ def examples_are_tuples_of_tokens(variant: TaskVariant) -> None:
         for example in examples:
             _check_example(name, example)
         tags = {tuple(e.tags) for e in examples}
-        expect(len(tags) == 1, f"examples of '{name}' differ in their tags: {sorted(tags)[:2]}")
+        require(len(tags) == 1, f"examples of '{name}' differ in their tags: {sorted(tags)[:2]}")
 
 
 def _check_example(split: str, example: Example) -> None:
     tokens = (*example.source, *example.target)
-    expect(isinstance(example.source, tuple), f"a source of '{split}' is not a tuple: {example.source!r}")
-    expect(isinstance(example.target, tuple), f"a target of '{split}' is not a tuple: {example.target!r}")
-    expect(example.source, f"a source of '{split}' is empty")
+    require(isinstance(example.source, tuple), f"a source of '{split}' is not a tuple: {example.source!r}")
+    require(isinstance(example.target, tuple), f"a target of '{split}' is not a tuple: {example.target!r}")
+    require(example.source, f"a source of '{split}' is empty")
     wrong = [repr(token) for token in tokens if not isinstance(token, str) or not token or token.split() != [token]]
-    expect(not wrong, f"tokens of '{split}' must be non-empty strings without spaces, not {', '.join(wrong)}")
+    require(not wrong, f"tokens of '{split}' must be non-empty strings without spaces, not {', '.join(wrong)}")
     bad = {key: value for key, value in example.tags.items() if not isinstance(value, str | int)}
-    expect(not bad, f"tags of '{split}' must be strings or integers, not {bad}")
+    require(not bad, f"tags of '{split}' must be strings or integers, not {bad}")
 
 
 def the_same_config_gives_the_same_examples(variant: TaskVariant) -> None:
@@ -104,14 +104,14 @@ def the_same_config_gives_the_same_examples(variant: TaskVariant) -> None:
     for name in reversed(other.splits().all):  # in another order of calls
         other.examples(name)
     first = fingerprint(one)
-    expect(first == fingerprint(other), "two objects with the same config have other examples")
-    expect(first == fingerprint(one), "a second call of examples() returns others")
+    require(first == fingerprint(other), "two objects with the same config have other examples")
+    require(first == fingerprint(one), "a second call of examples() returns others")
 
 
 def no_held_out_source_is_in_train(variant: TaskVariant) -> None:
     """A source of the validation split or a test split is not in the train split."""
     shared = {name: count for name, count in overlap(variant.task).items() if count}
-    expect(not shared, f"sources that are also in train: {shared}")
+    require(not shared, f"sources that are also in train: {shared}")
 
 
 def score_is_1_for_the_targets_and_less_for_nothing(variant: TaskVariant) -> None:
@@ -119,14 +119,14 @@ def score_is_1_for_the_targets_and_less_for_nothing(variant: TaskVariant) -> Non
     task = variant.task
     examples = [e for e in task.examples(task.splits().tests[0]) if e.target][:50]
     best, worst = task.score([e.target for e in examples], examples), task.score([() for _ in examples], examples)
-    expect(best, "score() returns no metric")
+    require(best, "score() returns no metric")
     main = next(iter(best))
-    expect(abs(best[main] - 1) < 1e-9, f"{main} of the targets themselves is {best[main]}, but must be 1")
+    require(abs(best[main] - 1) < 1e-9, f"{main} of the targets themselves is {best[main]}, but must be 1")
     names = f"{', '.join(best)} for the targets, {', '.join(worst)} for empty predictions"
-    expect(best.keys() == worst.keys(), f"the names of the metrics depend on the predictions: {names}")
-    expect(worst[main] < 1, f"{main} of empty predictions is {worst[main]}, but must be less than 1")
+    require(best.keys() == worst.keys(), f"the names of the metrics depend on the predictions: {names}")
+    require(worst[main] < 1, f"{main} of empty predictions is {worst[main]}, but must be less than 1")
     outside = {name: value for scores in (best, worst) for name, value in scores.items() if not 0 <= value <= 1 + 1e-9}
-    expect(not outside, f"a metric is not in [0, 1]: {outside}")
+    require(not outside, f"a metric is not in [0, 1]: {outside}")
 
 
 def new_examples_have_the_length_asked_for(variant: TaskVariant) -> None:
@@ -135,7 +135,7 @@ def new_examples_have_the_length_asked_for(variant: TaskVariant) -> None:
     for length in range(1, FRESH_LENGTHS, 7):
         wrong = [e for e in task.at_length(length) if e.tags.get("length") != length]
         tags = [dict(e.tags) for e in wrong[:1]]
-        expect(not wrong, f"at_length({length}) returns an example with the tags {tags}")
+        require(not wrong, f"at_length({length}) returns an example with the tags {tags}")
 
 
 PROPERTIES: dict[str, Callable[[TaskVariant], None]] = {
