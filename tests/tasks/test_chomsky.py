@@ -120,24 +120,6 @@ def test_all_fifteen_tasks_are_there_each_with_its_level_and_an_example():
 
 
 @pytest.mark.parametrize(
-    ("name", "lengths"),
-    [
-        ("parity", [1, 2, 3, 4]),
-        ("stack_manipulation", [1, 2, 3, 4]),
-        ("missing_duplicate", [2, 3, 4]),
-        ("modular_arithmetic", [1, 3]),
-        ("solve_equation", [3, 4]),
-        ("binary_addition", [3, 4]),
-        ("binary_multiplication", [3, 4]),
-    ],
-)
-def test_lengths_that_a_task_lacks_are_passed_over(name, lengths):
-    task = made(name)
-    assert [length for length in range(1, 5) if task.draw(Random(0), length, "train")] == lengths
-    assert {e.tags["length"] for e in task.examples("train")} >= set(lengths[1:])
-
-
-@pytest.mark.parametrize(
     ("name", "ranges", "message"),
     [
         ("solve_equation", {"train_length": "1-2"}, "data.train_length 1-2 .*solve_equation.* 3, 4, 5"),

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import fingerprint
-from tfstudy.tasks.generated import FRESH_EXAMPLES, Generated, Span, parse_spans
+from tfstudy.tasks.generated import Generated, Span, parse_spans
 
 ALL = {name: tasks.find(name) for name in tasks.names() if issubclass(tasks.find(name), Generated)}
 SMALL = {"train_examples": 300, "eval_examples": 60}
@@ -57,17 +57,6 @@ def test_more_examples_begin_with_the_fewer_and_another_seed_draws_others(name):
         longest = few.splits().tests[-1]
         if len(few.examples(longest)) > 10:  # a few schemes have one source a length
             assert few.examples(longest) != other.examples(longest)
-
-
-@every
-def test_fresh_examples_are_of_the_length_that_is_asked_for(name):
-    for task in in_all_schemes(name):
-        last = parse_spans(task.config.test_length)[-1].last
-        drawn = {length: task.at_length(length) for length in (last + 1, last + 2, last + 3)}
-        assert any(drawn.values())
-        for length, fresh in drawn.items():
-            assert len(fresh) <= FRESH_EXAMPLES
-            assert {e.tags["length"] for e in fresh} <= {length}
 
 
 GOLDEN = {  # fingerprints of all split schemes, in their order; another one needs another version of the task

@@ -5,11 +5,10 @@ import hashlib
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import as_lines, checksum, overlap
@@ -48,21 +47,6 @@ def without_garbage_collection():
     yield
     scan.cache_clear()
     gc.enable()
-
-
-COUNTS = {  # at most, and more than, so many actions
-    22: (16990, 3920),
-    24: (17326, 3584),
-    25: (17774, 3136),
-    26: (18286, 2624),
-    27: (18734, 2176),
-    28: (19182, 1728),
-    30: (19758, 1152),
-    32: (20206, 704),
-    33: (20462, 448),
-    36: (20526, 384),
-    40: (20782, 128),
-}
 
 
 def commands(split, seed=0):
@@ -108,20 +92,6 @@ def test_an_interpreter_agrees_on_every_pair():
     assert [command for command, actions in all_pairs().items() if list(actions) != interpret(command)] == []
 
 
-@pytest.mark.parametrize(
-    ("command", "actions"),
-    [
-        ("jump", "I_JUMP"),
-        ("turn left", "I_TURN_LEFT"),
-        ("jump twice and walk left", "I_JUMP I_JUMP I_TURN_LEFT I_WALK"),
-        ("run after turn opposite right thrice", "I_TURN_RIGHT " * 6 + "I_RUN"),
-        ("look around right", "I_TURN_RIGHT I_LOOK " * 4),
-    ],
-)
-def test_known_commands_have_their_known_actions(command, actions):
-    assert list(all_pairs()[command]) == actions.split()
-
-
 def test_all_pairs_are_the_official_ones():
     commands = sorted(all_pairs())
     pairs = [f"{command}\t{' '.join(all_pairs()[command])}" for command in commands]
@@ -144,16 +114,15 @@ def test_regenerated_splits_are_the_official_ones(split):
     assert all(checksum(task.examples(side)) == official()[side][split] for side in ("train", "test"))
 
 
-@pytest.mark.parametrize("cutoff", COUNTS)
-def test_a_cutoff_trains_on_the_short_and_tests_on_the_long(cutoff):
-    train, test = commands(f"length_{cutoff}")
-    assert (len(train), len(test)) == COUNTS[cutoff]
-    assert max(len(all_pairs()[command]) for command in train) <= cutoff
-    assert min(len(all_pairs()[command]) for command in test) > cutoff
+def test_a_cutoff_trains_on_the_short_and_tests_on_the_long():
+    for cutoff in CUTOFFS:
+        train, test = commands(f"length_{cutoff}")
+        assert len(train) + len(test) == 20910
+        assert max(len(all_pairs()[command]) for command in train) <= cutoff
+        assert min(len(all_pairs()[command]) for command in test) > cutoff
 
 
 def test_the_length_split_tests_the_lengths_of_the_official_one():
-    assert set(CUTOFFS) == set(COUNTS)
     found = Counter(len(all_pairs()[command]) for command in commands("length")[1])
     official = {24: 336, 25: 448, 26: 512, 27: 448, 28: 448, 30: 576, 32: 448, 33: 256, 36: 64, 40: 256, 48: 128}
     assert found == official
@@ -169,19 +138,14 @@ def test_a_primitive_is_a_tenth_of_the_train_lines_and_occurs_only_in_isolation(
     assert copies * 10 == len(train)
 
 
-def test_the_seed_changes_the_validation_of_a_rule_but_not_its_test():
-    a, b = scan("length"), scan("length", seed=1)
-    assert as_lines(a.examples("test")) == as_lines(b.examples("test"))
-    assert set(sources(a, "validation")) != set(sources(b, "validation"))
-
-
 # The random splits
 
 
-def test_simple_has_the_official_sizes_and_every_pair_once():
-    train, test = commands("simple")
+def test_simple_has_the_official_sizes_every_pair_once_and_another_order_for_another_seed():
+    (train, test), (_, other) = commands("simple"), commands("simple", seed=1)
     assert (len(train), len(test)) == (16728, 4182)
     assert set(train + test) == set(all_pairs())
+    assert 0.15 < len({*test} & {*other}) / len(test) < 0.25  # a fifth of all pairs, as by chance
 
 
 def test_each_share_of_simple_is_a_prefix_of_the_next():
@@ -191,18 +155,6 @@ def test_each_share_of_simple_is_a_prefix_of_the_next():
         assert len(large) > len(small)
 
 
-def test_another_seed_draws_another_split():
-    first, second = (set(commands("simple", seed)[1]) for seed in (0, 1))
-    assert first != second
-    assert 0.15 < len(first & second) / len(first) < 0.25  # a fifth of all pairs, as by chance
-
-
-@pytest.mark.parametrize("split", ["simple", "length", "addprim_jump"])
-def test_no_held_out_command_occurs_in_train(split):
-    assert overlap(scan(split)) == {"validation": 0, "test": 0}
-    assert not set(sources(scan(split), "validation")) & set(sources(scan(split), "test"))
-
-
 # Validation
 
 
@@ -210,33 +162,10 @@ def test_no_held_out_command_occurs_in_train(split):
 def test_validation_is_taken_from_train_and_only_from_there(split):
     whole, task = scan(split, validation=0), scan(split)
     assert Counter(sources(task, "train")) + Counter(sources(task, "validation")) == Counter(sources(whole, "train"))
+    assert 0.02 < len(task.examples("validation")) / len(whole.examples("train")) < 0.06
+    assert overlap(task) == {"validation": 0, "test": 0}, "a repeated line stays in train"
+    assert whole.splits().all == ("train", "test")
     assert as_lines(task.examples("test")) == as_lines(whole.examples("test"))
-
-
-@pytest.mark.parametrize("share", [0.05, 0.2])
-def test_validation_has_about_the_share_that_was_asked_for(share):
-    task = scan(validation=share)
-    assert abs(len(task.examples("validation")) / 16728 - share) < 0.01
-
-
-def test_validation_leaves_repeated_lines_in_train():
-    task = scan("addprim_jump", validation=0.5)
-    assert sources(task, "train").count(("jump",)) == 1467
-    assert ("jump",) not in sources(task, "validation")
-
-
-def test_without_validation_train_has_all_examples():
-    task = scan(validation=0)
-    assert task.splits().validation is None
-    assert task.splits().all == ("train", "test")
-    with pytest.raises(UserError, match=r"'validation'.* train, test"):
-        task.examples("validation")
-
-
-@pytest.mark.parametrize("wrong", [{"validation_fraction": 0.6}, {"seed": -1}, {"splt": "simple"}])
-def test_a_config_out_of_range_is_refused(wrong):
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        Scan.Config(**wrong)
 
 
 # Tags
@@ -256,13 +185,6 @@ def test_a_config_out_of_range_is_refused(wrong):
 def test_tags_are_length_template_and_connective(command, expected):
     names = ("length", "command_length", "template", "connective")
     assert tags(tuple(command.split()), tuple(interpret(command))) == dict(zip(names, expected, strict=True))
-
-
-def test_a_template_does_not_depend_on_the_order_of_its_patterns():
-    patterns = [f"{how}{side}" for how in ("", "opposite ", "around ") for side in ("left", "right")]
-    for a, b in combinations(patterns, 2):
-        first, second = (tags(tuple(f"run {x} and run {y}".split()), ()) for x, y in ((a, b), (b, a)))
-        assert first["template"] == second["template"] == " + ".join(sorted((a, b)))
 
 
 # Official files
@@ -290,7 +212,7 @@ def write_folder(root, split, train=("IN: jump OUT: I_JUMP",), test=("IN: run OU
     for side, text in (("train", train), ("test", test)):
         path = root / FOLDERS[split] / f"tasks_{side}_{split}.txt"
         path.parent.mkdir(exist_ok=True)
-        path.write_text("\n".join(text) + end)
+        path.write_text("\n".join(text) + end, errors="surrogateescape")
     return root
 
 
@@ -329,71 +251,44 @@ def test_a_split_is_read_from_the_path_of_the_official_repository(path, tmp_path
         read(tmp_path, split)
 
 
+GOOD = "IN: jump OUT: I_JUMP"
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("lines", "message"),
     [
-        "jump I_JUMP",
-        "IN: jump OUT:",
-        "IN: OUT: I_JUMP",
-        "",
-        "IN:  jump OUT: I_JUMP",
-        "IN: jump OUT: I_JUMP ",
-        "jump\tI_JUMP",
+        ([GOOD, "jump I_JUMP"], "txt:2: expected 'IN: <command> OUT: <actions>'"),
+        (["IN: OUT: I_JUMP"], "txt:1: expected 'IN: <command> OUT: <actions>'"),
+        (["IN: jump OUT: I_JUMP "], "txt:1: expected 'IN: <command> OUT: <actions>'"),
+        ([], "txt:1: expected 'IN: <command> OUT: <actions>'"),
+        ([GOOD, "IN: jump OUT: I_WALK"], "txt:2: 'jump' -> 'I_WALK' is not a pair of the SCAN grammar"),
+        (["IN: jump\udcff OUT: I_JUMP"], "txt: byte 8 is not UTF-8"),
+        ([GOOD], "'simple' (train, 1 lines) is not the official data: SHA-256"),
     ],
 )
-def test_a_malformed_line_is_named_by_file_and_number(line, tmp_path):
-    write_folder(tmp_path, "simple", test=["IN: run OUT: I_RUN", "IN: look OUT: I_LOOK", line, "IN: walk OUT: I_WALK"])
-    with pytest.raises(UserError, match=r"tasks_test_simple\.txt:3: expected 'IN: <command> OUT: <actions>'"):
-        read(tmp_path)
+def test_a_file_that_is_not_the_official_one_is_refused_with_its_line(lines, message, tmp_path):
+    with pytest.raises(UserError) as caught:
+        read(write_folder(tmp_path, "simple", lines))
+    assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("line", ["IN: jump OUT: I_WALK", "IN: hop OUT: I_HOP", "IN: jump twice OUT: I_JUMP"])
-def test_a_pair_that_is_not_of_the_grammar_is_named_by_file_and_number(line, tmp_path):
-    write_folder(tmp_path, "simple", train=["IN: jump OUT: I_JUMP", line])
-    with pytest.raises(UserError, match=r"tasks_train_simple\.txt:2: .* SCAN grammar"):
-        read(tmp_path)
+def test_a_split_that_lacks_a_line_and_our_own_random_split_are_refused(tmp_path):
+    for split, message in (
+        ("addprim_jump", r"\(test, 7705 lines\)"),
+        ("simple", r"\(train, 16728 lines\).* expected 27b5"),
+    ):
+        sides = {name: official_lines(scan(split, validation=0).examples(name)) for name in ("train", "test")}
+        sides["test"].pop()
+        with pytest.raises(UserError, match=message):
+            read(write_folder(tmp_path, split, **sides), split)
 
 
-def test_a_file_that_is_not_utf_8_is_named_with_the_byte(tmp_path):
-    write_folder(tmp_path, "simple")
-    (tmp_path / "simple_split/tasks_train_simple.txt").write_bytes(b"IN: jump\xff OUT: I_JUMP\n")
-    with pytest.raises(UserError, match=r"tasks_train_simple\.txt: byte 8 is not UTF-8"):
-        read(tmp_path)
-
-
-@pytest.mark.parametrize(("side", "count"), [("train", 14669), ("test", 7705)])
-def test_a_split_that_lacks_a_line_is_refused(side, count, tmp_path):
-    task = scan("addprim_jump", validation=0)
-    sides = {name: official_lines(task.examples(name)) for name in ("train", "test")}
-    sides[side].pop()
-    write_folder(tmp_path, "addprim_jump", **sides)
-    with pytest.raises(UserError, match=rf"'addprim_jump' \({side}, {count} lines\) is not the official"):
-        read(tmp_path, "addprim_jump")
-
-
-def test_our_random_split_is_not_accepted_as_the_official_simple(tmp_path):
-    task = scan(validation=0)
-    write_folder(tmp_path, "simple", *(official_lines(task.examples(side)) for side in ("train", "test")))
-    with pytest.raises(UserError, match=r"'simple' \(train, 16728 lines\).* expected 27b5523f423f"):
-        read(tmp_path)
-
-
-# Unknown names
-
-
-@pytest.mark.parametrize(
-    ("split", "near"), [("lenght", "length"), ("addprim_jmp", "addprim_jump"), ("simple_p66", "simple_p64")]
-)
-def test_an_unknown_split_scheme_gets_the_nearest_name(split, near):
-    with pytest.raises(UserError, match=rf"'{split}'.*'{near}'.* simple, "):
-        scan(split)
-
-
-def test_a_split_of_official_files_says_where_to_get_them():
+def test_a_split_scheme_that_is_not_there_is_refused_with_the_nearest_or_with_where_to_get_it(tmp_path):
+    with pytest.raises(UserError, match=r"'lenght'.*'length'.* simple, "):
+        scan("lenght")
     with pytest.raises(UserError, match=r"'mcd1' .* data.root to a copy of \S+/SCAN at .* pull request 2"):
         scan("mcd1")
-
-
-def test_an_unknown_split_of_a_folder_gets_the_nearest_official_name(tmp_path):
     with pytest.raises(UserError, match=r"'fewshot_num1_rep9'.*did you mean 'fewshot_num1_rep\d'"):
         read(tmp_path, "fewshot_num1_rep9")
+    with pytest.raises(UserError, match=r"'validation'.* train, test"):
+        scan(validation=0).examples("validation")

@@ -193,26 +193,6 @@ def test_no_target_word_is_the_beginning_of_another_stem():
     assert len(STEMS) == stems + sum(len(set(verb.senses)) for verb in VERBS.values())
 
 
-def test_stems_but_not_names_have_one_harmony():
-    mixed = {stem for stem in STEMS if set(stem) & set("aou") and set(stem) & set("eyi")}
-    assert mixed
-    assert mixed <= {name.source for name in grammar.NAMES}
-
-
-def test_train_has_every_form_and_every_kind_of_stem(train):
-    words = {word for found in train for word in found.target}
-    marks = {(name, mark) for word in words for name, mark in phenomena.analyse(word).marks.items()}
-    counts = {name: sum(mark[0] == name for mark in marks) for name, _ in marks}
-    assert (counts["case"], counts["number"], counts["tense"], counts["mood"], counts["negation"]) == (5, 3, 3, 3, 2)
-    assert counts["adjective_agreement"] == 12
-    assert len({mark[0] for name, mark in marks if name == "verb_agreement"}) == 13
-    stems = {stem_of(word) for word in words}
-    assert len({noun.plural.text for noun in NOUNS.values() if noun.plural} & stems) >= 20
-    assert len({noun.possessed.stem.text for noun in NOUNS.values() if noun.possessed} & stems) >= 20
-    assert len({verb.senses[1].text for verb in VERBS.values() if verb.senses[1] != verb.senses[0]} & stems) >= 40
-    assert {*PRONOUNS, "hes", "huk", "wom", "wek", "wid", "wan", "wus", "wyl"} <= words
-
-
 def test_train_has_no_held_out_construction(train):
     assert [found for found in train if constructions(found.source)] == []
 
@@ -272,12 +252,6 @@ def scores_after(pairs, pattern, replacement):
 def test_a_wrong_mark_lowers_its_own_score_and_that_of_forms(train, pattern, replacement, lower):
     scores = scores_after(train[:1000], pattern, replacement)
     assert {name for name, value in scores.items() if value < 1} == {"form_recall", lower}
-
-
-def test_another_stem_lowers_the_recall_of_lemmas_and_forms(train):
-    scores = scores_after(train[:1000], "^/meb-", "nebam")
-    assert {name for name, value in scores.items() if value < 1} == {"form_recall", "lemma_recall"}
-    assert scores["form_recall"] == scores["lemma_recall"]
 
 
 def test_shuffling_lowers_the_order_only(test):
