@@ -38,6 +38,7 @@ from tfstudy.training.module import Seq2Seq
 ROOT = Path(__file__).parent.parent
 ARCHITECTURES = ("transformer", "lstm", "cnn")
 PYTEST = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "")
+SMOKE = "tests/gpu/test_graphs.py::test_graphed_steps_train_as_eager_steps_do"
 TRAINING = (sys.executable, "-m", "benchmarks.gpu", "--training")
 TOGETHER = 8  # runs
 STEPS, BATCH = 500, 256  # of each of them; rows of a batch
@@ -63,11 +64,11 @@ class Done(NamedTuple):
 
 def parts(runs: Path) -> Iterator[Part]:
     """Yield all parts, the most important first."""
-    yield Part("smoke", (*PYTEST, "tests/gpu/test_smoke.py"), 120)
+    yield Part("smoke", (*PYTEST, SMOKE), 120)
     yield from (Part(f"training {arch}", (*TRAINING, arch), 90) for arch in ARCHITECTURES)
     yield Part("runs side by side", side_by_side("transformer", runs), 120)
     yield Part("decoding", (sys.executable, "-m", "benchmarks.decoding", "--arch", "transformer", "--quick"), 90)
-    yield Part("tests", (*PYTEST, "tests/gpu", "--deselect", "tests/gpu/test_smoke.py"), 240)
+    yield Part("tests", (*PYTEST, "tests/gpu", "--deselect", SMOKE), 240)
     yield Part("training transformer, compiled", (*TRAINING, "transformer", "--compiled"), 240)
 
 

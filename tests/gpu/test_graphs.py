@@ -1,4 +1,4 @@
-"""CUDA graphs of training steps: randomness, learning rate, resuming, precision, failed captures, several devices."""
+"""CUDA graphs of training steps: the result (tested first), randomness, learning rate, resuming, precision, failed captures, several devices."""
 
 import shutil
 
@@ -20,6 +20,15 @@ from tfstudy.training.step import WholeStep, build_optimizer
 
 KEPT = 0.75
 SHAPE = (512, 1024)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_graphed_steps_train_as_eager_steps_do(arch):
+    eager, graphed = Trained("eager", arch, **LONG), Trained("graphed", arch, **LONG)
+    assert (eager.recorded, graphed.recorded) == (["eager"], ["graphed"])
+    assert graphed.logged("train_loss") == pytest.approx(eager.logged("train_loss"), rel=1e-3)
+    assert graphed.logged("gradient_norm") == pytest.approx(eager.logged("gradient_norm"), rel=1e-2)
+    assert same(eager.module, graphed.module, atol=1e-3)
 
 
 def captured_masks(compiled: bool, seeds) -> list[Tensor]:

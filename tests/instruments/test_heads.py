@@ -12,7 +12,6 @@ from tfstudy.instruments.head_importance import (
     attention_modules,
     heads_of,
     importances,
-    kind_and_layer,
     mask_gradients,
     masked,
     normalised,
@@ -46,12 +45,6 @@ def test_kinds_and_layers_are_those_of_recorded_attention(subject, variant):
         if weights.shape[1] > 1
     }
     assert {(head.kind, head.layer) for head in heads_of(one.model)} == sites
-
-
-def test_a_module_without_a_number_in_its_name_is_of_layer_1():
-    assert [kind_and_layer(name) for name in ("attention", "encoder.layers.1.attention", "decoder.cross")] == [
-        ("decoder", 1), ("encoder", 2), ("cross", 1),
-    ]  # fmt: skip
 
 
 def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projection(transformer_):

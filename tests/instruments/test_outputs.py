@@ -1,16 +1,54 @@
-"""The loss by the value of a tag: an independent computation, and messages that name the tags of the examples."""
+"""The loss by the value of a tag, and errors by position: those of models whose outputs are known."""
 
 import pytest
 import torch
+from torch.nn.functional import one_hot
 
-from tests.instruments.test_position_error import Successor
 from tfstudy.data.encoding import EOS
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.examples import TeacherForced
-from tfstudy.instruments.loss_by_tag import LossByTag, scores_of
+from tfstudy.instruments.loss_by_tag import scores_of
+from tfstudy.instruments.position_error import error_positions, length_groups
+from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import Example
+
+
+class Successor(Model):
+    """Predicts the token after the last one; 4 comes first."""
+
+    def encode(self, source, source_mask):
+        return (source,)
+
+    def decode(self, tokens, state):
+        return 10.0 * one_hot(tokens.clamp(min=3) + 1, 12), state
+
+
+def test_errors_are_those_of_a_model_that_counts():
+    source = torch.tensor([[4, 2]])
+    tokens, gold = torch.tensor([[1, 4, 5, 7, 8]]), torch.tensor([[4, 5, 7, 8, 2]])
+    batch = TeacherForced([], source, source > 0, tokens, gold)
+    errors = error_positions(Successor(ModelConfig(), 12, 12), batch)
+    assert {name: where.int().tolist() for name, where in errors.items()} == {
+        "token, teacher-forced": [[0, 0, 1, 0, 1]],
+        "token, free-running": [[0, 0, 1, 1, 1]],  # 4 5 6 7 8
+        "prefix": [[0, 0, 1, 1, 1]],
+    }
+
+
+def test_lengths_are_grouped_by_their_number_of_examples():
+    assert length_groups({1: 5, 2: 5, 3: 10, 4: 10, 5: 10}) == [[1, 2], [3], [4], [5]]
+    assert length_groups({7: 1}) == [[7]]
+
+
+def test_the_first_error_is_the_same_with_teacher_forcing(subject, measure):
+    rows = measure("position_error", subject("lstm"), split="test", examples=30)
+    assert {row["length"] for row in rows} == {"5 tokens"}
+    rates = {(row["error"], row["position"]): row["rate"] for row in rows}
+    assert rates["token, teacher-forced", 1] == rates["token, free-running", 1] == rates["prefix", 1]
+    assert [rates["prefix", i] for i in range(1, 7)] == sorted(rates["prefix", i] for i in range(1, 7))
+    assert rates["prefix", 6] == pytest.approx(1, abs=0.2)
 
 
 def found(rows, quantity):
@@ -53,16 +91,6 @@ def test_an_exact_match_has_no_wrong_token():
     assert [one.exact for one in scores_of(Successor(ModelConfig(), 12, 12), batch)] == [True, False]
 
 
-def test_values_are_in_order_and_examples_without_the_tag_are_left_out(subject, measure, monkeypatch):
-    one = subject("lstm")
-    examples = [e._replace(tags={"depth": 10 - len(e.source)} if len(e.source) > 2 else {}) for e in
-                one.task.examples("train")]  # fmt: skip
-    monkeypatch.setattr(one.task, "examples", lambda split: examples)
-    rows = measure("loss_by_tag", one, tag="depth")
-    assert list(found(rows, "examples")) == [6, 7]
-    assert sum(found(rows, "examples").values()) == sum(len(e.source) > 2 for e in examples)
-
-
 def test_a_message_names_the_tags_of_the_examples(subject, measure, monkeypatch):
     one = subject("lstm")
     with pytest.raises(UserError, match="unknown tag 'depth'; expected one of: length, first"):
@@ -71,7 +99,3 @@ def test_a_message_names_the_tags_of_the_examples(subject, measure, monkeypatch)
     monkeypatch.setattr(one.task, "examples", lambda split: examples)
     with pytest.raises(UserError, match="needs examples with tags"):
         measure("loss_by_tag", one)
-
-
-def test_the_default_tag_is_the_length():
-    assert LossByTag.Config().tag == "length"

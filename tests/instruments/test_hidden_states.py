@@ -1,0 +1,201 @@
+"""Gradients, norms, probes and patches of hidden states: where the answer is known, and as with untrained weights."""
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.example_task import TASK, added
+from tfstudy import tasks
+from tfstudy.config.resolve import resolve
+from tfstudy.errors import UserError
+from tfstudy.experiment.prepare import prepare
+from tfstudy.instruments.base import Subject
+from tfstudy.instruments.examples import untrained
+from tfstudy.instruments.gradient_by_distance import gradient_norms
+from tfstudy.instruments.patching import Difference, Patch, nearest_pair, patching_effects
+from tfstudy.instruments.probe import Labelled, majority_accuracy, probe_accuracy
+from tfstudy.models.parts.observing import observing, record_states
+from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.tasks.base import Example
+
+GAMMA = 0.7
+
+
+def group(source_length, target_length):
+    source = torch.full((2, source_length), 4)
+    return RaggedGroup(source, source > 0, torch.full((2, target_length), 5))
+
+
+def test_the_gradient_of_a_tanh_rnn_decays_as_a_power_of_its_recurrent_weight(build):
+    changes = {"bidirectional": False, "attention": "none", "input_feeding": False, "copy_output": False}
+    model = build("lstm-tanh", **changes).double().eval()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "weight_hh" in name:
+                parameter.copy_(GAMMA * torch.eye(len(parameter)))
+            elif "embedding" in name:
+                parameter.mul_(1e-6)  # tanh is linear there
+            elif "bias" in name:
+                parameter.zero_()
+    norms = gradient_norms(model, group(40, 30), torch.tensor([4, 6]))
+    for sequence, length in (("source", 40), ("target", 30)):
+        expected = GAMMA ** torch.arange(length, dtype=torch.double).expand(2, -1)
+        assert_close(norms[sequence] / norms[sequence][:, :1], expected, rtol=1e-6, atol=0)
+
+
+def test_no_gradient_reaches_beyond_the_window_of_a_cnn(build):
+    model = build("cnn").eval()  # 2 layers with kernel size 3: a token and the 4 before it
+    norms = gradient_norms(model, group(5, 9), torch.tensor([4, 6]))["target"]
+    assert (norms > 0).tolist() == [[True] * 5 + [False] * 4] * 2
+
+
+def test_all_rows_are_relative_to_the_nearest_position(subject, measure):
+    rows = measure("gradient_by_distance", subject("transformer"), examples=5)
+    assert {row["sequence"] for row in rows} == {"source", "target"}
+    assert [row["gradient"] for row in rows if row["distance"] == 0] == [1, 1]
+
+
+def test_the_initial_weights_are_those_of_the_seed_and_the_random_state_stays(subject, measure):
+    state = torch.get_rng_state()
+    settings = {"examples": 3, "untrained": True}
+    first, again = (measure("gradient_by_distance", subject("lstm"), **settings) for _ in range(2))
+    trained = measure("gradient_by_distance", subject("lstm"), examples=3)
+    assert first == again != trained
+    assert len(state) == len(torch.get_rng_state())
+
+
+@pytest.mark.parametrize("architecture", ["cnn", "mingru"])
+def test_the_norm_of_the_embeddings_is_that_of_their_weights(architecture, subject, measure):
+    given = subject(architecture, **({"positions": "none"} if architecture == "cnn" else {}))
+    with torch.no_grad():
+        for name, parameter in given.model.named_parameters():
+            if "source_embedding" in name:
+                parameter.fill_(3.0)
+    rows = measure("representation_norm", given, examples=5)
+    [norm] = [row["norm"] for row in rows if (row["sequence"], row["layer"]) == ("source", 0)]
+    assert norm == pytest.approx(3)
+
+
+TOKENS = 600
+
+
+@pytest.fixture
+def states():
+    return torch.randn(TOKENS, 8, generator=torch.Generator().manual_seed(0))
+
+
+def labelled(states, labels):
+    return Labelled(states, labels, torch.arange(TOKENS) % 2 == 0)
+
+
+def test_a_planted_label_is_found(states):
+    labels = 7 + (states @ torch.randn(8, 3, generator=torch.Generator().manual_seed(1))).argmax(1)
+    data = labelled(states, labels)
+    assert probe_accuracy(data) > 0.95
+    assert majority_accuracy(data) < 0.6
+
+
+def test_a_random_label_is_not_found(states):
+    labels = torch.randint(2, (TOKENS,), generator=torch.Generator().manual_seed(2))
+    assert probe_accuracy(labelled(states, labels)) == pytest.approx(0.5, abs=0.1)
+
+
+def test_each_layer_is_probed_with_trained_and_untrained_weights(subject, measure, monkeypatch):
+    given = subject("transformer")
+    same = {"a": 0, "b": 1, "c": 2}
+    labels = {"token": lambda source: [same[t] for t in source], "odd": lambda source: [None, *[1] * (len(source) - 1)]}
+    monkeypatch.setattr(
+        given.task, "labels", lambda example: {name: f(example.source) for name, f in labels.items()}, raising=True
+    )
+    rows = measure("probe", given, examples=20)
+    accuracy = {(row["label"], row["layer"], row["features"]): row["accuracy"] for row in rows}
+    assert len(accuracy) == len(rows) == 2 * 3 * 3  # labels, layers and features
+    assert accuracy["token", 0, "trained"] == accuracy["odd", 0, "majority"] == 1
+
+
+def test_a_task_without_labels_is_refused(subject, measure):
+    with pytest.raises(UserError, match="labels"):
+        measure("probe", subject("transformer"))
+
+
+NAMES = ["transformer", "lstm", "lstm-input_feeding", "cnn", "mingru"]
+SOURCES = torch.tensor([[4, 5, 6, 2], [4, 7, 6, 2]])
+INPUTS = torch.tensor([[1, 4, 5]] * 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_embedding_of_the_token_that_differs_has_the_whole_effect(name, build):
+    model = build(name).double().eval()
+    found = dict(patching_effects(model, Difference(SOURCES, INPUTS, torch.tensor([4, 6]))))
+    effects = {site: effect for site, effect in found.items() if site.layer == 0}
+    assert_close(list(effects.values()), [torch.tensor([0.0, 1, 0, 0]).double(), torch.zeros(3).double()])
+    assert len(found) > len(effects)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_patching_with_the_states_of_the_same_source_changes_nothing(name, build):
+    model = build(name).eval()
+    group = RaggedGroup(SOURCES[:1], SOURCES[:1] > 0, INPUTS[:1])
+    recorded = record_states(model, group)
+    for site, states in recorded.states().items():
+        rows = RaggedGroup(*(x.expand(states.shape[1], -1) for x in group))
+        with observing(Patch(site, states[0])):
+            logits = model(*rows)
+        assert_close(logits, recorded.logits.expand_as(logits))
+
+
+def test_the_pair_that_differs_in_the_fewest_tokens_is_chosen():
+    examples = [Example(tuple(s), tuple(t), {}) for s, t in (("abc", "x"), ("abd", "x"), ("aad", "y"), ("ab", "z"))]
+    assert nearest_pair(examples) == (tuple("abd"), tuple("aad"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"source": "a b", "other": "a b c"}, "2 and 3"),
+        ({"source": "a b"}, "other is missing"),
+        ({"source": "a b", "other": "a d"}, "'d'"),
+        ({"source": "a b", "other": "a b"}, "the same"),
+    ],
+)
+def test_sources_that_can_not_be_compared_are_refused(settings, message, subject, measure):
+    with pytest.raises(UserError, match=message):
+        measure("patching", subject("transformer"), **settings)
+
+
+@pytest.mark.parametrize("name", ["transformer-share_embeddings", "lstm-tanh", "cnn-dilated", "mingru-hybrid"])
+def test_a_model_that_copies_reads_tokens_that_can_not_be_patched(name, subject, measure):
+    with pytest.raises(UserError, match=r"model\.copy_output=false"):
+        measure("patching", subject(name), source="a b", other="a c")
+
+
+def test_positions_are_named_by_both_tokens_where_they_differ(subject, measure):
+    given = subject("transformer", positions="sinusoidal")
+    rows = measure("patching", given, source="a b c", other="a c c")
+    names = list(dict.fromkeys(row["position"] for row in rows if row["sequence"] == "source"))
+    assert names == ["1 a", "2 b/c", "3 c", "4 <eos>"]
+
+
+MODEL = {"dim": 8, "heads": 2, "feedforward": 8, "copy_output": True, "digit_positions": 20, "positions": "none"}
+DIGITS = "    def digits(self):\n        return ('b',)\n"
+
+
+@pytest.fixture
+def prepared(tmp_path):
+    with added(tasks, "counted", f"{TASK}\n{DIGITS}", tmp_path):
+        yield prepare(
+            resolve({"task": "counted", "arch": "transformer", "data": {"split": "short"}, "model": MODEL, "seed": 3})
+        )
+
+
+def test_the_untrained_model_is_the_one_that_the_run_started_with(prepared):
+    trained = prepared.model
+    before = {name: value.clone() for name, value in [*trained.named_parameters(), *trained.named_buffers()]}
+    with torch.no_grad():
+        for parameter in trained.parameters():
+            parameter.add_(1)
+    model = untrained(Subject(trained, prepared.task, prepared.data, prepared.config))
+    after = dict([*model.named_parameters(), *model.named_buffers()])
+    assert after.keys() == before.keys()
+    assert [name for name, value in before.items() if not torch.equal(value, after[name])] == []
+    assert trained.get_submodule("digits").source_digits.sum() == 1
