@@ -9,10 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfstudy.experiment.options import RunOptions
-from tfstudy.grids.expand import expand
-from tfstudy.grids.plan import plan
+from tfstudy.grids.expand import expand, plan
+from tfstudy.launchers.batch import jobs_of
 from tfstudy.launchers.job import Job
-from tfstudy.launchers.job_list import jobs_of
 from tfstudy.runs.files import is_locked
 
 COPYING = {

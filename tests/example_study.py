@@ -12,10 +12,9 @@ from typing import Any
 import yaml
 
 from tfstudy.experiment.options import RunOptions
-from tfstudy.grids.expand import expand
-from tfstudy.grids.plan import plan
+from tfstudy.grids.expand import expand, plan
+from tfstudy.launchers.batch import jobs_of, save_plan
 from tfstudy.launchers.job import Job
-from tfstudy.launchers.job_list import jobs_of, save_plan
 from tfstudy.runs.files import RUN, utc_now
 from tfstudy.runs.schema import FORMAT, Progress
 from tfstudy.runs.writer import RunFolder, write_failure

@@ -13,8 +13,7 @@ from tests.commands import tfstudy
 from tests.committed import ROOT
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
-from tfstudy.grids.expand import expand
-from tfstudy.grids.plan import plan
+from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
 from tfstudy.runs.reader import is_finished
 from tfstudy.tasks.base import fingerprint
@@ -120,7 +119,7 @@ def test_runs_of_two_versions_are_never_in_one_row(show, monkeypatch):
 
 
 def test_runs_on_other_data_are_in_a_row_of_their_own(show, monkeypatch):
-    for module in ("tfstudy.experiment.prepare", "tfstudy.grids.plan", "tfstudy.report.run_changes"):
+    for module in ("tfstudy.experiment.prepare", "tfstudy.grids.expand", "tfstudy.report.run_changes"):
         monkeypatch.setattr(f"{module}.fingerprint", lambda task: fingerprint(task)[::-1])
     planned = dry_run(show)
     assert "2 finished runs are outdated: data " in planned

@@ -75,7 +75,6 @@ def test_plug_ins_are_mentioned_only_where_no_name_is_near(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("grid", "--slurm.time", "abc"), "'--slurm.time': must be a whole number, but is 'abc'"),
         (("grid", "--timeout", "abc"), "'--timeout': must be a number, but is 'abc'"),
         (("attention", "run", "a", "--head", "0"), "'--head': must be greater than or equal to 1, but is '0'"),
         (("run", "copying", "--seed", "0-2"), "but is '0-2'; for several seeds: tfstudy grid --seed 0-2"),

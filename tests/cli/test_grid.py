@@ -128,7 +128,7 @@ def test_invalid_input_is_one_message_and_writes_nothing(words, message, capsys)
     [
         (["--study", "a/b"], "'a/b'"),
         (["--study", ".."], "'..'"),
-        (["--slurm.partition", "gpu"], "--launcher slurm"),
+        (["--slurm", "partition=gpu"], "--launcher slurm"),
         (["--set", "seed=x"], "'x'"),
     ],
 )

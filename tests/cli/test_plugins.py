@@ -144,8 +144,8 @@ def test_a_job_finds_its_plugins_in_a_process_that_did_not_inherit_them(mine, mo
     config = {"task": "mine", "arch": "lstm"}
     ran = []
     monkeypatch.setattr("tfstudy.experiment.run.run", lambda config, *_, **__: ran.append(config.task))
-    assert _run(Job("a/b/c/d/e", config), None) == REFUSED
-    assert _run(Job("a/b/c/d/e", config, plugins=(str(mine),)), None) == SUCCEEDED
+    assert _run(Job("a/b/c/d/e", config)) == REFUSED
+    assert _run(Job("a/b/c/d/e", config, plugins=(str(mine),))) == SUCCEEDED
     assert ran == ["mine"]
 
 

@@ -7,8 +7,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, runs_in_every_state, start_run
 from tfstudy.experiment.options import RunOptions
-from tfstudy.launchers.job_list import save_plan
-from tfstudy.launchers.retry import retry_jobs
+from tfstudy.launchers.batch import retry_jobs, save_plan
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.writer import write_failure
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
-from tfstudy.launchers.job_list import save_plan
+from tfstudy.launchers.batch import save_plan
 from tfstudy.report.status import end_line, seconds_left, status_lines
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.schema import Progress

@@ -1,15 +1,12 @@
-"""The launcher against the real `nvidia-smi`, and a run and a grid on a GPU from the command line."""
+"""The multi-process service, and a run and a grid on a GPU from the command line."""
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
-from tfstudy.launchers.gpu_sharing import MultiProcessService, Sharing, gpus
+from tfstudy.launchers.local import MultiProcessService
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.reader import read_result
 
@@ -20,15 +17,6 @@ def tfstudy(*words: str) -> None:
         env=os.environ, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-
-
-def test_nvidia_smi_is_understood():
-    if not shutil.which("nvidia-smi"):
-        pytest.skip("needs nvidia-smi")
-    found = gpus()
-    assert found
-    assert all(gpu.total and gpu.used is not None and 0 < gpu.total < 10**6 for gpu in found)
-    assert Sharing([found[0].number]).limit(found[0].number) == 1
 
 
 def test_the_multi_process_service_starts_and_stops_or_is_not_used():

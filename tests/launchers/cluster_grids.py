@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tfstudy.launchers.job import Job
+
 SETTINGS = {
     "data.train_examples": 200,
     "data.eval_examples": 32,
@@ -127,7 +129,7 @@ def unfinished_run(
     while time.monotonic() < deadline:
         for process in processes(lambda number: is_run(number, results) and condition(number)):
             with contextlib.suppress(OSError, IndexError, ValueError):
-                path = Path(json.loads(command_line(process)[-2])["path"])
+                path = Path(Job.from_json(command_line(process)[-2]).path)
                 if (path / "checkpoints" / "last.ckpt").exists() and not (path / "result.json").exists():
                     return process, path
         time.sleep(0.02)

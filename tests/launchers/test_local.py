@@ -1,4 +1,4 @@
-"""Jobs as processes of this machine: killed, hanging, interrupted and on several devices."""
+"""Jobs as processes of this machine: killed, hanging, interrupted, on several devices, and sharing a GPU."""
 
 import json
 import os
@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.example_jobs import COPYING, numbers, planned, process_of, seen
+from tests.example_jobs import COPYING, executable, numbers, planned, process_of, seen
 from tfstudy.errors import UserError
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings
-from tfstudy.launchers.local import Local, local
+from tfstudy.launchers.job import Job
+from tfstudy.launchers.local import Local, MultiProcessService, local
 from tfstudy.launchers.supervisor import RETRYING, supervise
 from tfstudy.runs.files import is_locked
 
@@ -147,12 +148,12 @@ def test_a_run_on_two_devices_of_a_grid_is_the_run_on_one(tmp_path, arch):
         assert two["splits"][name]["metrics"] == pytest.approx(split["metrics"], abs=0.05), "some ties are close"
 
 
-SERVER = "from tfstudy.launchers.process_control import start_server\n"
+SERVER = "from tfstudy.launchers.processes import start_server\n"
 
 
 def test_a_killed_launcher_leaves_no_folder_of_its_socket(tmp_path_factory):
     tmp_path = tmp_path_factory.mktemp("t")  # the path of a socket has at most 107 characters
-    program = f"{SERVER}start_server(['tfstudy.launchers.server']); print(1, flush=True); input()"
+    program = f"{SERVER}start_server(['tfstudy.launchers.processes']); print(1, flush=True); input()"
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen([sys.executable, "-c", program], env=environment, **streams) as launcher:
@@ -170,7 +171,7 @@ def test_a_killed_launcher_leaves_no_folder_of_its_socket(tmp_path_factory):
 def test_ctrl_c_while_the_server_imports_prints_no_traceback(seconds):
     program = (
         f"import os, signal, time\n{SERVER}"
-        "start_server(['tfstudy.launchers.server', 'pandas'])\n"
+        "start_server(['tfstudy.launchers.processes', 'pandas'])\n"
         f"signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep({seconds}); os.killpg(0, signal.SIGINT)"
     )
     words = [sys.executable, "-c", program]
@@ -189,3 +190,51 @@ def test_the_folder_in_which_the_server_started_may_be_removed(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
     assert (done.stdout, done.stderr) == (f"{tmp_path}\n", "")
+
+
+class Alive:
+    """A process that runs."""
+
+    exitcode: int | None = None
+    pid = 2**22 + 1  # no process has this number
+
+
+@pytest.mark.parametrize(
+    ("devices", "per_device", "width", "max_parallel"),
+    [(["cpu"], 2, 1, 2), (["cpu"], 4, 2, 4), (list("0123"), 2, 1, 8), (list("01234567"), 1, 4, 2)],
+)
+def test_the_maximum_number_of_runs_starts_and_a_retry_needs_an_idle_device(
+    monkeypatch, devices, per_device, width, max_parallel
+):
+    executor = Local(devices, per_device, width=width)
+    monkeypatch.setattr(executor, "_fork", lambda *_: Alive())
+    monkeypatch.setattr(executor, "_spawn", lambda *_: Alive())
+    job = Job("a/b/c/d/s0-12345678", {}, RunOptions(devices=width))
+    exclusive = []
+    while executor.has_room(job, False):
+        exclusive.append(executor.has_room(job, True))
+        executor.start(job, False)
+    assert len(executor._processes) == executor.max_parallel == max_parallel
+    assert exclusive.count(True) == (1 if devices == ["cpu"] else len(devices) // width)
+    executor._processes.clear()
+    executor.stop()
+
+
+def test_the_multi_process_service_is_started_once_and_stopped(tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    script = f'echo "$@:$(test "$1" = -d || cat):$CUDA_MPS_PIPE_DIRECTORY" >> {log}'
+    executable(tmp_path / "bin" / "nvidia-cuda-mps-control", script)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    service = MultiProcessService()
+    assert not log.exists(), "nothing runs before the first run does"
+    service.start()
+    service.start()
+    folder = service.environment["CUDA_MPS_PIPE_DIRECTORY"]
+    assert Path(folder).is_dir()
+    service.stop()
+    assert log.read_text().splitlines() == [f"-d::{folder}", f":quit:{folder}"]
+    assert not Path(folder).exists()
+    executable(tmp_path / "bin" / "nvidia-cuda-mps-control", "exit 1")
+    service = MultiProcessService()
+    service.start()
+    assert (service.environment, service.available) == ({}, False), "runs go on without it"

@@ -1,94 +1,39 @@
 """The Ray executor on a simulated cluster; `test_ray_cluster.py` starts a real one."""
 
+import sys
 from types import SimpleNamespace
 
 import pytest
 
+from tests.commands import tfstudy
 from tfstudy.errors import UserError
 from tfstudy.experiment.options import RunOptions
 from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers import ray as rays
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
-from tfstudy.launchers.ray import Ray, Resources, allocate
+from tfstudy.launchers.ray import Ray
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "results" / "s" / "copying-copy" / "lstm" / "s0-12345678"
-    path.mkdir(parents=True)
-    return Job(str(path), {})
-
-
-def settings(**options) -> ExecutorSettings:
-    return ExecutorSettings(options=RunOptions(**options))
-
-
-def test_a_gpu_is_shared_by_fractions_and_exclusive_is_a_whole_one():
-    plan = allocate([Resources(16, 2)], ExecutorSettings(per_device="4"))
-    assert plan == (Resources(2, 0.25), Resources(2, 1), 2)
-    assert plan.shared.fits(Resources(16, 2)) == 8
-
-
-def test_a_run_on_several_devices_gets_whole_gpus_and_threads_for_each():
-    assert allocate([Resources(16, 4)], settings(devices=2)) == (
-        Resources(8, 2),
-        Resources(8, 2),
-        4,
-    )
-
-
-def test_without_gpus_a_run_has_one_cpu_for_each_device_and_exclusive_a_node():
-    assert allocate([Resources(8, 0), Resources(4, 0)], ExecutorSettings()) == (Resources(1, 0), Resources(4, 0), 1)
-    assert allocate([Resources(8, 0)], settings(devices=2)) == (
-        Resources(2, 0),
-        Resources(8, 0),
-        1,
-    )
-
-
-def test_no_gpu_is_used_if_the_accelerator_is_the_cpu():
-    assert allocate([Resources(8, 8)], settings(accelerator="cpu")).shared == Resources(1, 0)
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        (settings(devices=4), "--devices 4: a node of the Ray cluster has at most 2 GPUs"),
-        (settings(devices=9, accelerator="cpu"), "--devices 9: .* at most 8 CPUs"),
-    ],
-)
-def test_resources_that_no_node_has_are_refused_at_once(asked, message):
-    with pytest.raises(UserError, match=message):
-        allocate([Resources(8, 2), Resources(4, 1), Resources(0, 0)], asked)
+JOB = Job("results/s/copying-copy/lstm/s0-12345678", {})
 
 
 class LostError(Exception):
     """Any of Ray's."""
 
 
-class MemoryGoneError(Exception):
+class MemoryGoneError(LostError):
     """Ray's OutOfMemoryError."""
 
 
 class Cluster:
-    """As much of Ray as the executor uses; tasks end with these results, in turn."""
+    """As much of Ray as the executor uses: living nodes, and tasks that end with these results, in turn."""
 
-    exceptions = SimpleNamespace(
-        OutOfMemoryError=MemoryGoneError,
-        WorkerCrashedError=LostError,
-        NodeDiedError=LostError,
-        LocalRayletDiedError=LostError,
-        ObjectLostError=LostError,
-        RayError=Exception,
-    )
+    exceptions = SimpleNamespace(OutOfMemoryError=MemoryGoneError, RayError=LostError)
 
-    def __init__(self, *ends):
-        self.ends, self.asked, self.cancelled, self.down = list(ends), [], [], False
+    def __init__(self, *ends, nodes=((4.0, 1.0),)):
+        self.ends, self.asked, self.cancelled, self.down, self.living = list(ends), [], [], False, nodes
+
+    def init(self, **_):
+        pass
 
     def remote(self, function):
         def submitted(*given):
@@ -102,7 +47,11 @@ class Cluster:
         return SimpleNamespace(options=options)
 
     def nodes(self):
-        return [{"Alive": True, "Resources": {"CPU": 4.0, "GPU": 1.0}}, {"Alive": False, "Resources": {"CPU": 64.0}}]
+        living = [{"Alive": True, "Resources": {"CPU": cpus, "GPU": gpus}} for cpus, gpus in self.living]
+        return [*living, {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 64.0}}]
+
+    def cluster_resources(self):
+        return {"CPU": sum(cpus for cpus, _ in self.living), "GPU": sum(gpus for _, gpus in self.living)}
 
     def wait(self, references, num_returns, timeout):
         return references, []
@@ -120,45 +69,85 @@ class Cluster:
         self.down = True
 
 
-def on_ray(cluster: Cluster) -> Ray:
-    halves = ExecutorSettings(per_device="2")
-    return Ray(cluster, allocate([Resources(4, 1)], halves), halves)
+@pytest.fixture
+def on_ray(monkeypatch):
+    def executor(cluster: Cluster, per_device: str = "auto", **options) -> Ray:
+        monkeypatch.setattr(rays, "_library", lambda: cluster)
+        monkeypatch.setattr(rays.signal, "signal", lambda *_: None)
+        return Ray(ExecutorSettings(per_device, options=RunOptions(**options)))
+
+    return executor
 
 
-def test_a_job_whose_node_is_lost_is_started_again_without_a_report(job):
-    cluster = Cluster(LostError(), LostError(), (SUCCEEDED, ""))
+@pytest.mark.parametrize(
+    ("asked", "parallel", "shared", "exclusive"),
+    [
+        ({"per_device": "4"}, 8, (1, 0.25), (1, 1)),
+        ({}, 2, (1, 1), (1, 1)),
+        ({"devices": 2}, 1, (2, 2), (2, 2)),
+        ({"accelerator": "cpu"}, 20, (1, 0), (1, 0)),
+        ({"accelerator": "cpu", "devices": 4}, 5, (4, 0), (4, 0)),
+    ],
+)
+def test_a_run_asks_for_a_share_of_a_gpu_or_for_whole_devices(on_ray, asked, parallel, shared, exclusive):
+    cluster = Cluster(nodes=((16.0, 2.0), (4.0, 0.0)))
+    executor = on_ray(cluster, **asked)
+    assert executor.max_parallel == parallel
+    executor.start(JOB, False)
+    executor.start(JOB, True)
+    assert [(needs["num_cpus"], needs["num_gpus"]) for needs, _ in cluster.asked] == [shared, exclusive]
+    assert {given[0].options.accelerator for _, given in cluster.asked} == {"cuda" if shared[1] else "cpu"}
+    assert {needs["max_retries"] for needs, _ in cluster.asked} == {rays.MAX_RETRIES}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"devices": 4}, "--devices 4: a node of the Ray cluster has at most 2 GPUs"),
+        ({"devices": 9, "accelerator": "cpu"}, "--devices 9: .* at most 8 CPUs"),
+        ({"per_device": "2", "accelerator": "cpu"}, "--per-device needs GPUs on Ray"),
+    ],
+)
+def test_resources_that_no_node_has_are_refused_at_once(on_ray, asked, message):
+    cluster = Cluster(nodes=((8.0, 2.0), (4.0, 1.0)))
+    with pytest.raises(UserError, match=message):
+        on_ray(cluster, **asked)
+    assert cluster.down
+
+
+def test_a_job_ends_with_its_code_or_with_what_ray_says(on_ray):
+    executor = on_ray(Cluster((SUCCEEDED, ""), MemoryGoneError(), LostError("the worker died\nits node was lost")))
+    ends = []
+    for _ in range(3):
+        executor.start(JOB, False)
+        ends += executor.wait(0)
+    reason = "Ray: its node was lost"
+    assert ends == [JobExit(JOB, SUCCEEDED), JobExit(JOB, OUT_OF_MEMORY), JobExit(JOB, FAILED, reason)]
+
+
+def test_only_living_nodes_have_room_and_stop_cancels_running_jobs(on_ray):
+    cluster = Cluster(nodes=((2.0, 0.0),))
     executor = on_ray(cluster)
-    executor.start(job, False)
-    assert [list(executor.wait(0)) for _ in range(3)] == [[], [], [JobExit(job, SUCCEEDED)]]
-    assert len(cluster.asked) == 3
-
-
-def test_a_job_that_loses_its_node_too_often_fails(job):
-    executor = on_ray(Cluster(*[LostError() for _ in range(rays.MAX_LOSSES + 1)]))
-    executor.start(job, False)
-    [end] = [end for _ in range(rays.MAX_LOSSES + 1) for end in executor.wait(0)]
-    assert end.code == FAILED
-    assert "lost 11 times" in end.reason
-
-
-def test_a_job_that_ray_kills_for_its_memory_is_retried_on_a_whole_device(job):
-    cluster = Cluster(MemoryGoneError(), (SUCCEEDED, ""))
-    executor = on_ray(cluster)
-    executor.start(job, False)
-    assert list(executor.wait(0)) == [JobExit(job, OUT_OF_MEMORY)]
-    executor.start(job, True)
-    assert [needs["num_gpus"] for needs, _ in cluster.asked] == [0.5, 1]
-    assert {given[0].options.accelerator for _, given in cluster.asked} == {"cuda"}
-
-
-def test_only_living_nodes_have_room_and_stop_cancels_running_jobs(job):
-    cluster = Cluster()
-    executor = on_ray(cluster)
-    assert executor.max_parallel == 2
     for _ in range(2):
-        assert executor.has_room(job, False)
-        executor.start(job, False)
-    assert not executor.has_room(job, False)
+        assert executor.has_room(JOB, False)
+        executor.start(JOB, False)
+    assert not executor.has_room(JOB, False)
+    cluster.living = ((8.0, 0.0),)
+    assert executor.has_room(JOB, False)
+    assert not executor.has_room(JOB, True), "on a CPU a retry runs alone"
     executor.stop()
     assert cluster.cancelled == [1, 2]
     assert cluster.down
+
+
+def test_ray_that_is_not_installed_or_does_not_answer_is_reported(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    words = ("grid", "--task", "copying", "--arch", "lstm", "--accelerator", "cpu", "--launcher", "ray")
+    monkeypatch.setattr(rays, "_library", lambda: SimpleNamespace(exceptions=SimpleNamespace(RayError=KeyError)))
+    assert tfstudy(*words, "--ray.address", "127.0.0.1:9") == 2
+    assert "--ray.address 127.0.0.1:9: can't join this Ray cluster: Connection" in capsys.readouterr().err
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    assert tfstudy(*words) == 2
+    assert capsys.readouterr().err.endswith("pip install ray\n")

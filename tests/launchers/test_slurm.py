@@ -1,19 +1,22 @@
-"""The Slurm executor on a simulated queue; `test_slurm_cluster.py` starts a real one."""
+"""What is submitted to Slurm, and what a job does on its node; `test_slurm_cluster.py` starts a real cluster."""
 
+import json
 import os
-from contextlib import contextmanager
+import signal
+import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from tests.example_jobs import executable
-from tests.example_study import finish_run
+from tests.commands import tfstudy
+from tests.example_jobs import executable, planned
 from tfstudy.errors import UserError
-from tfstudy.launchers import ExecutorSettings, JobExit, SlurmRequest, slurm
-from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job
-from tfstudy.launchers.slurm import Slurm
-from tfstudy.launchers.slurm_queue import check_private, recorded_jobs
+from tfstudy.experiment.options import RunOptions
+from tfstudy.launchers import slurm
+from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
+from tfstudy.launchers.slurm import Work, check_private, parameters
+
+GRID = ("grid", "--task", "copying", "--arch", "lstm", "--seed", "0-2", "--accelerator", "cpu", "--launcher", "slurm")
 
 
 @pytest.fixture(autouse=True)
@@ -21,261 +24,150 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "results" / "s" / "copying-copy" / "lstm" / "s0-12345678"
-    path.mkdir(parents=True)
-    return Job(str(path), {})
-
-
-class RefusedError(Exception):
-    """What submitit says if sbatch fails."""
-
-
-class Submitit:
-    """As much of submitit as the executor uses; all that was submitted together is an array."""
-
-    result = SUCCEEDED, ""
-    core = SimpleNamespace(utils=SimpleNamespace(FailedJobError=RefusedError, FailedSubmissionError=RefusedError))
-
-    def __init__(self):
-        self.arrays, self.refuses, self.parameters, self.dependencies = [], False, {}, []
-
-    def AutoExecutor(self, folder, **_):  # noqa: N802
-        folder.mkdir(exist_ok=True)
-        return SimpleNamespace(update_parameters=self.parameters.update, batch=self.batch, submit=self.handle(folder))
-
-    @contextmanager
-    def batch(self):
-        if self.refuses:
-            raise RefusedError("sbatch: error: invalid partition")
-        self.arrays.append([])
-        self.dependencies.append(self.parameters["slurm_dependency"])
-        yield
-
-    def handle(self, folder):
-        def submit(work):
-            name = f"{len(self.arrays)}_{len(self.arrays[-1])}"
-            self.arrays[-1].append(work)
-            return self.SlurmJob(folder, name)
-
-        return submit
-
-    def SlurmJob(self, folder, job_id):  # noqa: N802
-        names = ("submitted.pkl", "result.pkl", "log.out", "log.err")
-        keys = ("submitted_pickle", "result_pickle", "stdout", "stderr")
-        paths = {key: folder / f"{job_id}_0_{end}" for key, end in zip(keys, names, strict=True)}
-        paths["stderr"].write_text("")
-        paths = SimpleNamespace(folder=folder, **paths)
-        return SimpleNamespace(job_id=job_id, paths=paths, exception=lambda: None, result=lambda: self.result)
-
-
-@pytest.fixture
-def queue(tmp_path, monkeypatch):
-    """The file that `squeue` shows, beside one that gets the words of `scancel`."""
-    executable(tmp_path / "bin" / "squeue", f"cat {tmp_path}/queue")
-    executable(tmp_path / "bin" / "scancel", f'echo "$@" > {tmp_path}/cancelled')
-    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    monkeypatch.setattr(slurm, "POLL_SECONDS", 0.0)
-    monkeypatch.setattr(slurm, "QUEUE_SECONDS", -1.0)
-    (tmp_path / "queue").write_text("")
-    return tmp_path / "queue"
-
-
-def ended(executor: Slurm) -> list:
-    return [end for _ in range(slurm.MAX_MISSED) for end in executor.wait(0)]
-
-
-def test_all_jobs_are_one_array_and_later_ones_fill_the_queue(job, queue):
-    library = Submitit()
-    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(max_parallel=2)))
-    for _ in range(5):
-        assert executor.has_room(job, False)
-        executor.start(job, False)
-    executor.wait(0)
-    assert [len(array) for array in library.arrays] == [5]
-    assert not executor.has_room(job, True), "five are in the queue, and two may be at work"
-
-
-def test_a_job_ends_with_its_result_file_and_leaves_no_files(job, queue):
-    executor = Slurm(Submitit(), ExecutorSettings())
-    executor.start(job, False)
-    queue.write_text("1_0 RUNNING\n")
-    assert ended(executor) == []
-    folder = job.study / ".slurm"
-    (folder / "1_0_0_result.pkl").touch()
-    assert ended(executor) == [JobExit(job, SUCCEEDED)]
-    assert [path.name for path in folder.iterdir()] == [".lock"]
-
-
-@pytest.mark.parametrize("state", ["PREEMPTED", "NODE_FAIL"])
-def test_a_preempted_job_is_submitted_again_without_a_report(job, queue, state):
-    library = Submitit()
-    executor = Slurm(library, ExecutorSettings())
-    executor.start(job, False)
-    queue.write_text(f"1_0 {state}\n")
-    assert ended(executor) == []
-    executor.wait(0)
-    assert len(library.arrays) == 2
+def test_the_options_become_parameters_of_submitit():
+    words = ("partition=gpu", "time=30", "mem=16G", "cpus-per-task=8", "array-parallelism=7", "exclusive")
+    words += ("setup=module load cuda/12.8", "setup=export A=1", "comment=a b=c")
+    assert parameters(words, RunOptions(devices=2, accelerator="cuda")) == {
+        "name": "tfstudy",
+        "timeout_min": 30,
+        "cpus_per_task": 8,
+        "slurm_array_parallelism": 7,
+        "slurm_setup": ["module load cuda/12.8", "export A=1"],
+        "slurm_additional_parameters": {
+            "requeue": True,
+            "gres": "gpu:2",
+            "partition": "gpu",
+            "mem": "16G",
+            "exclusive": True,
+            "comment": "a b=c",
+        },
+    }
+    own = parameters(("gres=shard:1",), RunOptions(accelerator="cuda"))
+    assert own["slurm_additional_parameters"] == {"requeue": True, "gres": "shard:1"}
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "reason"),
+    ("words", "message"),
     [
-        ("OUT_OF_MEMORY", OUT_OF_MEMORY, ""),
-        ("CANCELLED", FAILED, "CANCELLED; see"),
-        ("", FAILED, "no longer in the queue"),
+        (["--nice=1"], "--slurm must be an option of sbatch without its dashes.*'--nice=1'"),
+        (["nice="], "must be an option of sbatch"),
+        (["setup= "], "must be an option of sbatch"),
+        (["nice=1\n#SBATCH"], "must be an option of sbatch"),
+        (["time=2-00:00"], "--slurm time must be a number of minutes from 1, but is '2-00:00'"),
+        (["time"], "--slurm time must be a number"),
+        (["output=x"], "can't set 'output', which tfstudy sets itself"),
+        (["nice=1", "nice=2"], "--slurm sets 'nice' twice"),
+        (["cpus-per-task=1"], r"--slurm cpus-per-task must be at least --devices \(2\), but is 1"),
     ],
 )
-def test_a_lost_job_is_judged_by_its_state(job, queue, state, code, reason):
-    executor = Slurm(Submitit(), ExecutorSettings())
-    executor.start(job, False)
-    queue.write_text(f"1_0 {state}\n" if state else "")
-    [end] = ended(executor)
-    assert end.code == code
-    assert reason in end.reason
+def test_an_invalid_request_is_one_line(words, message):
+    with pytest.raises(UserError, match=message) as error:
+        parameters(words, RunOptions(devices=2, accelerator="cpu"))
+    assert len(str(error.value).splitlines()) == 1
 
 
-def test_a_run_with_a_result_succeeded_whatever_slurm_says(job, queue):
-    executor = Slurm(Submitit(), ExecutorSettings())
-    executor.start(job, False)
-    finish_run(Path(job.path))
-    queue.write_text("1_0 CANCELLED\n")
-    assert ended(executor) == [JobExit(job, SUCCEEDED)]
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            (*GRID, "--slurm", "array=1", "--slurm", "Nice"),
+            "can't set 'array', which tfstudy sets itself",
+        ),
+        ((*GRID, "--fail-fast"), "--fail-fast can't be used with --launcher slurm"),
+        ((*GRID, "--per-device", "2"), "--per-device does not apply to Slurm"),
+        ((*GRID[:-1], "ray", "--slurm", "mem=1G"), "--slurm needs --launcher slurm, but --launcher is 'ray'"),
+    ],
+)
+def test_the_command_refuses_them_with_exit_code_2(words, message, capsys, tmp_path):
+    assert tfstudy(*words) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
-def test_a_slurm_that_does_not_answer_ends_nothing(job, queue):
-    executor = Slurm(Submitit(), ExecutorSettings())
-    executor.start(job, False)
-    executable(queue.parent / "bin" / "squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    assert ended(executor) == []
+def test_submitit_and_slurm_must_be_there(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "submitit", type(sys)("submitit"))
+    monkeypatch.setenv("PATH", "")
+    assert tfstudy(*GRID) == 2
+    assert "sbatch not found" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "submitit", None)
+    assert tfstudy(*GRID) == 2
+    assert capsys.readouterr().err.endswith("pip install submitit\n")
 
 
-def test_a_refused_first_array_is_reported_and_later_ones_are_submitted_again(job, queue):
-    library = Submitit()
-    library.refuses = True
-    executor = Slurm(library, ExecutorSettings())
-    executor.start(job, False)
-    with pytest.raises(UserError, match="--launcher slurm: sbatch: error: invalid partition"):
-        executor.wait(0)
-    library.refuses = False
-    executor.wait(0)
-    library.refuses = True
-    executor.start(job, False)
-    executor.wait(0)
-    library.refuses = False
-    executor.wait(0)
-    assert [len(array) for array in library.arrays] == [1, 1]
-
-
-def test_stop_cancels_the_submitted_jobs(job, queue):
-    executor = Slurm(Submitit(), ExecutorSettings())
-    executor.start(job, False)
-    executor.start(job, False)
-    executor.wait(0)
-    executor.stop()
-    assert (queue.parent / "cancelled").read_text() == "1_0 1_1\n"
-
-
-def jobs_of(job: Job, count: int) -> list[Job]:
-    """Jobs of one study."""
-    return [job._replace(path=str(Path(job.path).with_name(f"s{seed}-12345678"))) for seed in range(count)]
-
-
-def test_detached_jobs_are_submitted_as_arrays_that_run_one_after_another(job, queue):
-    library = Submitit()
-    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(array_size=2)))
-    detached = executor.detach(jobs_of(job, 5))
-    assert list(detached.submitted) == ["1_0", "1_1", "2_0", "2_1", "3_0"]
-    assert detached.queued == {}
-    assert library.dependencies == [None, "afterany:1", "afterany:2"]
-    assert {work.attempts for array in library.arrays for work in array} == {2}, "nobody else retries them"
-    executor.stop()
-    assert not (queue.parent / "cancelled").exists()
-
-
-def test_the_next_command_waits_for_detached_jobs_and_submits_none_again(job, queue):
-    library = Submitit()
-    Slurm(library, ExecutorSettings()).detach(jobs_of(job, 2))
-    queue.write_text("1_0 RUNNING\n1_1 PENDING\n")
-    again = Slurm(library, ExecutorSettings()).detach(jobs_of(job, 3))
-    assert (list(again.queued), list(again.submitted)) == (["1_0", "1_1"], ["2_0"])
-    queue.write_text("1_0 RUNNING\n1_1 PENDING\n2_0 PENDING\n")
-    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(max_parallel=1)))
-    for one in jobs_of(job, 3):
-        assert executor.has_room(one, False), "it is in the queue already"
-        executor.start(one, False)
-    assert ended(executor) == []
-    assert [len(array) for array in library.arrays] == [2, 1]
-    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
-    assert ended(executor) == [JobExit(jobs_of(job, 1)[0], SUCCEEDED)]
-    executor.stop()
-    assert not (queue.parent / "cancelled").exists(), "Ctrl-C leaves what was detached"
-
-
-def test_a_detached_job_that_failed_is_reported_to_the_next_command_and_runs_again(job, queue):
-    library = Submitit()
-    Slurm(library, ExecutorSettings()).detach([job])
-    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
-    library.result = FAILED, "ValueError"
-    executor = Slurm(library, ExecutorSettings())
-    executor.start(job, False)
-    assert ended(executor) == [JobExit(job, FAILED, "ValueError")]
-    executor.start(job, False)
-    executor.wait(0)
-    assert len(library.arrays) == 2
-    assert list(recorded_jobs(job.study).values()) == ["2_0"]
-
-
-def test_a_detached_job_that_failed_or_left_the_queue_is_submitted_again_by_detach(job, queue):
-    library = Submitit()
-    Slurm(library, ExecutorSettings()).detach(jobs_of(job, 2))
-    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
-    again = Slurm(library, ExecutorSettings()).detach(jobs_of(job, 2))
-    assert (list(again.submitted), again.queued) == (["2_0", "2_1"], {})
-
-
-def test_the_files_of_detached_jobs_that_finished_are_removed_by_the_next_command(job, queue):
-    library = Submitit()
-    first, second = jobs_of(job, 2)
-    Slurm(library, ExecutorSettings()).detach([first, second])
-    (job.study / ".slurm" / "1_0_0_result.pkl").touch()
-    finish_run(Path(first.path))
-    queue.write_text("1_1 PENDING\n")
-    assert list(Slurm(library, ExecutorSettings()).detach([second]).queued) == ["1_1"]
-    assert [path.name for path in (job.study / ".slurm").glob("1_0_*")] == []
-    assert recorded_jobs(job.study) == {second.name: "1_1"}
-
-
-def test_jobs_are_not_submitted_while_slurm_does_not_answer_for_those_before(job, queue):
-    library = Submitit()
-    Slurm(library, ExecutorSettings()).detach([job])
-    executable(queue.parent / "bin" / "squeue", "exit 1")
-    with pytest.raises(UserError, match="squeue does not answer"):
-        Slurm(library, ExecutorSettings()).detach([job])
-    assert len(library.arrays) == 1
-
-
-def test_an_array_that_slurm_refuses_leaves_those_before_it(job, queue):
-    library = Submitit()
-    record = slurm.record_array
-    executor = Slurm(library, ExecutorSettings(slurm=SlurmRequest(array_size=2)))
-
-    def refuse_the_next(*given):
-        record(*given)
-        library.refuses = True
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slurm, "record_array", refuse_the_next)
-        with pytest.raises(UserError, match="invalid partition; 2 runs before it were submitted"):
-            executor.detach(jobs_of(job, 3))
-    assert len(recorded_jobs(job.study)) == 2
+def test_all_unfinished_runs_are_one_array_and_the_command_ends(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("submitit")
+    executable(tmp_path / "bin" / "sbatch", f"cp $1 {tmp_path}/script; echo Submitted batch job 4711")
+    executable(tmp_path / "bin" / "srun", "")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    words = ("--slurm", "time=30", "--slurm", "setup=module load x", "--slurm", "nice=9", "--study", "s")
+    assert tfstudy(*GRID, *words) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "3 runs submitted to Slurm as job 4711, 0 already finished (results/s)",
+        "to watch:  tfstudy status s; squeue --job 4711",
+        "to cancel: scancel 4711",
+    ]
+    script = (tmp_path / "script").read_text()
+    for line in ("--array=0-2%3", "--time=30", "--nice=9", "--requeue", "--cpus-per-task=1"):
+        assert f"#SBATCH {line}\n" in script
+    assert "\nmodule load x\n" in script
+    assert len(list(Path("results/s/.slurm").glob("4711_*_submitted.pkl"))) == 3
+    assert Path("results/s/.slurm").stat().st_mode & 0o777 == 0o700
+    executable(tmp_path / "bin" / "sbatch", "echo 'sbatch: error: invalid partition specified: gpu' >&2; exit 1")
+    assert tfstudy(*GRID, *words) == 2
+    assert capsys.readouterr().err.endswith("--launcher slurm: sbatch: error: invalid partition specified: gpu\n")
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707])
 def test_a_folder_of_pickles_that_others_can_write_is_refused(tmp_path, mode):
     check_private(tmp_path / "study/.slurm")
-    assert (tmp_path / "study/.slurm").stat().st_mode & 0o777 == 0o700
     (tmp_path / "study/.slurm").chmod(mode)
     with pytest.raises(UserError, match="writable by you only"):
         check_private(tmp_path / "study/.slurm")
+
+
+@pytest.fixture
+def end(tmp_path, monkeypatch):
+    """Let a job work, whose executions end so in turn; the ends that are left, what the job says, and its failure."""
+
+    def end(*outcomes):
+        left, job = list(outcomes), Job(str(tmp_path / "results/s/copying-copy/lstm/s0-12345678"), {})
+        monkeypatch.setattr(slurm, "execute", lambda *_: left.pop(0))
+        said = None
+        try:
+            Work(job, ".", 0.0)()
+        except SystemExit as error:
+            said = error.code
+        failure = Path(job.path) / "failed.json"
+        return len(left), said, json.loads(failure.read_text()) if failure.exists() else None
+
+    handler = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(slurm, "SIGNAL_DELAY", 0.0)
+    yield end
+    signal.signal(signal.SIGTERM, handler)
+
+
+def test_a_run_that_fails_is_retried_once_in_its_job(end):
+    assert end((FAILED, "ValueError"), (SUCCEEDED, "")) == (0, None, None)
+
+
+def test_a_run_that_fails_twice_says_why_in_its_folder_and_fails_its_job(end):
+    left, said, failure = end((FAILED, "ValueError"), (OUT_OF_MEMORY, ""), (SUCCEEDED, ""))
+    assert (left, failure["reason"], failure["attempts"]) == (1, "out of memory", 2)
+    assert said.endswith("s0-12345678 failed: out of memory")
+
+
+def test_a_refused_run_is_not_tried_again(end):
+    left, said, failure = end((REFUSED, "unknown key"), (SUCCEEDED, ""))
+    assert (left, failure["reason"], failure["attempts"]) == (1, "unknown key", 1)
+    assert said
+
+
+def test_a_run_of_another_job_is_no_failure(end):
+    assert end((BUSY, ""), (SUCCEEDED, "")) == (1, None, None)
+
+
+def test_what_is_requeued_is_the_same_work():
+    pytest.importorskip("submitit")
+    work = Work(planned(Path("results"))[0], ".", 5.0)
+    again = work.checkpoint()
+    assert (again.function, again.args, again.kwargs) == (work, (), {})

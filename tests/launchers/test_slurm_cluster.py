@@ -3,7 +3,6 @@
 import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -87,86 +86,67 @@ def queue() -> list[str]:
     return subprocess.run(["squeue", "--noheader"], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def test_runs_on_a_slurm_cluster_that_loses_a_node_and_requeues_a_job_equal_those_of_one_machine(path, local, tmp_path):
-    process = start(grid(tmp_path, "--launcher", "slurm", "--slurm.at-once", "2"))
-    try:
-        run, requeued = unfinished_run(tmp_path)
-        subprocess.run(["scontrol", "requeue", number_of(run)], check=True)
-        wait_for(lambda: not processes(lambda number: number == run), 30)
-        run, lost = unfinished_run(tmp_path)
-        lose(path, slurm_variable(run, "SLURMD_NODENAME"))
-        out = output_of(process)
-    finally:
-        kill(process.pid)
-    assert "will be retried" not in out, "neither is a failure of a run"
+def ended() -> None:
+    """Wait until all jobs have left the queue."""
+    wait_for(lambda: not queue(), 300)
+
+
+def submitted(words: list[str]) -> str:
+    """Submit a grid, whose command ends; return the number of its job."""
+    out = output_of(start(words))
+    [line] = [line for line in out.splitlines() if "submitted to Slurm" in line]
+    return line.split("as job ")[1].split(",")[0]
+
+
+def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_machine(path, local, tmp_path):
+    submitted(grid(tmp_path, "--launcher", "slurm"))
+    run, requeued = unfinished_run(tmp_path)
+    subprocess.run(["scontrol", "requeue", number_of(run)], check=True)
+    wait_for(lambda: not processes(lambda number: number == run), 30)
+    run, lost = unfinished_run(tmp_path)
+    lose(path, slurm_variable(run, "SLURMD_NODENAME"))
+    ended()
     assert resumed(requeued)
     assert resumed(lost)
     assert_same(tmp_path, local())
     assert_no_process_is_left(tmp_path)
-    wait_for(lambda: not queue())
+    assert not list(tmp_path.glob("s/*/*/*/failed.json")), "neither is a failure of a run"
 
 
-def test_the_jobs_of_a_killed_launcher_continue_and_the_next_launcher_waits_for_them(path, local, tmp_path):
-    words = grid(tmp_path, "--launcher", "slurm", "--slurm.at-once", "2")
-    process = start(words)
-    _, running = unfinished_run(tmp_path)
-    kill(process.pid)
-    process.communicate()
-    output_of(start(words))
-    assert not resumed(running)
-    assert_same(tmp_path, local())
-    wait_for(lambda: not queue())
-    assert_no_process_is_left(tmp_path)
-
-
-def test_an_interrupt_cancels_the_jobs_and_the_next_launcher_resumes_them(path, local, tmp_path):
-    words = grid(tmp_path, "--launcher", "slurm", "--slurm.at-once", "2")
-    process = start(words)
-    _, stopped = unfinished_run(tmp_path)
-    os.killpg(process.pid, signal.SIGINT)
-    process.communicate(timeout=30)
-    assert process.returncode == 130
-    assert_no_process_is_left(tmp_path)
-    wait_for(lambda: not queue())
-    output_of(start(words))
-    assert resumed(stopped)
-    assert_same(tmp_path, local())
-
-
-def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local, tmp_path):
-    words = ("--devices", "2", "--seed", "0", "--set", "train.steps=50")
-    output_of(start(grid(tmp_path, "--launcher", "slurm", *words)))
-    assert_same(tmp_path, local(*words))
-
-
-def test_detached_jobs_continue_and_the_same_command_waits_for_them(path, local, tmp_path):
-    words = grid(tmp_path, "--launcher", "slurm", "--slurm.at-once", "2", "--slurm.array-size", "3")
-    words += [
-        "--slurm.memory",
-        "500M",
-        "--slurm.setup",
-        "export FROM_SETUP='a b'",
-        "--slurm.extra",
-        "comment=two words",
-    ]
-    assert "4 runs submitted to Slurm as job " in output_of(start([*words, "--detach"]))
-    again = output_of(start([*words, "--detach"]))
-    assert "0 runs submitted to Slurm\n4 runs already in the queue as job " in again
-    run, running = unfinished_run(tmp_path)
+def test_a_second_submission_does_no_harm(path, local, tmp_path):
+    words = grid(tmp_path, "--launcher", "slurm", "--slurm", "mem=500M", "--slurm", "comment=two words")
+    words += ["--slurm", "array-parallelism=1", "--slurm", "setup=export FROM_SETUP='a b'"]
+    assert submitted(words) != submitted(words)
+    run, _ = unfinished_run(tmp_path)
     assert slurm_variable(run, "FROM_SETUP") == "a b"
     job = subprocess.run(["scontrol", "show", "job", number_of(run)], check=True, capture_output=True, text=True).stdout
     assert "Comment=two words" in job
     assert "MinMemoryNode=500M" in job
-    status = subprocess.run([*words[:3], "status", "s", "--results", tmp_path], capture_output=True, text=True)
-    assert " in the queue of Slurm: " in status.stdout
-    process = start(words)
-    wait_for(lambda: (running / "result.json").exists())
-    os.killpg(process.pid, signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
-    assert "Ctrl-C leaves them there" in out
-    assert queue(), "what was detached continues"
-    assert " 0 already finished" not in output_of(start(words))
+    ended()
     assert_same(tmp_path, local())
-    wait_for(lambda: not queue())
-    assert not resumed(running)
-    assert not list(tmp_path.glob("s/.slurm/jobs-*.json"))
+    logs = [log.read_text() for log in tmp_path.glob("s/*/*/*/train.log")]
+    assert all(text.count("parameters, seed") == 1 and "resumed" not in text for text in logs), "each was trained once"
+    assert "all 4 runs already finished" in output_of(start(words))
+
+
+def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(path, local, tmp_path):
+    words = grid(tmp_path, "--launcher", "slurm", seeds="0")
+    number = submitted(words)
+    unfinished_run(tmp_path)
+    subprocess.run(["scancel", number], check=True)
+    assert_no_process_is_left(tmp_path)
+    ended()
+    number = submitted(words)
+    run, path = unfinished_run(tmp_path)
+    subprocess.run(["scancel", "--signal=USR2", number], check=True)  # what Slurm sends before the time limit
+    wait_for(lambda: not processes(lambda number: number == run), 30)
+    ended()
+    assert (path / "train.log").read_text().count("resumed after step") == 2
+    assert_same(tmp_path, local("--seed", "0"))
+
+
+def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local, tmp_path):
+    words = ("--devices", "2", "--seed", "0", "--set", "train.steps=50")
+    submitted(grid(tmp_path, "--launcher", "slurm", *words))
+    ended()
+    assert_same(tmp_path, local(*words))

@@ -7,11 +7,8 @@ import pytest
 from rich.console import Console
 
 from tests.example_study import finish_run, planned, start_run
-from tfstudy.launchers import Executor
-from tfstudy.launchers.gpu_sharing import parse_gpus
-from tfstudy.launchers.job_batch import Batch
+from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import RETRYING, Event
-from tfstudy.report import remaining_time
 from tfstudy.report.grid_progress import BatchProgress
 from tfstudy.runs.status import FAILED, FINISHED, RUNNING
 
@@ -21,26 +18,8 @@ def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-class Idle(Executor):
-    """Room for two jobs, and none runs."""
-
-    max_parallel = 2
-
-    def has_room(self, job, exclusive):
-        return True
-
-    def start(self, job, exclusive):
-        raise AssertionError
-
-    def wait(self, seconds):
-        return []
-
-    def stop(self):
-        raise AssertionError
-
-
 def progress(jobs, seconds, *arguments, **more) -> BatchProgress:
-    return BatchProgress(Batch(Idle(), jobs, seconds), *arguments, **more)
+    return BatchProgress(Batch(jobs, seconds), lambda: 2, *arguments, **more)
 
 
 def test_without_a_terminal_there_is_a_line_for_every_run_that_ends():
@@ -67,14 +46,11 @@ def test_time_left_is_that_of_the_longest_run_if_the_others_finish_before():
     assert progress(jobs, {}).seconds_left() is None
 
 
-def test_time_left_of_many_runs_is_computed_like_that_of_few(monkeypatch):
-    jobs, computed = planned("0-19"), []
-    for maximum in (1000, 1):
-        monkeypatch.setattr(remaining_time, "MAX_SINGLE", maximum)
-        shown = progress(jobs, dict.fromkeys((job.path for job in jobs[:10]), 100.0), lambda _: None)
-        shown(Event(jobs[0], FINISHED, 50.0))
-        computed.append(shown.seconds_left())
-    assert computed[0] == pytest.approx(computed[1]) == (9 * 50 + 10 * 50) / 2
+def test_time_left_is_corrected_by_the_runs_that_have_finished():
+    jobs = planned("0-19")
+    shown = progress(jobs, dict.fromkeys((job.path for job in jobs[:10]), 100.0), lambda _: None)
+    shown(Event(jobs[0], FINISHED, 50.0))
+    assert shown.seconds_left() == pytest.approx((9 * 50 + 10 * 50) / 2)
 
 
 def test_a_run_that_was_resumed_counts_with_the_time_before():
@@ -105,18 +81,10 @@ def test_on_a_terminal_a_table_is_drawn_and_the_cursor_is_restored(error):
         pass
     text = screen.getvalue()
     assert "step 150 of 400" in text
-    assert "cpu: load" in text
     assert f"[1/3] {jobs[0].name}: exact match 50.0 % in 2 s" in text
     assert f"{jobs[2].name} failed: hung" in text
     assert "1 finished, 1 failed, 1 left of 3; about 2 s left; " in text
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
-
-
-def test_gpus_are_shown_with_load_and_memory():
-    busy, unknown = parse_gpus("0, 87, 1024, 81559\n1, [N/A], [N/A], 81559")
-    assert all(fact in str(busy) for fact in ("0", "87 %", "1.0", "80 GiB"))
-    assert "1" in str(unknown)
-    assert unknown.used is None
 
 
 def test_a_grid_with_nothing_to_run_draws_nothing():

@@ -18,7 +18,7 @@ from tests.interrupted_runs import die
 from tfstudy.config.trees import flatten
 from tfstudy.errors import UserError
 from tfstudy.experiment.finished import load
-from tfstudy.launchers.job_list import copy_finished
+from tfstudy.launchers.batch import copy_finished
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.pack import pack_study, unzip_study
 from tfstudy.runs.reader import broken_because, read_metrics, read_predictions, read_result

@@ -1,7 +1,7 @@
 """The command that runs a grid."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,7 +17,9 @@ from tfstudy.cli.options import (
     study_name,
 )
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, without_progress
-from tfstudy.cli.slurm_options import Detach, Slurm, check_slurm_options
+
+if TYPE_CHECKING:
+    from tfstudy.launchers import ExecutorSettings
 
 GridName = Annotated[
     str | None,
@@ -49,6 +51,10 @@ Launcher = Annotated[str, typer.Option(help="Where to run: local, ray or slurm."
 RayAddress = Annotated[
     str, typer.Option("--ray.address", envvar="RAY_ADDRESS", help="Ray cluster (default: start one here).")
 ]
+SlurmOptions = Annotated[
+    list[str] | None,
+    typer.Option("--slurm", metavar="KEY=VALUE", help="Option of sbatch, such as partition=gpu; repeatable."),
+]
 
 
 @app.command(rich_help_panel=RUN)
@@ -70,15 +76,14 @@ def grid(
     study: Study = "",
     launcher: Launcher = "local",
     ray_address: RayAddress = "",
-    detach: Detach = False,
-    slurm: Slurm,
+    slurm: SlurmOptions = None,
     format_: Format = "text",
     quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
     """Run all combinations of a grid that are not finished.
 
-    The same command resumes an interrupted grid.
+    The same command resumes an interrupted grid. On Slurm the runs are submitted, and the command ends.
     """
     from tfstudy.errors import UserError
     from tfstudy.grids.spec import load_grid
@@ -87,14 +92,14 @@ def grid(
     as_json = is_json(format_)
     if as_json and not dry_run:
         raise UserError("--format json needs --dry-run; `tfstudy table STUDY --format json` has the results")
-    check_slurm_options(slurm, launcher, detach, fail_fast)
-    settings = settings._replace(ray_address=ray_address, slurm=slurm, launcher=launcher)
+    settings = settings._replace(ray_address=ray_address, slurm=tuple(slurm or ()), launcher=launcher)
+    check_launcher(settings, fail_fast)
     axes = {"task": task, "data.split": split, "arch": arch, "preset": preset, "seed": seed}
     spec = load_grid(name, tier, axes, set_ or [])
     smoke = smoke or bool(spec.get("smoke"))
     folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
-    from tfstudy.console.grids import detach_grid, preview_grid, run_grid
+    from tfstudy.console.grids import preview_grid, run_grid, submit_grid
     from tfstudy.report.grid_forecast import forecast_lines
     from tfstudy.report.status import end_line
     from tfstudy.report.terminal import show_lines
@@ -107,9 +112,25 @@ def grid(
             show_lines(forecast_lines(found))
         return
     with without_progress(quiet):
-        if detach:
-            detach_grid(spec, folder, settings, smoke, shard)
+        if launcher == "slurm":
+            submit_grid(spec, folder, settings, smoke, shard)
             return
         code = run_grid(spec, folder, settings, smoke, shard, fail_fast)
     print(end_line(folder))
     raise typer.Exit(code)
+
+
+def check_launcher(settings: "ExecutorSettings", fail_fast: bool) -> None:
+    """`UserError` for options that do not belong to the launcher."""
+    from tfstudy.errors import UserError, one_of
+    from tfstudy.launchers import LAUNCHERS
+
+    if one_of("launcher", settings.launcher, LAUNCHERS) != "slurm":
+        if settings.slurm:
+            raise UserError(f"--slurm needs --launcher slurm, but --launcher is '{settings.launcher}'")
+        return
+    from tfstudy.launchers.slurm import parameters
+
+    if fail_fast:
+        raise UserError("--fail-fast can't be used with --launcher slurm, which does not wait for runs that fail")
+    parameters(settings.slurm, settings.options)

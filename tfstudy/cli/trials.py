@@ -15,10 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tfstudy.errors import printable
-from tfstudy.grids.plan import PlannedRun
+from tfstudy.grids.expand import PlannedRun
 from tfstudy.launchers import ExecutorSettings
-from tfstudy.launchers.job_batch import running
-from tfstudy.launchers.job_list import jobs_of
+from tfstudy.launchers.batch import jobs_of, running
 from tfstudy.launchers.supervisor import RETRYING, Event, supervise
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting

@@ -1,25 +1,22 @@
 """Run grids and retries in batches of jobs, with their progress on the terminal."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.options import device_of
-from tfstudy.launchers import ExecutorSettings, Job
-from tfstudy.launchers.job_batch import Batch, grid_batch, running
-from tfstudy.launchers.job_list import copy_finished, save_plan
-from tfstudy.launchers.retry import retry_jobs
-from tfstudy.launchers.run_time import estimates
+from tfstudy.launchers import Executor, ExecutorSettings, Job
+from tfstudy.launchers.batch import Batch, copy_finished, estimates, grid_batch, retry_jobs, running, save_plan
+from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
 from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.grid_progress import BatchProgress
 from tfstudy.report.markup import plural
-from tfstudy.report.slurm_jobs import detached_lines, queue_lines
 from tfstudy.report.terminal import coloured, columns, show_lines
 from tfstudy.report.varying import varying_settings
+from tfstudy.runs.commands import results_option
 from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
 
 
@@ -27,46 +24,55 @@ def run_grid(
     grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "", fail_fast: bool = False
 ) -> int:
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
-    with _recorded_batch(grid, study, settings, smoke, shard) as batch:
-        if settings.launcher == "slurm":
-            print("".join(f"{line}; Ctrl-C leaves them there\n" for line in queue_lines(study)), end="", flush=True)
-        return run_batch(batch, fail_fast)
+    with running(settings) as executor:
+        batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke, shard))
+        return run_batch(batch, executor, fail_fast)
 
 
-def detach_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> None:
-    """Submit the jobs of a grid that are not finished to the queue of the launcher, and leave them there."""
-    with _recorded_batch(grid, study, settings, smoke, shard) as batch:
-        _print_notes(batch)
-        print("\n".join(detached_lines(batch.executor.detach(batch.pending), study)))
+def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> None:
+    """Submit the jobs of a grid that are not finished to Slurm, and say how to watch and to cancel them."""
+    slurm = Slurm(settings)
+    batch = _recorded(grid_batch(grid, study, settings.options, slurm.threads, smoke, shard))
+    _print_notes(batch)
+    if not (pending := batch.pending):
+        print(f"all {plural(len(batch.jobs), 'run')} already finished ({study})")
+        return
+    number = slurm.submit(pending)
+    print(
+        f"{plural(len(pending), 'run')} submitted to Slurm as job {number}, {len(batch.jobs) - len(pending)} already "
+        f"finished ({study})\n"
+        f"to watch:  tfstudy status {study.name}{results_option(study.parent)}; squeue --job {number}\n"
+        f"to cancel: scancel {number}"
+    )
 
 
-@contextmanager
-def _recorded_batch(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool, shard: str) -> Iterator[Batch]:
-    """Yield the jobs of a grid, whose plan is saved and whose runs in other studies are copied."""
-    with grid_batch(grid, study, settings, smoke, shard) as batch:
-        save_plan(batch.jobs)
-        if copied := copy_finished(batch.pending):
-            print(f"{plural(len(copied), 'finished run')} copied from other studies in {study.parent}", flush=True)
-        yield batch
+def _recorded(batch: Batch) -> Batch:
+    """Return the jobs of a grid after their plan is saved and their runs in other studies are copied."""
+    save_plan(batch.jobs)
+    if copied := copy_finished(batch.pending):
+        root = batch.jobs[0].study.parent
+        print(f"{plural(len(copied), 'finished run')} copied from other studies in {root}", flush=True)
+    return batch
 
 
 def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> Forecast:
-    """Return what `run_grid` would run. No cluster is started: for Ray, the times are for this machine."""
-    if settings.launcher == "ray":
-        settings = settings._replace(launcher="local")
-    with grid_batch(grid, study, settings, smoke, shard) as batch:
-        return forecast(batch)
+    """Return what `run_grid` would run. No cluster is started or asked: the times are for this machine."""
+    if settings.launcher in ("ray", "slurm"):
+        settings = settings._replace(launcher="local", per_device="auto")
+    with running(settings) as executor:
+        batch = grid_batch(grid, study, settings.options, executor.threads, smoke, shard)
+        return forecast(batch, executor.max_parallel)
 
 
-def run_batch(batch: Batch, fail_fast: bool = False) -> int:
+def run_batch(batch: Batch, executor: Executor, fail_fast: bool = False) -> int:
     """Run the pending jobs and print their progress and outcome; return 1 if a run failed, otherwise 0."""
     pending, study = batch.pending, f" ({batch.jobs[0].study})" if batch.jobs else ""
     finished = len(batch.jobs) - len(pending)
     runs = plural(len(pending), "run")
-    print(f"{runs} to start, {finished} already finished{study}; {batch.executor.describe()}", flush=True)
+    print(f"{runs} to start, {finished} already finished{study}; {executor.describe()}", flush=True)
     _print_notes(batch)
-    with BatchProgress(batch) as progress:
-        summary = supervise(pending, batch.executor, progress, fail_fast)
+    with BatchProgress(batch, lambda: executor.max_parallel) as progress:
+        summary = supervise(pending, executor, progress, fail_fast)
     for path, reason in summary.failed.items():
         print(printable(f"failed: {path}: {reason}"), file=sys.stderr)
     if summary.unfinished:
@@ -100,7 +106,7 @@ def retry_study(
         return int(bool(skipped))
     with running(settings) as executor:
         jobs = [job._replace(threads=executor.threads) for job in jobs]
-        return run_batch(Batch(executor, jobs, estimates(jobs)), fail_fast) or int(bool(skipped))
+        return run_batch(Batch(jobs, estimates(jobs)), executor, fail_fast) or int(bool(skipped))
 
 
 def _show_retries(jobs: Sequence[Job], broken: Sequence[RunStatus]) -> None:

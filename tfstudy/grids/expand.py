@@ -1,17 +1,27 @@
-"""From a grid to its runs. A pure function: it reads and writes no file but the presets."""
+"""From a grid to its runs, and to their folders: all settings, data and models are checked before anything starts."""
 
 import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tfstudy import tasks
 from tfstudy.config.presets import preset as preset_of
 from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, as_number, flatten, merge, unflatten
 from tfstudy.errors import UserError, one_of, quoted
+from tfstudy.experiment.code_versions import declared_versions
 from tfstudy.grids.spec import axis_values, check_size, parse_seeds, validated
+from tfstudy.runs.identity import Identity, identify
+from tfstudy.runs.reader import is_finished
+from tfstudy.runs.writer import run_folder
+from tfstudy.tasks.base import check_examples, fingerprint
+
+if TYPE_CHECKING:
+    from tfstudy.experiment.compatibility import DataShape
 
 Point = Mapping[str, Any]  # dotted keys such as data.split, each with one value
 
@@ -51,6 +61,54 @@ def expand(grid: Tree, smoke: bool = False) -> list[GridRun]:
     if not runs:
         raise UserError("the grid has no runs: an axis is empty, or everything is excluded")
     return list(runs.values())
+
+
+class PlannedRun(NamedTuple):
+    """A run with its folder, which may not exist yet."""
+
+    config: RunConfig
+    preset: str
+    path: Path
+    identity: Identity
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run has its result, and it is sound."""
+        return is_finished(self.path)
+
+
+def plan(
+    runs: Sequence[GridRun], root: Path, study: str, data: dict[str, tuple["DataShape", str]] | None = None
+) -> list[PlannedRun]:
+    """Return every run with its folder in `root/study`; `UserError` with the errors of all runs.
+
+    Data are built once for all runs that share them, and a model once for all runs that share its shape and data.
+    `data` keeps the shapes and fingerprints of data for further calls.
+    """
+    from tfstudy.experiment.compatibility import DataShape, check
+
+    data = {} if data is None else data
+    errors: dict[str, str] = {}  # of each config without its seed; empty if it is valid
+    planned = []
+    for config, preset in runs:
+        data_key = f"{config.task} {config.data.model_dump_json()}"
+        experiment = config.model_copy(update={"seed": 0}).model_dump_json()
+        try:
+            if data_key not in data:
+                task = tasks.find(config.task)(config.data)
+                check_examples(config.task, task)
+                data[data_key] = DataShape.of(task), fingerprint(task)
+            if experiment not in errors:
+                errors[experiment] = ""
+                check(config, data[data_key][0])
+        except UserError as error:
+            errors[experiment] = str(error)
+        if not errors.get(experiment):
+            identity = identify(config, data[data_key][1], declared_versions(config.task, config.arch))
+            planned.append(PlannedRun(config, preset, run_folder(root, study, config, identity), identity))
+    if problems := list(dict.fromkeys(text for text in errors.values() if text)):
+        raise UserError("\n".join(problems))
+    return planned
 
 
 def matches(point: Point, selector: Point) -> bool:

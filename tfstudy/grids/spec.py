@@ -7,7 +7,6 @@ It is a mapping, such as a file of `configs/grids/`:
     axes:                                              one run for every combination of these values
       data.split: [length, addprim_jump]
       arch: [transformer, lstm, cnn]
-      train.learning_rate: {from: 1.0e-4, to: 1.0e-2, count: 3, scale: log}
       data: [{max_train_length: 5}, {test_length: 50}]   a value may be a section
     per:                                               settings, axes and seeds of the runs that match `when`
       - when: {arch: lstm}
@@ -22,21 +21,22 @@ It is a mapping, such as a file of `configs/grids/`:
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy import tasks
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
 from tfstudy.config.trees import Tree, flatten, merge
-from tfstudy.errors import UserError, one_of, quoted, similar
+from tfstudy.errors import UserError, one_of, quoted
 
-KEYS = ("about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers")
-PER_KEYS = ("when", "base", "axes", "seeds")
-RANGE_KEYS = ("from", "to", "step", "count", "scale")
+KEYS = {  # with the type that each must have
+    "about": object, "base": dict, "axes": dict, "per": list, "exclude": list, "seeds": object, "smoke": bool,
+    "tiers": dict,
+}  # fmt: skip
+PER_KEYS = {"when": dict, "base": dict, "axes": dict, "seeds": object}
+KINDS = {dict: "keys with values", list: "a list", bool: "true or false"}
 MAX_RUNS = 1_000_000
-SMALLEST, LARGEST = 1e-30, 1e30  # steps and logarithmic ends of an axis; sizes of its numbers
 
 
 def grid_names() -> list[str]:
@@ -48,19 +48,9 @@ def read_grid(name: str) -> Tree:
     """Return the grid of `configs/grids/` with this name, or the one in this YAML file."""
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
-        path = configs() / "grids" / f"{_known(name)}.yaml"
+        known = one_of("grid", name, grid_names(), "the name of a grid file must end in .yaml" * os.path.isfile(name))
+        path = configs() / "grids" / f"{known}.yaml"
     return validated(read_yaml(path))
-
-
-def _known(name: str) -> str:
-    """Return the name if it is that of a grid; otherwise raise `UserError`, with a hint for a file or a task."""
-    try:
-        return one_of("grid", name, grid_names())
-    except UserError as error:
-        if os.path.isfile(name):
-            raise UserError(f"the name of a grid file must end in .yaml, but is {quoted(name)}") from None
-        near = similar(name, tasks.names())
-        raise UserError(f"{error}; a grid of one task: tfstudy grid --task {near}" if near else str(error)) from None
 
 
 def load_grid(name: str | None, tier: str = "", axes: Mapping[str, str | None] = {}, set_: Sequence[str] = ()) -> Tree:
@@ -138,36 +128,10 @@ def parse_seeds(seeds: Any) -> list[int]:
 
 
 def axis_values(key: str, axis: Any) -> list[Any]:
-    """Return the values of an axis: a list as it is; a range of numbers with both ends included."""
-    if isinstance(axis, list):
-        return axis
-    if not isinstance(axis, dict) or not {"from", "to"} <= axis.keys() or axis.keys() - set(RANGE_KEYS):
-        raise _wrong_axis(key, "be a list or {from, to, step or count, scale}", axis)
-    one_of("scale", str(axis.get("scale", "linear")), ("linear", "log"), f"axis '{key}'")
-    low, high, log = axis["from"], axis["to"], axis.get("scale") == "log"
-    numbers = [low, high, axis.get("step", 1), axis.get("count", 2)]
-    if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
-        raise _wrong_axis(key, "range over numbers (such as 1.0e-3, with a point)", axis)
-    if not all(abs(number) <= LARGEST for number in numbers):
-        raise _wrong_axis(key, f"range over numbers from -{LARGEST:.0e} to {LARGEST:.0e}", axis)
-    if low > high:
-        raise _wrong_axis(key, "have from <= to", axis)
-    if "step" in axis and "count" in axis:
-        raise _wrong_axis(key, "have either a step or a count", axis)
-    if log and not low >= SMALLEST:
-        raise _wrong_axis(key, f"have from >= {SMALLEST:.0e} on a log scale", axis)
-    if "count" in axis:
-        if axis["count"] != int(axis["count"]) or axis["count"] < 2:
-            raise _wrong_axis(key, "have a count of at least 2", axis)
-        return _spaced(low, high, int(axis["count"]), log)
-    step = axis.get("step", 1)
-    if step < SMALLEST or log:
-        raise _wrong_axis(key, f"have a step of at least {SMALLEST:.0e}, or a count on a log scale", axis)
-    return _stepped(low, high, step)
-
-
-def _wrong_axis(key: str, rule: str, axis: Any) -> UserError:
-    return UserError(f"axis {quoted(key)} must {rule}, but is {quoted(axis)}")
+    """Return the values of an axis; `UserError` if it is no list."""
+    if not isinstance(axis, list):
+        raise UserError(f"axis {quoted(key)} must be a list, but is {quoted(axis)}")
+    return axis
 
 
 def check_size(count: int) -> None:
@@ -177,51 +141,26 @@ def check_size(count: int) -> None:
         raise UserError(f"a grid has at most {MAX_RUNS:,} runs, but this one has {shown}")
 
 
-def _spaced(low: float, high: float, count: int, log: bool) -> list[float]:
-    check_size(count)
-    shares = [i / (count - 1) for i in range(count)]
-    numbers = [low * (high / low) ** share if log else low + (high - low) * share for share in shares]
-    rounded = [float(f"{number:.6g}") for number in numbers]
-    return [round(number) for number in rounded] if isinstance(low, int) and isinstance(high, int) else rounded
-
-
-def _stepped(low: float, high: float, step: float) -> list[float]:
-    check_size(int((high - low) / step))
-    numbers = [low + i * step for i in range(int((high - low) / step + 1e-9) + 1)]
-    whole = isinstance(low, int) and isinstance(step, int)
-    return numbers if whole else [float(f"{number:.6g}") for number in numbers]
-
-
 def _problems(grid: Tree) -> Iterator[str]:
-    yield from _unknown(grid, KEYS, "the grid")
-    for key in ("base", "axes", "tiers"):
-        yield from _not_mapping(key, grid.get(key) or {})
+    yield from _wrong(grid, KEYS, "the grid")
     for key in ("per", "exclude"):
-        parts = grid.get(key) or []
-        if not isinstance(parts, list):
-            yield f"'{key}' must be a list, but is {quoted(parts)}"
-            continue
-        for part in parts:
-            yield from _not_mapping(key, part)
-            if key == "per" and isinstance(part, dict):
-                yield from _unknown(part, PER_KEYS, "per")
-                for name, value in part.items():
-                    if name != "seeds":
-                        yield from _not_mapping(str(name), value or {})
-    if not isinstance(grid.get("smoke") or False, bool):
-        yield f"'smoke' must be true or false, but is {quoted(grid['smoke'])}"
+        for part in grid.get(key) or [] if isinstance(grid.get(key), list) else []:
+            if not isinstance(part, dict):
+                yield f"'{key}' must be {KINDS[dict]}, but is {quoted(part)}"
+            elif key == "per":
+                yield from _wrong(part, PER_KEYS, "per")
     tiers = grid.get("tiers")
-    for name, part in (tiers if isinstance(tiers, dict) else {}).items():
-        yield from _not_mapping(f"tiers.{name}", part or {})
+    parts = {f"tiers.{name}": part for name, part in tiers.items()} if isinstance(tiers, dict) else {}
+    yield from _wrong(parts, dict.fromkeys(parts, dict), "tiers")
 
 
-def _unknown(section: Tree, allowed: Sequence[str], where: str) -> Iterator[str]:
-    for key in section:
+def _wrong(section: Tree, allowed: Mapping[str, type], where: str) -> Iterator[str]:
+    """The keys that are not allowed, and the values that are not of their type; what is empty is left out."""
+    for key, value in section.items():
         try:
-            one_of("key", str(key), allowed, where)
+            kind = allowed[one_of("key", str(key), allowed, where)]
         except UserError as error:
             yield str(error)
-
-
-def _not_mapping(name: str, value: Any) -> Iterable[str]:
-    return [] if isinstance(value, dict) else [f"{quoted(name)} must be keys with values, but is {quoted(value)}"]
+            continue
+        if value and not isinstance(value, kind):
+            yield f"{quoted(key)} must be {KINDS[kind]}, but is {quoted(value)}"

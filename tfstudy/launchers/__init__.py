@@ -1,18 +1,18 @@
-"""Executors run the jobs of a study: processes of this machine (`local`), a Ray cluster (`ray`) or Slurm (`slurm`).
+"""Executors run the jobs of a study: processes of this machine (`local`) or a Ray cluster (`ray`).
 
-The run folders hold all state: what one executor started, any other executor or `tfstudy run` can resume.
+A job can also be submitted to Slurm (`slurm`). The run folders hold all state: what was started one way can be resumed
+in any other.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tfstudy.errors import UserError, one_of
+from tfstudy.errors import one_of
 from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
-from tfstudy.launchers.slurm_request import SlurmRequest
 
-__all__ = ["Detached", "Executor", "ExecutorSettings", "Job", "JobExit", "SlurmRequest", "executor"]
+__all__ = ["LAUNCHERS", "Executor", "ExecutorSettings", "Job", "JobExit", "executor"]
 
 LAUNCHERS = ("local", "ray", "slurm")
 
@@ -22,10 +22,10 @@ class ExecutorSettings(NamedTuple):
 
     per_device: str = "auto"  # runs in parallel on each device: a number or auto
     timeout: float = 0.0  # seconds for one run; 0: none
-    ray_address: str = ""  # of a Ray cluster; empty: start one on this machine
-    slurm: SlurmRequest = SlurmRequest()
     options: RunOptions = DEFAULTS  # of every run
     launcher: str = "local"  # one of LAUNCHERS
+    ray_address: str = ""  # of a Ray cluster; empty: start one on this machine
+    slurm: tuple[str, ...] = ()  # options of sbatch, as KEY=VALUE
 
 
 class JobExit(NamedTuple):
@@ -34,13 +34,6 @@ class JobExit(NamedTuple):
     job: Job
     code: int  # an exit code of `job.perform`, or minus the signal that ended the process
     reason: str = ""  # known to the executor in addition to the code
-
-
-class Detached(NamedTuple):
-    """What `Executor.detach` left in a queue, by the number that the queue gave to each job."""
-
-    submitted: dict[str, Job]
-    queued: dict[str, Job]  # that an earlier command submitted
 
 
 class Executor(ABC):
@@ -69,10 +62,6 @@ class Executor(ABC):
     def stop(self) -> None:
         """End all jobs within seconds and free all resources; a second call does nothing. Runs can be resumed."""
 
-    def detach(self, jobs: Sequence[Job]) -> Detached:
-        """Submit the jobs that no earlier command submitted, and leave them; `UserError` without a queue."""
-        raise UserError("--detach needs --launcher slurm: only jobs in a queue continue without their launcher")
-
     def describe(self) -> str:
         """Return the devices and how runs share them, in one line."""
         return type(self).__name__.lower()
@@ -83,15 +72,10 @@ def executor(settings: ExecutorSettings) -> Executor:
 
     `UserError` for an unknown launcher, a package that is not installed, or without a device for a run.
     """
-    one_of("launcher", settings.launcher, LAUNCHERS)
-    if settings.launcher == "ray":
-        from tfstudy.launchers.ray import ray
+    if one_of("launcher", settings.launcher, ("local", "ray")) == "ray":
+        from tfstudy.launchers.ray import Ray
 
-        return ray(settings)
-    if settings.launcher == "slurm":
-        from tfstudy.launchers.slurm import slurm
-
-        return slurm(settings)
+        return Ray(settings)
     from tfstudy.launchers.local import local
 
     return local(settings)

@@ -3,7 +3,8 @@
 import os
 import sys
 
-from tfstudy.launchers.job import LAUNCHER_PIPE, Job, kill_with, perform
+from tfstudy.launchers.job import Job, perform
+from tfstudy.launchers.processes import LAUNCHER_PIPE, kill_with
 
 if pipe := os.environ.pop(LAUNCHER_PIPE, ""):
     kill_with(lambda: os.read(int(pipe), 1))

@@ -2,20 +2,17 @@
 
 import contextlib
 import errno
-import json
 import os
-import signal
 import sys
-import threading
 import traceback
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from tfstudy.experiment.options import DEFAULTS, RunOptions, process_rank
 from tfstudy.runs.reader import is_finished
 
-LAUNCHER_PIPE = "TFSTUDY_LAUNCHER"  # environment variable: the file descriptor of a pipe that the launcher holds open
 SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes
 ERROR = "error: "  # how the line of a log begins that says why the run was refused
 CUDA_OUT_OF_MEMORY = 2  # cudaErrorMemoryAllocation
@@ -47,16 +44,13 @@ class Job(NamedTuple):
 
     def to_json(self) -> str:
         """Return the job as JSON, for a command line."""
-        return json.dumps({**self._asdict(), "options": self.options._asdict()})
+        return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str) -> "Job":
         """Return the job that `to_json` wrote."""
-        fields = json.loads(text)
-        options = fields["options"]
-        lists = {key: tuple(value) for key, value in options.items() if isinstance(value, list)}
-        options = RunOptions(**{**options, **lists})
-        return cls(**{**fields, "options": options, "plugins": tuple(fields["plugins"])})
+        job: Job = msgspec.json.decode(text, type=cls)
+        return job
 
 
 def perform(job: Job) -> int:
@@ -75,16 +69,6 @@ def perform(job: Job) -> int:
     except OSError as error:  # such as a folder that can't be written
         _log(f"{ERROR}{error}")
         return exit_code(error)
-
-
-def kill_with(wait_for_end: Callable[[], object]) -> None:
-    """Kill this process and its children once `wait_for_end` returns: no run outlives its launcher."""
-
-    def kill() -> None:
-        wait_for_end()
-        os.killpg(0, signal.SIGKILL)
-
-    threading.Thread(target=kill, daemon=True).start()
 
 
 def _redirect_output(path: Path) -> None:
@@ -109,15 +93,8 @@ def _run(job: Job) -> int:
     root, study = job.study.parent, job.study.name
     try:
         plugins.add(*job.plugins)
-        run(
-            resolve(job.config),
-            root,
-            study,
-            job.options,
-            planned=Path(job.path),
-            rank=process_rank(),
-            report=_log,
-        )
+        config, path, rank = resolve(job.config), Path(job.path), process_rank()
+        run(config, root, study, job.options, planned=path, rank=rank, report=_log)
     except BusyError:
         raise
     except UserError as error:

@@ -10,7 +10,7 @@ import torch._dynamo
 
 from tfstudy import models, tasks
 from tfstudy.experiment import run
-from tfstudy.launchers.server import is_server
+from tfstudy.launchers.processes import is_server
 from tfstudy.runs.environment import code_digests, commit
 
 __all__ = ["lightning", "run", "torch"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from rich.text import Text
 
-from tfstudy.launchers.job_batch import Batch
+from tfstudy.launchers.batch import Batch
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.terminal import coloured, columns
 from tfstudy.report.varying import varying_settings
@@ -40,9 +40,9 @@ class Forecast(NamedTuple):
         return self._asdict() | {"runs": runs, "total": len(runs), "finished": len(runs) - self.pending}
 
 
-def forecast(batch: Batch) -> Forecast:
-    """Return what a batch would run."""
-    pending, parallel = batch.pending, batch.executor.max_parallel
+def forecast(batch: Batch, parallel: int) -> Forecast:
+    """Return what a batch would run, with this many runs in parallel."""
+    pending = batch.pending
     settings, unfinished = varying_settings([job.config for job in batch.jobs]), {job.path for job in pending}
     runs = [
         ForecastRun(job.name, job.path, PENDING, varied, batch.seconds.get(job.path))
@@ -92,7 +92,7 @@ def outdated_lines(batch: Batch) -> list[str]:
 
 def unmeasured_lines(batch: Batch) -> list[str]:
     """Return a line for each instrument of `--measure` that finished runs were trained without."""
-    finished = batch.finished
+    finished = [job for job in batch.jobs if job.finished]
     missing = Counter(
         name for job in finished for name in job.options.measure if name not in saved_instruments(Path(job.path))
     )

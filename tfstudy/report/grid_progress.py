@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from types import TracebackType
 
 from rich.console import Console, Group
@@ -13,11 +14,9 @@ from rich.text import Text
 
 from tfstudy.errors import UserError
 from tfstudy.launchers import Job
-from tfstudy.launchers.gpu_sharing import DeviceLoad
-from tfstudy.launchers.job_batch import Batch
+from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.markup import duration
-from tfstudy.report.remaining_time import RemainingTime
 from tfstudy.report.status import HOUR
 from tfstudy.report.terminal import Terminal
 from tfstudy.runs.display import headline
@@ -36,10 +35,17 @@ class BatchProgress:
     On exit the terminal is restored, however the batch ends.
     """
 
-    def __init__(self, batch: Batch, write: Callable[[str], None] = print, console: Console | None = None) -> None:
+    def __init__(
+        self,
+        batch: Batch,
+        max_parallel: Callable[[], int],
+        write: Callable[[str], None] = print,
+        console: Console | None = None,
+    ) -> None:
         jobs = batch.pending
-        self._write, self._console, self._load = write, console or Terminal(), DeviceLoad()
-        self._time = RemainingTime(jobs, batch.seconds, lambda: batch.executor.max_parallel)
+        self._write, self._console, self._max_parallel = write, console or Terminal(), max_parallel
+        self._estimates = {job.path: batch.seconds[job.path] for job in jobs if job.path in batch.seconds}
+        self._took: dict[str, float] = {}  # path of a job that finished here to its seconds
         self._open = {job.path: job for job in jobs}
         self._running: dict[str, float] = {}  # path to start time
         self._total, self._failed = len(jobs), 0
@@ -56,7 +62,6 @@ class BatchProgress:
         return self
 
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
-        self._load.stop()
         if self._live:
             self._live.update(Group(*self._summary()), refresh=True)
             self._live.stop()
@@ -80,10 +85,10 @@ class BatchProgress:
         if event.state in (FINISHED, FAILED) and path in self._open:
             del self._open[path]
             self._failed += event.state == FAILED
-            self._time.ended(path)
         if event.state == FINISHED:
             self._ends.append(time.monotonic())
-            self._time.finished(path, _whole_seconds(event))
+            if seconds := _whole_seconds(event):
+                self._took[path] = seconds
 
     def _print(self, event: Event) -> None:
         line = f"[{self._total - len(self._open)}/{self._total}] {_event_line(event)}"
@@ -95,8 +100,21 @@ class BatchProgress:
             self._live.console.print(Text(line))
 
     def seconds_left(self) -> float | None:
-        """The estimated seconds until all runs have ended; None if nothing is known."""
-        return self._time.seconds_left(self._running)
+        """The seconds until all runs have ended: their estimates, corrected by the runs that have finished.
+
+        A run without an estimate counts as the mean of the others. None if nothing is known.
+        """
+        known = [path for path in self._took if path in self._estimates]
+        estimated = sum(self._estimates[path] for path in known)
+        correction = sum(self._took[path] for path in known) / estimated if estimated else 1.0
+        if not (given := self._took or self._estimates):
+            return None
+        average, now, parallel = mean(given.values()), time.monotonic(), max(1, self._max_parallel())
+        costs = {
+            path: self._estimates[path] * correction if path in self._estimates else average for path in self._open
+        }
+        left = [max(0.0, cost - now + self._running.get(path, now)) for path, cost in costs.items()]
+        return max(max(left), sum(left) / parallel) if left else 0.0
 
     def _time_left(self) -> str:
         seconds = self.seconds_left()
@@ -114,7 +132,7 @@ class BatchProgress:
         return [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
 
     def _table(self) -> list[Text | Table]:
-        """The running jobs, as many as the terminal has lines for, and the load of the devices."""
+        """The running jobs, as many as the terminal has lines for."""
         table = Table(box=None, pad_edge=False, show_header=False)
         lines = max(1, self._console.height - RESERVED_LINES)
         now = time.monotonic()
@@ -124,8 +142,8 @@ class BatchProgress:
             trained = 0 < report.steps <= report.step
             step = "trained, evaluating" if trained else f"step {report.step:,} of {report.steps:,}"
             table.add_row(job.name, step, duration(now - started))
-        more = f"and {len(self._running) - lines} more; " if len(self._running) > lines else ""
-        return [table, Text(f"{more}{self._load.line()}", no_wrap=True, overflow="ellipsis")]
+        more = len(self._running) - lines
+        return [table, *([Text(f"and {more} more")] if more > 0 else [])]
 
 
 def _event_line(event: Event) -> str:

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.markup import duration, plural
-from tfstudy.report.slurm_jobs import queue_lines
 from tfstudy.report.terminal import coloured, columns
 from tfstudy.report.varying import varying_runs
 from tfstudy.runs.commands import retry_command
@@ -161,8 +160,7 @@ def _summary(study: Path, runs: Sequence[RunStatus]) -> list[str]:
     seconds = seconds_left(runs)
     if left and seconds is not None:
         lines.append(f"{plural(left, 'run')} left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
-    lines += (queue := queue_lines(study))
-    if counts[PENDING] and not counts[RUNNING] and not queue:
+    if counts[PENDING] and not counts[RUNNING]:
         lines.append("nothing is running: repeat the grid's command to start the pending runs")
     if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
         lines.append(f"`{retry_command(study)}` reruns {plural(unsuccessful, 'failed or interrupted run')}")

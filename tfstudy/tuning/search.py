@@ -19,8 +19,7 @@ from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import RunOptions
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
-from tfstudy.grids.expand import GridRun
-from tfstudy.grids.plan import PlannedRun, plan
+from tfstudy.grids.expand import GridRun, PlannedRun, plan
 from tfstudy.runs.reader import read_metrics, read_result
 from tfstudy.tuning.space import WIDTH, Space, default_searches, draw, for_architecture, parse_space, scaled
 

@@ -18,10 +18,10 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, as_number, merge, nested
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.parameter_matching import width_divisors
-from tfstudy.grids.spec import LARGEST, SMALLEST
 
 WIDTH = "width"
 DEFAULT = ("train.learning_rate=1e-4..1e-2:log", "model.dropout=0.0..0.4", "width=0.5..2:log")
+SMALLEST, LARGEST = 1e-30, 1e30  # lower ends on a log scale; sizes of numbers
 SEARCHED = ("model", "train", "decode")  # the other sections define the task and its evaluation
 
 

@@ -1,0 +1,247 @@
+"""Grids: which runs they have, in which order, in which folders, and what is reported for an invalid one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfstudy.errors import UserError
+from tfstudy.experiment import compatibility
+from tfstudy.experiment.prepare import prepare
+from tfstudy.grids.expand import expand, plan
+from tfstudy.grids.spec import grid_names, load_grid, parse_axes, parse_seeds, read_grid, with_axes, with_tier
+from tfstudy.runs.writer import run_folder
+from tfstudy.tasks.base import fingerprint
+
+SORTING = {"base": {"task": "sorting", "data": {"train_examples": 200}}}
+ARCHS = {"arch": ["lstm", "cnn"]}
+
+
+def runs(more: dict, smoke: bool = False) -> list[tuple]:
+    return [(c.config.arch, c.config.data.split, c.config.seed) for c in expand({**SORTING, **more}, smoke)]
+
+
+def test_every_combination_is_a_run_and_seeds_are_innermost():
+    grid = {"axes": {"data.split": ["symbols", "numbers"], **ARCHS}, "seeds": "0-1"}
+    assert runs(grid) == [
+        (arch, split, seed) for split in ("symbols", "numbers") for arch in ("lstm", "cnn") for seed in (0, 1)
+    ]
+
+
+def test_per_overrides_base_and_axes_override_per():
+    grid = {
+        "base": {"task": "sorting", "train": {"learning_rate": 1e-3, "warmup_steps": 7}},
+        "axes": {**ARCHS, "train.learning_rate": [5e-3]},
+        "per": [{"when": {"arch": "lstm"}, "base": {"train": {"learning_rate": 2e-3, "warmup_steps": 9}}}],
+    }
+    lstm, cnn = (run.config.train for run in expand(grid))
+    assert (lstm.learning_rate, lstm.warmup_steps) == (5e-3, 9)
+    assert (cnn.learning_rate, cnn.warmup_steps) == (5e-3, 7)
+
+
+def test_an_axis_of_one_architecture_multiplies_only_its_runs_and_options_replace_it():
+    own = [{"when": {"arch": "lstm"}, "axes": {"model.attention": ["additive", "general"]}}]
+    grid = {**SORTING, "axes": ARCHS, "per": own}
+    assert [arch for arch, *_ in runs(grid)] == ["lstm", "lstm", "cnn"]
+    over = with_axes(grid, parse_axes(["model.attention=none", "arch=lstm"]), "3")
+    assert [(c.config.model.attention, c.config.seed) for c in expand(over)] == [("none", 3)]
+
+
+def test_a_part_may_have_seeds_of_its_own_which_a_tier_and_the_command_line_replace():
+    grid = {
+        **SORTING,
+        "axes": ARCHS,
+        "per": [{"when": {"arch": "lstm"}, "seeds": "0-2"}],
+        "seeds": 0,
+        "tiers": {"quick": {"seeds": 1}, "small": {"axes": {"arch": ["lstm"]}}, "full": None},
+    }
+    assert [(arch, seed) for arch, _, seed in runs(grid)] == [("lstm", 0), ("lstm", 1), ("lstm", 2), ("cnn", 0)]
+    assert [seed for *_, seed in runs(with_tier(grid, "quick"))] == [1, 1]
+    assert [seed for *_, seed in runs(with_tier(grid, "small"))] == [0, 1, 2]
+    assert runs(with_tier(grid, "full")) == runs(with_tier(grid, "")) == runs(grid)
+    assert [seed for *_, seed in runs(with_axes(grid, {}, "7"))] == [7, 7]
+    with pytest.raises(UserError, match=r"'quik'.*did you mean 'quick'.*quick, small, full"):
+        with_tier(grid, "quik")
+
+
+def test_an_axis_may_hold_sections():
+    grid = {"axes": {"data": [{"split": "symbols"}, {"split": "numbers", "train_examples": 300}]}}
+    found = [(c.config.data.split, c.config.data.train_examples) for c in expand({**SORTING, **grid})]
+    assert found == [("symbols", 200), ("numbers", 300)]
+    axes = {"model": [{"layers": 1}, {"layers": 2}], "model.dim": [8, 16]}
+    assert len(expand({"base": {"task": "scan", "arch": "lstm"}, "axes": axes})) == 4
+
+
+@pytest.mark.parametrize(
+    ("exclude", "left"),
+    [
+        ({"arch": "cnn", "data": {"split": "numbers"}}, 9),
+        ({"arch": ["cnn", "lstm"], "data.split": "numbers"}, 6),
+        ({"arch": "cnn", "seed": 1}, 10),
+        ({"train.learning_rate": 0.001}, 0),  # YAML reads the axis' 1e-3 as text
+    ],
+)
+def test_excluded_combinations_are_left_out(exclude, left):
+    axes = {"data.split": ["symbols", "numbers"], **ARCHS, "train.learning_rate": ["1e-3"]}
+    grid = {"axes": axes, "exclude": [exclude], "seeds": "0-2"}
+    if left:
+        assert len(runs(grid)) == left
+        return
+    with pytest.raises(UserError, match="has no runs"):
+        runs(grid)
+
+
+def test_equal_runs_are_one_run():
+    equal = {"axes": {"arch": ["lstm", "lstm"], "train.learning_rate": [1e-3, 0.001]}, "seeds": [0, 0]}
+    assert runs(equal) == [("lstm", "symbols", 0)]
+
+
+def test_presets_can_be_an_axis_and_are_recorded_and_smoke_runs_are_small():
+    grid = {"base": {"task": "scan"}, "axes": {"arch": ["transformer"], "preset": ["default", "csordas-2021"]}}
+    assert [run.preset for run in expand(grid)] == ["default", "csordas-2021"]
+    [run] = expand(SORTING, smoke=True)
+    assert (run.config.smoke, run.config.train.steps) == (True, 20)
+
+
+def test_a_named_grid_takes_the_axes_and_seeds_of_the_command_line():
+    grid = load_grid("smoke", axes={"arch": "lstm, cnn", "seed": "3"}, set_=["train.steps=5"])
+    assert (grid["axes"]["arch"], grid["axes"]["train.steps"], grid["seeds"]) == (["lstm", "cnn"], [5], ["3"])
+
+
+def test_commas_within_brackets_do_not_separate_values():
+    assert parse_axes(["data.test_length=[[11, 15]]", "model.dim=16,32", "train.schedule=cosine"]) == {
+        "data.test_length": [[[11, 15]]],
+        "model.dim": [16, 32],
+        "train.schedule": ["cosine"],
+    }
+
+
+@given(st.integers(0, 50), st.integers(0, 20))
+def test_seeds_range_over_both_ends(first, more):
+    assert parse_seeds(f"{first}-{first + more}") == list(range(first, first + more + 1))
+    assert parse_seeds([first, f"{first}-{first + more}"]) == list(range(first, first + more + 1))
+
+
+SLOW = ["pcfg"]  # whose data are large
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[name for name in grid_names() if name not in SLOW], pytest.param(SLOW, marks=pytest.mark.slow)],
+    ids=["quick", "slow"],
+)
+def test_every_grid_of_the_project_expands_in_all_its_tiers(names):
+    for name in names:
+        grid = read_grid(name)
+        assert grid["about"], name
+        for tier in ("", *grid.get("tiers", {})):
+            assert expand(with_tier(grid, tier)), (name, tier)
+
+
+def test_all_config_errors_are_reported_at_once_with_their_runs():
+    axes = {**ARCHS, "train.step": [3], "train.warmup_steps": [-1, 10], "model.hidden": [8]}
+    with pytest.raises(UserError) as error:
+        expand({"axes": {"task": ["sorting", "copying"], **axes}})
+    lines = str(error.value).splitlines()
+    assert "unknown key 'train.step'; did you mean 'train.steps'?" in lines
+    [warmup] = [line for line in lines if line.startswith("'train.warmup_steps'")]
+    assert "train.warmup_steps=-1" in warmup
+    assert "3 more" in warmup
+    assert any("'model.hidden'" in line and "arch=cnn" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"axis": {}}, "'axis'.*did you mean 'axes'"),
+        ({"axes": {"arch": []}}, "has no runs"),
+        ({"axes": {"arch": "lstm"}}, "axis 'arch' must be a list, but is 'lstm'"),
+        ({"axes": ["a"]}, "'axes' must be keys with values"),
+        ({"axes": {"model": [3], "model.dim": [8, 16]}}, "axes 'model' and 'model.dim' both set 'model.dim'"),
+        ({"axes": {"data": [{"split": "symbols"}], "data.split": ["numbers"]}}, "both set 'data.split'"),
+        ({"exclude": ["lstm"]}, "'exclude' must be"),
+        ({"exclude": [{"modle.dim": 3}]}, "modle.dim"),
+        ({"seeds": "0-x"}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
+        ({"seeds": f"0-{2**40}"}, "at most 1,000,000 runs"),
+        ({"per": [{"if": {}}]}, "'if'.* when, base, axes, seeds"),
+        ({"per": {"when": {}}}, "'per' must be a list"),
+        ({"per": [{"when": {"arhc": "lstm"}}]}, "did you mean 'arch'?"),
+        ({"per": [{"when": {}, "seeds": "0-x"}]}, "seeds must be .*0-4 or 0,1,5, but are '0-x'"),
+        ({"base": {"task": "sortin"}}, "task 'sortin'.*did you mean 'sorting'"),
+        ({"base": {}}, "a grid needs a task"),
+        ({"tiers": ["quick"]}, "'tiers' must be"),
+        ({"tiers": {"quick": 3}}, "'tiers.quick' must be"),
+        ({"smoke": "yes"}, "'smoke' must be true or false"),
+    ],
+)
+def test_a_bad_grid_is_refused(grid, message):
+    with pytest.raises(UserError, match=message):
+        expand({**SORTING, "axes": ARCHS, **grid})
+
+
+def test_all_errors_of_a_grid_file_are_reported_at_once():
+    with pytest.raises(UserError) as error:
+        expand({"axis": {}, "base": ["task"], "per": [{"if": {}}], "exclude": [3]})
+    lines = str(error.value).splitlines()
+    assert len(lines) == 4
+    assert all(any(word in line for line in lines) for word in ("'axes'", "'base'", "'if'", "'exclude'"))
+
+
+def test_an_unknown_grid_is_answered_with_the_nearest_match_and_a_file_with_its_ending(tmp_path):
+    with pytest.raises(UserError, match=r"grid 'scam'.*did you mean 'scan'"):
+        read_grid("scam")
+    (tmp_path / "grid.txt").touch()
+    with pytest.raises(UserError, match=r"^the name of a grid file must end in \.yaml: unknown grid "):
+        read_grid(str(tmp_path / "grid.txt"))
+
+
+@pytest.mark.parametrize("words", [("seed=3",), ("arch=cnn",), ("train.steps=1", "train.steps=2")])
+def test_a_key_that_two_options_set_is_refused(words):
+    with pytest.raises(UserError, match=r"contradict|given twice"):
+        load_grid(None, axes={"seed": "1", "arch": "lstm"}, set_=words)
+
+
+@pytest.mark.parametrize("seeds", [10**23, str(2**63), "0-99999999999999999999", "9" * 5000, "٣", "1-0", []])
+def test_a_seed_that_no_run_can_have_is_refused(seeds):
+    with pytest.raises(UserError, match=r"seeds must be numbers below 2\^63"):
+        parse_seeds(seeds)
+
+
+def test_a_plan_has_the_folders_that_runs_use_and_writes_nothing(tmp_path):
+    for run in plan(expand({**SORTING, "axes": ARCHS, "seeds": "0-1"}, smoke=True), tmp_path, "study"):
+        assert run.path == run_folder(tmp_path, "study", run.config, prepare(run.config).identity)
+        assert not run.finished
+    assert not list(tmp_path.iterdir())
+
+
+BASE = {"task": "copying", "data": {"train_examples": 20, "eval_examples": 5}, "train": {"steps": 10}}
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """The architectures of the models that are built, and `data` for each data set."""
+    names: list[str] = []
+    table = compatibility.position_table
+    monkeypatch.setattr(compatibility, "position_table", lambda *words: names.append(words[0]) or table(*words))
+    monkeypatch.setattr("tfstudy.grids.expand.fingerprint", lambda task: names.append("data") or fingerprint(task))
+    compatibility.checked_table.cache_clear()
+    return names
+
+
+def test_a_model_is_built_once_for_each_shape_and_data_once_for_all(built, tmp_path):
+    axes = {"train.learning_rate": [0.1, 0.01, 0.001], "model.dropout": [0.0, 0.1], "model.dim": [16, 32]}
+    planned = plan(expand({"base": BASE, "axes": axes, "seeds": "0-2"}), tmp_path, "study")
+    assert len(planned) == len({run.path for run in planned}) == 36
+    assert sorted(built) == ["data", "transformer", "transformer"]
+    built.clear()
+    plan(expand({"base": BASE | {"arch": "cnn"}, "axes": {"data.test_length": ["21-30", "600-700"]}}), tmp_path, "s")
+    assert sorted(built) == ["cnn", "cnn", "data", "data"], "data of another length are another shape"
+
+
+def test_settings_that_do_not_fit_model_and_data_are_named_for_all_runs_at_once(built, tmp_path):
+    base = BASE | {"model": {"positions": "learned"}}
+    with pytest.raises(UserError) as error:
+        plan(expand({"base": base, "axes": {"decode.max_length": [3, 4, 600]}, "seeds": "0-1"}), tmp_path, "study")
+    lines = str(error.value).splitlines()
+    assert [line.partition(" must")[0] for line in lines] == [*["decode.max_length"] * 2, "model.max_positions"]
+    assert lines[2].endswith("at least 601 for decode.max_length=600, but is 512")
+    assert built.count("transformer") == 1

@@ -1,0 +1,128 @@
+"""Jobs: their text and exit codes, shards, order, runs that another study has finished, and estimated times."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from tests.example_study import finish_run, planned
+from tfstudy.errors import UserError
+from tfstudy.experiment.options import RunOptions
+from tfstudy.launchers.batch import Batch, copy_finished, estimates, shard_of
+from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    return [Job(str(tmp_path / name), {}) for name in "abcd"]
+
+
+def names(jobs):
+    return [Path(job.path).name for job in jobs]
+
+
+def test_a_job_survives_its_text():
+    options = RunOptions("paper", devices=2, loggers=("wandb",), tuning=True)
+    job = Job("r/s/e/a/s0-1", {"seed": 0, "model": {"dim": 8, "rate": 0.1, "none": None}}, options, 3, ("plug.py",))
+    assert Job.from_json(job.to_json()) == job
+    assert (job.study.name, job.name) == ("s", "e/a/s0-1")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (MemoryError(), OUT_OF_MEMORY),
+        (torch.OutOfMemoryError("CUDA out of memory"), OUT_OF_MEMORY),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), OUT_OF_MEMORY),
+        (ValueError("the word list is out of memory"), FAILED),
+        (OSError(errno.ENOSPC, "No space left on device"), DISK_FULL),
+        (OSError(errno.EACCES, "Permission denied"), FAILED),
+    ],
+)
+def test_the_exit_code_follows_from_the_type_of_the_error(error, code):
+    assert exit_code(error) == code
+
+
+def test_shards_are_all_jobs_each_once(jobs):
+    assert names(shard_of(jobs, "1/3")) == ["a", "d"]
+    assert sorted(names(job for i in (1, 2, 3) for job in shard_of(jobs, f"{i}/3"))) == list("abcd")
+    for wrong in ("0/3", "4/3", "1", "a/b", "1/0"):
+        with pytest.raises(UserError, match="--shard must be I/N"):
+            shard_of(jobs, wrong)
+
+
+def test_the_longest_jobs_run_first_and_those_without_an_estimate_before_them(jobs):
+    seconds = {jobs[0].path: 1.0, jobs[1].path: 9.0, jobs[3].path: 3.0}
+    assert names(Batch(jobs, seconds).pending) == ["c", "b", "d", "a"]
+
+
+def test_a_run_that_another_study_has_finished_is_copied(tmp_path):
+    there, here = tmp_path / "first/t-s/lstm/s0-11111111", tmp_path / "second/t-s/lstm/s0-11111111"
+    (there / "checkpoints").mkdir(parents=True)
+    finish_run(there)
+    for name in ("checkpoints/last.ckpt", "metrics.csv", ".lock"):
+        (there / name).write_text(name)
+    jobs = [Job(str(here), {}), Job(str(here)[:-1] + "2", {})]
+    assert copy_finished(jobs) == jobs[:1]
+    assert (here / "metrics.csv").read_text() == "metrics.csv"
+    assert not (here / ".lock").exists()
+    assert os.path.samefile(here / "checkpoints/last.ckpt", there / "checkpoints/last.ckpt")
+    assert "copied from" in (here / "train.log").read_text()
+    assert [job.finished for job in jobs] == [True, False]
+    assert copy_finished(jobs) == []
+    assert [path.name for path in here.parent.iterdir()] == [here.name]
+
+
+def finish(job, train_seconds=0.0, evaluate_seconds=0.0, **more):
+    """A finished run with the config of a job, in another study."""
+    path = Path(str(job.path).replace("/study/", "/before/"))
+    finish_run(path, train_seconds=train_seconds, evaluate_seconds=evaluate_seconds, train_tokens=1, **more)
+    (path / "config.yaml").write_text(yaml.safe_dump(job.config))
+    return path
+
+
+def with_training(seeds="0", **train):
+    return planned(seeds, train={"steps": 400, **train})
+
+
+def test_time_grows_with_the_steps_and_that_of_the_evaluation_does_not():
+    (job,), (longer,) = with_training(), with_training(steps=4000)
+    finish(job, train_seconds=40, evaluate_seconds=5, step=100)  # evaluated weights of step 100, trained for 400
+    assert estimates([job, longer]) == {job.path: 45, longer.path: 405}
+
+
+def test_the_runs_that_differ_in_the_fewest_settings_count_whatever_their_seed():
+    for seconds, job in zip((1, 1, 2, 9, 9), with_training("1-5", batch_size=1), strict=True):
+        finish(job, train_seconds=seconds)
+    for job in with_training("1-9", batch_size=512):
+        finish(job, train_seconds=100)
+    jobs = [*with_training(batch_size=1), *with_training(batch_size=512)]
+    assert list(estimates(jobs).values()) == [2, 100]
+
+
+def test_runs_of_another_split_count_only_where_there_is_none_of_the_same():
+    (other,), (job,) = planned(task="sorting"), planned()
+    finish(other, train_seconds=1)
+    assert estimates([job]) == {}
+    (short,) = planned(data={"train_examples": 60, "eval_examples": 10, "split": "reverse"})
+    finish(short, train_seconds=7)
+    assert estimates([job])[job.path] == pytest.approx(7)
+    finish(job, train_seconds=8)
+    assert estimates([job])[job.path] == pytest.approx(8)
+
+
+def test_damaged_and_failed_runs_do_not_count():
+    jobs = with_training("0-3")
+    for text, job in zip(("", "train: 1", "[", "train: {steps: x}"), jobs, strict=True):
+        (finish(job, train_seconds=1) / "config.yaml").write_text(text)
+    (failed,) = with_training("5")
+    finish(failed, train_seconds=1, status="diverged", reason="loss is not finite")
+    assert estimates(jobs) == {}

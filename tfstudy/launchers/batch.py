@@ -1,0 +1,245 @@
+"""The jobs of a grid or a study: which there are, what other studies have finished, and how long they will take."""
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from tfstudy.config.resolve import check_local, resolve
+from tfstudy.config.trees import Tree, flatten
+from tfstudy.errors import UserError, quoted
+from tfstudy.experiment.code_versions import outdated_runs
+from tfstudy.experiment.options import DEFAULTS, RunOptions
+from tfstudy.grids.expand import GridRun, PlannedRun, expand, plan
+from tfstudy.launchers import Executor, ExecutorSettings, executor
+from tfstudy.launchers.job import Job
+from tfstudy.plugins import files as plugin_files
+from tfstudy.runs.files import is_locked, write_atomically
+from tfstudy.runs.find import studies
+from tfstudy.runs.pack import write_files
+from tfstudy.runs.reader import is_finished, read_config, read_progress, read_result
+from tfstudy.runs.status import PLANS, RunStatus, planned_runs
+from tfstudy.runs.studyfile import exists, names_in, packed_in
+
+READ = 200  # finished runs that are read for an estimate
+SAMPLE = 5  # of these, the runs whose settings are nearest
+CHANGED = "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy why`)"
+
+
+class Batch(NamedTuple):
+    """Jobs of one study."""
+
+    jobs: list[Job]  # in the order of the grid
+    seconds: dict[str, float]  # estimated, by path
+    outdated: Mapping[Path, list[str]] = {}  # finished runs of the same settings by older code, with the reasons
+
+    @property
+    def pending(self) -> list[Job]:
+        """The jobs that have no result yet, the longest first."""
+        pending = [job for job in self.jobs if not job.finished]  # those without an estimate come before all others
+        return sorted(pending, key=lambda job: -self.seconds.get(job.path, math.inf))
+
+
+@contextmanager
+def running(settings: ExecutorSettings) -> Iterator[Executor]:
+    """Yield an executor, which is stopped at the end of the block, also after SIGTERM."""
+    started = executor(settings)
+    handler = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield started
+    finally:
+        started.stop()
+        signal.signal(signal.SIGTERM, handler)
+
+
+def grid_batch(
+    grid: Tree, study: Path, options: RunOptions, threads: int, smoke: bool = False, shard: str = ""
+) -> Batch:
+    """Return the jobs of a grid, or of one of its shards, whose runs are in the folder `study`."""
+    shard_of((), shard)  # checks it before anything else
+    planned = plan(expand(grid, smoke), study.parent, study.name)
+    jobs = shard_of(jobs_of(planned, options, threads), shard)
+    return Batch(jobs, estimates(jobs), outdated_runs((run.path, run.identity) for run in planned))
+
+
+def jobs_of(runs: Sequence[PlannedRun], options: RunOptions, threads: int = 1) -> list[Job]:
+    """Return one job for each run."""
+    plugins = tuple(map(str, plugin_files()))
+    return [
+        Job(str(run.path), run.config.model_dump(mode="json"), options._replace(preset=run.preset), threads, plugins)
+        for run in runs
+    ]
+
+
+def shard_of(jobs: Sequence[Job], shard: str) -> list[Job]:
+    """Return every N-th job from the I-th of a shard `I/N`; all shards together hold all jobs, each once."""
+    if not shard:
+        return list(jobs)
+    match = re.fullmatch("([0-9]{1,9})/([0-9]{1,9})", shard)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise UserError(f"--shard must be I/N with 1 <= I <= N, such as 1/4, but is {quoted(shard)}")
+    return list(jobs)[int(match[1]) - 1 :: int(match[2])]
+
+
+def save_plan(jobs: Sequence[Job]) -> None:
+    """Write the planned runs into the study's folder, so that `tfstudy status` shows those that have not started.
+
+    A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
+    can't be written.
+    """
+    if not jobs:
+        return
+    digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
+    presets = {job.name: job.options.preset for job in jobs}
+    plans = jobs[0].study / PLANS
+    try:
+        plans.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
+            write_atomically(plans / f"{digest}.json", json.dumps({"runs": presets}, indent=0).encode())
+    except OSError as error:
+        raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
+
+
+def copy_finished(jobs: Sequence[Job]) -> list[Job]:
+    """Copy runs that another study in the same results folder has finished; return their jobs.
+
+    The name of a run contains its hash, so the run of the same name in another study is the same run. Checkpoints are
+    linked instead of copied.
+    """
+    return [job for job in jobs if _copy_run(job)]
+
+
+def _copy_run(job: Job) -> bool:
+    path = Path(job.path)
+    if exists(path):  # started in this study
+        return False
+    copies = (job.study.parent / study / job.name for study in studies(job.study.parent))
+    source = next(filter(is_finished, copies), None)
+    if not source or is_locked(source):
+        return False
+    copy = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if packed_in(source):
+            write_files(source, copy)
+        else:
+            shutil.copytree(source, copy, copy_function=_copy_file, ignore=shutil.ignore_patterns(".*"))
+        with (copy / "train.log").open("a") as log:
+            log.write(f"copied from {source}\n")
+        copy.rename(path)
+    except OSError:  # another process of the grid was faster, or the disk is full, which the run will report
+        shutil.rmtree(copy, ignore_errors=True)
+    return job.finished
+
+
+def _copy_file(source: str, target: str) -> None:
+    if source.endswith(".ckpt"):  # checkpoints are replaced, never changed
+        with contextlib.suppress(OSError):  # the file system has no links, or the target is on another one
+            os.link(source, target)
+            return
+    shutil.copy2(source, target)
+
+
+class RunTime(NamedTuple):
+    """What a finished run took, in seconds, and its settings by dotted key."""
+
+    settings: Mapping[str, Any]
+    per_step: float
+    evaluation: float
+
+
+def estimates(jobs: Sequence[Job]) -> dict[str, float]:
+    """Return the estimated seconds of jobs by path, from the finished runs that differ in the fewest settings.
+
+    Only runs of the same architecture count: those on the same split, or else those of the same task. A job without
+    either is left out.
+    """
+    found: dict[tuple[str, str], list[RunTime]] = {}
+    seconds = {}
+    for job in jobs:
+        experiment, arch = Path(job.path).parts[-3:-1]
+        for pattern in (experiment, f"{job.config['task']}-*"):
+            if (pattern, arch) not in found:
+                found[pattern, arch] = list(islice(_run_times(job.study.parent, pattern, arch), READ))
+            if runs := found[pattern, arch]:
+                seconds[job.path] = _estimate(job.config, runs)
+                break
+    return seconds
+
+
+def _estimate(config: Mapping[str, Any], runs: Sequence[RunTime]) -> float:
+    """Seconds of a run with this config: medians over the `SAMPLE` runs that differ in the fewest settings."""
+    settings = _settings(config)
+    nearest = sorted(runs, key=lambda run: len(settings.items() ^ run.settings.items()))[:SAMPLE]
+    steps: int = config["train"]["steps"]
+    return steps * median(run.per_step for run in nearest) + median(run.evaluation for run in nearest)
+
+
+def _settings(config: Mapping[str, Any]) -> dict[str, str]:
+    """Settings that can change the time of a step or of an evaluation; values as text, since some are lists."""
+    return {key: str(value) for key, value in flatten(config).items() if key not in ("seed", "train.steps")}
+
+
+def _runs(root: Path, experiment: str, arch: str) -> Iterator[Path]:
+    """The runs of an architecture in all studies; the name of the experiment may end with `*`."""
+    for study in (root / name for name in studies(root)):
+        for folder in (study / name / arch for name in names_in(study) if fnmatchcase(name, experiment)):
+            yield from (folder / name for name in names_in(folder) if exists(folder / name / "result.json"))
+
+
+def _run_times(root: Path, experiment: str, arch: str) -> Iterator[RunTime]:
+    for path in _runs(root, experiment, arch):
+        try:
+            result, config = read_result(path), read_config(path)
+            steps = int(config["train"]["steps"])  # the result has the step of the weights that were evaluated
+        except (UserError, KeyError, TypeError, ValueError):  # a damaged run, or one of another version
+            continue
+        if result.status == "finished" and steps > 0:
+            yield RunTime(_settings(config), result.train_seconds / steps, result.evaluate_seconds)
+
+
+def retry_jobs(
+    runs: Sequence[RunStatus], root: Path, study: str, options: RunOptions = DEFAULTS, online: bool = False
+) -> tuple[list[Job], dict[str, str]]:
+    """Return a job for each run of a study that can be resumed, and the names of the others, each with the reason.
+
+    The folders of runs that failed or were interrupted hold all that is needed. Data that a config names on the hub are
+    loaded only with `online`.
+    """
+    presets, skipped = planned_runs(root / study), dict[str, str]()
+    jobs: list[Job] = []
+    data: dict[str, Any] = {}  # which are built once for all runs that share them
+    for run in runs:
+        try:
+            grid_run = _grid_run(run.path, presets.get(run.name, ""), online)
+            [job] = jobs_of(plan([grid_run], root, study, data), options)
+            if job.name != run.name:
+                raise UserError(CHANGED)
+            jobs.append(job)
+        except UserError as error:
+            skipped[run.name] = str(error)
+    return jobs, skipped
+
+
+def _grid_run(path: Path, preset: str, online: bool) -> GridRun:
+    """The run's config and preset; `UserError` if its folder does not hold them, or its data may not be loaded."""
+    if not (path / "config.yaml").exists():
+        raise UserError("it failed before it had a config.yaml; run the grid again")
+    progress = read_progress(path)
+    if progress and progress.tuning:
+        raise UserError("it is a trial of a search; run `tfstudy tune` again")
+    config = resolve(read_config(path))
+    if not online:
+        check_local(config)
+    return GridRun(config, preset or (progress.preset if progress else "default"))

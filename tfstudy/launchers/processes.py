@@ -1,0 +1,184 @@
+"""The processes of runs: the server that forks them, their signals and groups, and a run as a program of its own.
+
+The server imports this module first. Ctrl-C reaches it too; it ignores it, and ends when its launcher does. If the
+launcher was killed, the server removes the folder of its socket.
+"""
+
+import atexit
+import contextlib
+import multiprocessing
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import resource_tracker
+from multiprocessing.context import ForkServerContext
+from multiprocessing.forkserver import ensure_running
+from multiprocessing.util import get_temp_dir
+from pathlib import Path
+from typing import Any
+
+import tfstudy
+from tfstudy.launchers.job import FAILED, SUCCEEDED, Job
+
+GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
+PRELOADED = ("tfstudy.launchers.processes", "tfstudy.launchers.preload")
+SOCKET_FOLDER = "TFSTUDY_SOCKET_FOLDER"  # environment variable of the server: the folder, and the launcher's id
+LAUNCHER_PIPE = "TFSTUDY_LAUNCHER"  # environment variable: the file descriptor of a pipe that the launcher holds open
+DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
+CLUSTER_PREFIXES = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # by which Lightning detects one
+
+
+def start_server(modules: Sequence[str] = PRELOADED) -> ForkServerContext:
+    """Return the context whose processes are forked from a server, which starts to import these modules."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*modules])
+    resource_tracker.ensure_running()  # otherwise the start of the server would start it, which unblocks SIGINT
+    before = dict(os.environ)
+    variables = _own_code(os.getcwd()) | {SOCKET_FOLDER: f"{get_temp_dir()} {os.getpid()}"}
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the server ignores it
+    os.environ.update(variables)
+    try:
+        ensure_running()
+    finally:
+        for name in variables:
+            del os.environ[name]
+        os.environ.update(before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    return context
+
+
+def _own_code(folder: str) -> dict[str, str]:
+    """Return variables that keep Python from importing another copy of this package from its working folder."""
+    in_folder = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
+    return {} if in_folder else {"PYTHONSAFEPATH": "1"}
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Delay SIGINT and SIGTERM until the end of the block. Only the main thread ever receives them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    handlers = {n: signal.signal(n, lambda number, _: received.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        if received:
+            signal.raise_signal(received[0])
+
+
+def kill_with(wait_for_end: Callable[[], object]) -> None:
+    """Kill this process and its children once `wait_for_end` returns: no run outlives its launcher."""
+
+    def kill() -> None:
+        wait_for_end()
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=kill, daemon=True).start()
+
+
+def kill_group(pid: int, number: int) -> None:
+    """Send a signal to a process group, which may have ended."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def exit_code_of(handle: Any) -> int | None:
+    """Return the exit code of a process of multiprocessing or subprocess; None while it runs."""
+    code: int | None = handle.poll() if isinstance(handle, subprocess.Popen) else handle.exitcode
+    return code
+
+
+def stop(handles: Sequence[Any]) -> int:
+    """End processes and their groups by SIGTERM, then by SIGKILL. Return minus the signal."""
+    for handle in handles:
+        kill_group(handle.pid, signal.SIGTERM)
+    deadline = time.monotonic() + GRACE_SECONDS
+    while time.monotonic() < deadline and any(exit_code_of(handle) is None for handle in handles):
+        time.sleep(0.02)
+    for handle in handles:
+        kill_group(handle.pid, signal.SIGKILL)
+        handle.wait() if isinstance(handle, subprocess.Popen) else handle.join()
+    return -signal.SIGKILL
+
+
+def start_program(
+    job: Job, pipe: int, environment: Mapping[str, str] = {}, **streams: Any
+) -> "subprocess.Popen[bytes]":
+    """Start `python -m tfstudy.launchers` for a job; `OSError` if it can't be started.
+
+    By its command line Lightning starts the processes of a run's other devices. It is killed when the other end of
+    `pipe` closes.
+    """
+    return subprocess.Popen(  # noqa: S603 - this Python, with our own module
+        [sys.executable, "-m", "tfstudy.launchers", job.to_json()],
+        env={
+            **without_cluster(os.environ),
+            **_own_code(streams.get("cwd") or os.getcwd()),
+            **environment,
+            LAUNCHER_PIPE: str(pipe),
+        },
+        pass_fds=[pipe],
+        stdin=subprocess.DEVNULL,
+        process_group=0,
+        **streams,
+    )
+
+
+def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment without the variables that make Lightning expect a cluster to start its processes.
+
+    Otherwise a run on two devices within a Slurm job of one task would silently train on half of the data.
+    """
+    removed = (*CLUSTER_PREFIXES, LAUNCHER_PIPE)
+    return {k: v for k, v in environment.items() if k not in DDP_VARIABLES and not k.startswith(removed)}
+
+
+def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
+    """Run a job as a program in this working folder, on a node of a cluster; it never outlives this process.
+
+    Return its exit code (or minus the signal that ended it) and the reason. It is killed after `timeout` seconds (0:
+    never).
+    """
+    pipe = os.pipe()  # its writing end closes when this process ends
+    with tempfile.TemporaryFile() as output, open(pipe[0], "rb"), open(pipe[1], "wb"):
+        try:
+            process = start_program(job, pipe[0], cwd=folder, stdout=output, stderr=output)
+        except OSError as error:
+            return FAILED, f"can't be started on {os.uname().nodename}: {error}"
+        reason = ""
+        try:
+            code = process.wait(timeout or None)
+        except subprocess.TimeoutExpired:
+            code, reason = -signal.SIGKILL, f"took longer than the timeout of {timeout:g} s"
+        finally:
+            kill_group(process.pid, signal.SIGKILL)
+            process.wait()
+        if code == SUCCEEDED or reason:
+            return code, reason
+        output.seek(0)  # what was printed before the run's log was open
+        lines = output.read().decode(errors="replace").split("\n")
+        return code, next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def _remove_socket(folder: str, launcher: int, server: int) -> None:
+    """Remove the folder of the socket at the end of the server if the launcher has ended; both are process ids."""
+    if os.getpid() == server and os.getppid() != launcher:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if is_server := SOCKET_FOLDER in os.environ:
+    os.chdir("/")  # the launcher's folder may be removed during the imports; each process changes to it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    _socket_folder, _, _launcher = os.environ.pop(SOCKET_FOLDER).rpartition(" ")
+    atexit.register(_remove_socket, _socket_folder, int(_launcher), os.getpid())
