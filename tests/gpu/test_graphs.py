@@ -1,4 +1,4 @@
-"""CUDA graphs of training steps: the result (tested first), randomness, learning rate, resuming, precision, failed captures, several devices."""
+"""CUDA graphs of training steps: the result first, then randomness, learning rate, resuming, precision, failures."""
 
 import shutil
 
