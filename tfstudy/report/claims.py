@@ -100,13 +100,8 @@ def _section(verdict: ClaimVerdict) -> list[str]:
 
 
 def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
-    """Return `tree` as JSON, with null where nothing is known."""
-    return json_text(tree(verdicts, notes))
-
-
-def tree(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> dict[str, Any]:
-    """Return all values, with the result of every seed."""
-    return {"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*protocol(), *notes]}
+    """Return all values as JSON, with the result of every seed, and null where nothing is known."""
+    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*protocol(), *notes]})
 
 
 def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:

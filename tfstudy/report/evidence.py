@@ -17,7 +17,6 @@ from tfstudy.analysis.claims import (
     StatementVerdict,
 )
 from tfstudy.analysis.conditions import Condition, settings_text
-from tfstudy.analysis.counterparts import FigureVerdict
 from tfstudy.analysis.intervals import EXACT
 from tfstudy.analysis.significance import UNPAIRED
 from tfstudy.config.trees import short_key
@@ -30,16 +29,25 @@ DECIDING = {SUPPORTED: (SUPPORTED,), REFUTED: (REFUTED,), MIXED: (REFUTED, SUPPO
 
 
 def evidence(judged: StatementVerdict) -> str:
-    """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs."""
-    if judged.statement.over:
-        return _ratio(judged)
-    claimed = f"{about(judged)}, claimed: {_claimed(judged)}"
+    """Return what was claimed, what was measured at which settings, the verdict, and the folders of the runs.
+
+    Of a ratio of two measurements it names the machine that they were measured on.
+    """
+    claimed = f"**{judged.verdict}**: {about(judged)}, claimed: {judged.statement.claimed}"
+    if judged.published:
+        figure = judged.published.figure
+        seeds = f" (n = {figure.n})" if figure.n else ""
+        claimed += f"{seeds} [{figure.citation}, {figure.place}]"
     if judged.verdict == NOT_RUN:
-        return f"**{judged.verdict}**: {claimed}: {judged.reason}"
-    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
+        return f"{claimed}: {judged.reason}"
     found = f"; measured: {text}" if (text := measured(judged)) else ""
-    text = f"**{judged.verdict}**: {claimed}{found}; {judged.reason}{unused}"
-    return f"{text}. Settings: {settings(judged)}. Runs: {run_links(judged.conditions)}"
+    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
+    if judged.pair:
+        one = judged.pair.of.machine
+        place = f"{one.device}, {plural(one.threads, 'thread')}, torch {one.versions.get('torch', 'unknown')}"
+        return f"{claimed}{found}; {judged.reason}. Machine: {place}, {one.started[:10]}"
+    settings_and_runs = f"Settings: {settings(judged)}. Runs: {_run_links(judged.conditions)}"
+    return f"{claimed}{found}; {judged.reason}{unused}. {settings_and_runs}"
 
 
 def about(judged: StatementVerdict) -> str:
@@ -53,15 +61,21 @@ def about(judged: StatementVerdict) -> str:
 
 
 def measured(judged: StatementVerdict) -> str:
-    """Return the result, `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured."""
-    if judged.statement.over:
-        return _measured_ratio(judged)
-    if judged.published:
-        return _beside_figure(judged.published)
+    """Return the result, `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured.
+
+    Of a published figure it is ours and the difference, of a ratio `1.76 [1.70, 1.80] (median of n = 15 rounds)`.
+    """
+    if found := judged.published:
+        if found.ours is None or found.difference is None:
+            return "nothing measured"
+        ours, difference = (with_interval(*one[:3], sign) for one, sign in ((found.ours, ""), (found.difference, "+")))
+        return f"{ours} (n = {found.ours.n}), difference {difference}"
     estimate = judged.estimate
     if estimate is None:
         return ""
     mean, low, high, n, method = estimate.interval
+    if judged.statement.over:
+        return f"{mean:.3g} {'exact' if method == EXACT else f'[{low:.3g}, {high:.3g}] (median of n = {n} rounds)'}"
     if not n:
         return "nothing measured"
     sign = "+" if judged.statement.minus else ""
@@ -69,33 +83,10 @@ def measured(judged: StatementVerdict) -> str:
     family = "" if estimate.family == 1 else f", {plural(estimate.family, 'test')}"
     test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
     shown = significant_interval if judged.statement.instrument else with_interval
-    return f"{shown(mean, low, high, sign)}{within_run} (n = {_seeds(judged, n)}){test}"
-
-
-def _seeds(judged: StatementVerdict, n: int) -> str:
-    """Return the number of seeds: of both conditions, such as `10 and 5`, where they differ and are not paired."""
+    # the number of seeds of both conditions, such as `10 and 5`, where they differ and are not paired
     counts = dict.fromkeys(len(condition.runs) for condition in judged.conditions)
-    unpaired = judged.estimate is not None and judged.estimate.interval.method in UNPAIRED
-    return " and ".join(map(str, counts)) if unpaired and min(counts) == n else str(n)
-
-
-def _ratio(judged: StatementVerdict) -> str:
-    """Return the evidence on a ratio of two measurements, with the machine that they were measured on."""
-    subject = f"**{judged.verdict}**: {about(judged)}, claimed: {judged.statement.claimed}"
-    if judged.pair is None or judged.estimate is None:
-        return f"{subject}: {judged.reason}"
-    machine = judged.pair.of.machine
-    place = f"{machine.device}, {plural(machine.threads, 'thread')}, torch {machine.versions.get('torch', 'unknown')}"
-    return f"{subject}; measured: {measured(judged)}; {judged.reason}. Machine: {place}, {machine.started[:10]}"
-
-
-def _measured_ratio(judged: StatementVerdict) -> str:
-    """Return a ratio, such as `1.76 [1.70, 1.80] (median of n = 15 rounds)`; empty if there is none."""
-    if judged.estimate is None:
-        return ""
-    mean, low, high, n, method = judged.estimate.interval
-    repeats = "exact" if method == EXACT else f"[{low:.3g}, {high:.3g}] (median of n = {n} rounds)"
-    return f"{mean:.3g} {repeats}"
+    seeds = " and ".join(map(str, counts)) if method in UNPAIRED and min(counts) == n else n
+    return f"{shown(mean, low, high, sign)}{within_run} (n = {seeds}){test}"
 
 
 def ratio_subject(judged: StatementVerdict) -> str:
@@ -113,14 +104,6 @@ def ratio_subject(judged: StatementVerdict) -> str:
     return f"{', '.join(shared)}: {first} of {names[0]} over {right}"
 
 
-def _beside_figure(found: FigureVerdict) -> str:
-    ours, gap = found.ours, found.difference
-    if ours is None or gap is None:
-        return "nothing measured"
-    difference = with_interval(gap.mean, gap.low, gap.high, "+")
-    return f"{with_interval(ours.mean, ours.low, ours.high)} (n = {ours.n}), difference {difference}"
-
-
 def settings(judged: StatementVerdict) -> str:
     """Return the settings at which a statement was judged: of both conditions, if they differ."""
     texts = dict.fromkeys(settings_text(condition) for condition in judged.conditions)
@@ -129,17 +112,9 @@ def settings(judged: StatementVerdict) -> str:
     return "; ".join(f"{condition.arch}: {settings_text(condition)}" for condition in judged.conditions)
 
 
-def _claimed(judged: StatementVerdict) -> str:
-    found = judged.published
-    if not found:
-        return judged.statement.claimed
-    seeds = f" (n = {found.figure.n})" if found.figure.n else ""
-    return f"{judged.statement.claimed}{seeds} [{found.figure.citation}, {found.figure.place}]"
-
-
-def run_links(conditions: Iterable[Condition]) -> str:
+def _run_links(conditions: Iterable[Condition]) -> str:
     """Return the folders of the runs as links, grouped by parent."""
-    paths = list(dict.fromkeys(run.path for condition in conditions for run in (*condition.runs, *condition.diverged)))
+    paths = list(dict.fromkeys(run.path for condition in conditions for run in condition.every_run))
     texts = []
     for parent, members in groupby(paths, key=lambda path: path.parent):
         links = ", ".join(f"[{path.name.partition('-')[0]}]({path.as_posix()})" for path in members)

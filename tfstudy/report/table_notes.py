@@ -15,7 +15,7 @@ from tfstudy.config.presets import preset
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import read_environments
-from tfstudy.runs.schema import Result, SplitScores
+from tfstudy.runs.schema import SplitScores
 
 TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
 MAX_LISTED = 5  # parts of a note
@@ -37,29 +37,43 @@ def table_notes(
     quoted: Sequence[Quotation],
 ) -> list[str]:
     """Return the notes under a table with these columns, by key, and these published figures."""
-    runs = list({id(run): run for condition in conditions for run in (*condition.runs, *condition.diverged)}.values())
-    diverged = sum(not run.finished for run in runs)
+    runs = list({id(run): run for condition in conditions for run in condition.every_run}.values())
     names = several(metric_name(metric) for metric in metrics.values())
-    return [
+    single = "none for a single seed"
+    if "exact_match" in metrics.values():
+        single = "for a single seed, or seeds with equal results, the Wilson interval over test examples"
+    notes = [
         f"{names} on test sets, in percent: mean over seeds with the 95 % confidence interval of this mean alone "
-        f"(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; {_single(metrics.values())})",
+        f"(Student's t for fewer than 10 seeds, studentised bootstrap otherwise; {single})",
         *_test_notes(comparisons, "difference" in columns),
-        *condition_notes(conditions, metrics),
+        *_trivial_notes(conditions, metrics),
+        *_limit_note(conditions),
+        *_size_note(conditions),
+        *_preset_notes(conditions),
         *(text for keys, text in EXPLAINED if {*keys} & {*columns}),
-        *_seconds_note(runs, columns),
-        *_published_notes(quoted),
-        *_run_notes(runs, conditions),
-        *([f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}"] * bool(diverged)),
-        *_outdated_notes(runs),
-        *study.left_out_notes(),
     ]
-
-
-def _single(metrics: Collection[str]) -> str:
-    """Return what a condition has whose seeds do not vary."""
-    if "exact_match" in metrics:
-        return "for a single seed, or seeds with equal results, the Wilson interval over test examples"
-    return "none for a single seed"
+    if "seconds" in columns:
+        devices = several(run.result.device for run in runs)
+        notes.append(
+            f"seconds: training time on {devices}, median over runs; comparable only on the same, otherwise idle "
+            "machine"
+        )
+    if quoted:
+        signed = f"; {SIGN_NOTE}" * any(not one.same_settings for one in quoted)
+        notes.append(
+            "published: same metric, test set and kind of network, one figure of each paper (under the settings of a "
+            f"preset if it has one, else its highest){signed}"
+        )
+    notes += [*source_notes(quoted), *_run_notes(runs, conditions)]
+    if diverged := sum(not run.finished for run in runs):
+        notes.append(f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}")
+    # outdated and current runs are different conditions
+    outdated = Counter(filter(None, ("; ".join(run.outdated()) for run in runs)))
+    missing = Counter(filter(None, (run.missing_plugin() for run in runs)))
+    of_all = f"of {plural(len(runs), 'run')}"
+    notes += [f"{n} {of_all} outdated: {reason} (details: `tfstudy why RUN`)" for reason, n in outdated.items()]
+    notes += [f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()]
+    return [*notes, *study.left_out_notes()]
 
 
 def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> list[str]:
@@ -79,96 +93,52 @@ def _test_notes(comparisons: Sequence[Comparison], with_differences: bool) -> li
             "differences: with simultaneous 95 % intervals, corrected like p, so that an interval excludes 0 if and "
             "only if p < .05"
         )
-    return [*lines, *_normality_note(tested)]
-
-
-def _normality_note(tested: Sequence[Comparison]) -> list[str]:
-    """Return how many tests assume normally distributed results, and for how many there was no other."""
     normal = [comparison.difference for comparison in tested if comparison.difference.assumes_normality]
-    limited = sum(bool(difference.note) for difference in normal)
-    few = "with so few seeds" + " and so many comparisons" * (len(tested) > 1)
-    which = "no test" if limited == len(normal) else f"in {limited} of them no test"
-    reason = f": {few}, {which} without this assumption could find a difference" * bool(limited)
-    count = f"{len(normal)} of {plural(len(tested), 'test')}" if len(tested) > 1 else "the test"
-    assume = "assume" + "s" * (len(tested) == 1)
-    return [f"{count} {assume} normally distributed results{reason}"] if normal else []
-
-
-def _seconds_note(runs: Sequence[RunRecord], columns: Collection[str]) -> list[str]:
-    devices = several(run.result.device for run in runs)
-    text = f"seconds: training time on {devices}, median over runs; comparable only on the same, otherwise idle machine"
-    return [text] if "seconds" in columns else []
-
-
-def _published_notes(quoted: Sequence[Quotation]) -> list[str]:
-    if not quoted:
-        return []
-    signed = f"; {SIGN_NOTE}" * any(not one.same_settings for one in quoted)
-    return [
-        "published: same metric, test set and kind of network, one figure of each paper (under the settings of a "
-        f"preset if it has one, else its highest){signed}",
-        *source_notes(quoted),
-    ]
+    if normal:
+        limited = sum(bool(difference.note) for difference in normal)  # for so many there was no other test
+        few = "with so few seeds" + " and so many comparisons" * (len(tested) > 1)
+        which = "no test" if limited == len(normal) else f"in {limited} of them no test"
+        reason = f": {few}, {which} without this assumption could find a difference" * bool(limited)
+        who = f"{len(normal)} of {plural(len(tested), 'test')} assume" if len(tested) > 1 else "the test assumes"
+        lines.append(f"{who} normally distributed results{reason}")
+    return lines
 
 
 def _run_notes(runs: Sequence[RunRecord], conditions: Sequence[Condition]) -> list[str]:
     results, seeds = [run.result for run in runs], [len(condition.runs) for condition in conditions]
     finished = [run for run in runs if run.finished]
     reads = [count for run in finished for count in run.test_reads().values()]
+    read_note = "number of test evaluations unknown"
+    if reads:
+        repeated, most = sum(count > 1 for count in reads), max(reads)
+        read_note = (
+            f"{repeated} of {len(reads)} test sets were evaluated up to {most} times (after a stop or on request)"
+            if repeated
+            else "each test set was evaluated once per run"
+        )
     tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
     overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
     hours = sum(r.seconds for r in results) / 3600
+    used = [environment.versions for run in runs for environment in read_environments(run.path)]
+    versions = {f"{name} {one[name]}" for one in used for name in ("torch", "lightning") if name in one}
+    versions_note = ", ".join(sorted(versions, reverse=True)) or "versions unknown"
+    # the signature of each metric; where corpora differ, each signature with its corpora
+    signatures: dict[str, dict[str, dict[str, None]]] = {}
+    for result in results:
+        for name, signature in result.signatures.items():
+            signatures.setdefault(name, {}).setdefault(signature, {})[result.corpus or result.split] = None
     return [
         f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
-        f"{several(r.decode.method for r in results)}, free-running until EOS; {_read_note(reads)}",
+        f"{several(r.decode.method for r in results)}, free-running until EOS; {read_note}",
         f"{'WARNING: ' * bool(overlaps)}held-out examples whose source occurs in training: {overlaps:,} "
         f"(in {plural(tests, 'evaluated test set')})",
         f"{plural(len(runs), 'run')}, {count_range(seeds, 'seed')} per condition; "
-        f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; {versions(runs)}",
-        *_signature_notes(results),
+        f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; {versions_note}",
+        *(
+            f"{name}: " + "; ".join(f"{text}{f' ({several(places)})' * (len(own) > 1)}" for text, places in own.items())
+            for name, own in signatures.items()
+        ),
     ]
-
-
-def _signature_notes(results: Sequence[Result]) -> list[str]:
-    """Return the signature of each metric; where corpora differ, each signature with its corpora."""
-    found: dict[str, dict[str, dict[str, None]]] = {}
-    for result in results:
-        for name, signature in result.signatures.items():
-            found.setdefault(name, {}).setdefault(signature, {})[result.corpus or result.split] = None
-    return [
-        f"{name}: " + "; ".join(f"{text}{f' ({several(places)})' * (len(own) > 1)}" for text, places in own.items())
-        for name, own in found.items()
-    ]
-
-
-def _outdated_notes(runs: Sequence[RunRecord]) -> list[str]:
-    """Return a line for each reason why runs are outdated. Outdated and current runs are different conditions."""
-    reasons = Counter("; ".join(run.outdated()) for run in runs)
-    return [
-        f"{count} of {plural(len(runs), 'run')} outdated: {reason} (details: `tfstudy why RUN`)"
-        for reason, count in reasons.items()
-        if reason
-    ] + [
-        f"{count} of {plural(len(runs), 'run')} not compared with the current code: {missing}"
-        for missing, count in Counter(run.missing_plugin() for run in runs).items()
-        if missing
-    ]
-
-
-def _read_note(reads: Collection[int]) -> str:
-    if not reads:
-        return "number of test evaluations unknown"
-    if max(reads) == 1:
-        return "each test set was evaluated once per run"
-    repeated = sum(count > 1 for count in reads)
-    return f"{repeated} of {len(reads)} test sets were evaluated up to {max(reads)} times (after a stop or on request)"
-
-
-def versions(runs: Iterable[RunRecord]) -> str:
-    """Return the versions of torch and lightning that the runs used."""
-    used = (environment.versions for run in runs for environment in read_environments(run.path))
-    names = {f"{name} {packages[name]}" for packages in used for name in ("torch", "lightning") if name in packages}
-    return ", ".join(sorted(names, reverse=True)) or "versions unknown"
 
 
 def source_notes(quoted: Iterable[Quotation]) -> list[str]:
@@ -188,16 +158,6 @@ def source_notes(quoted: Iterable[Quotation]) -> list[str]:
 
 
 # On conditions
-
-
-def condition_notes(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[str]:
-    """Return the notes on these conditions, whose main metrics are given by their tasks."""
-    return [
-        *_trivial_notes(conditions, metrics),
-        *_limit_note(conditions),
-        *_size_note(conditions),
-        *_preset_notes(conditions),
-    ]
 
 
 def _trivial_notes(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[str]:

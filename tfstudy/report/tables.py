@@ -1,11 +1,11 @@
 """Tables of studies: a line for each condition."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.analysis.collection import RunRecord, Study, read_finished_runs
-from tfstudy.analysis.comparisons import Comparison, compare_conditions, group_letters
+from tfstudy.analysis.collection import Study, read_finished_runs
+from tfstudy.analysis.comparisons import compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report.markup import plural
@@ -28,11 +28,14 @@ def table(
     """
     finished = read_finished_runs(study)
     keys, shown = _names(by, "--by"), _names(columns, "--columns")
-    if not set(keys) <= set(ORDER_KEYS):
-        tags = _tags(finished.runs)
-        for key in keys:
-            one_of("tag or split", key, (*ORDER_KEYS, *tags))
     tags = [key for key in keys if key not in ORDER_KEYS]
+    if tags:
+        # of test examples, from one run of each experiment
+        results = {run.result.experiment: run.result for run in finished.runs[::-1]}.values()
+        scores = [one for result in results for one in result.splits.values() if one.role == "test"]
+        known = sorted({tag for one in scores for tag in one.slices})
+        for tag in tags:
+            one_of("tag or split", tag, (*ORDER_KEYS, *known))
     if len(tags) > 1:
         raise UserError(f"--by takes at most one tag, got {' and '.join(tags)}")
     ordered = sort_conditions(conditions(finished.runs, "".join(tags)), keys)
@@ -63,7 +66,9 @@ def build_table(
     # the best group is marked only where another group is significantly worse
     lettered = list(zip(conditions, letters, strict=True))
     several_groups = {condition.comparison_key for condition, group in lettered if group and "a" not in group}
-    against = _against(comparisons, baselines)
+    # each condition's comparison with the baseline of its comparison key
+    both = [one for comparison in comparisons for one in (comparison, comparison.swapped())]
+    against = {id(one.first): one for one in both if one.second is baselines.get(one.second.comparison_key)}
     lines = [
         build_line(c, metrics[c.task], group, "a" in group and c.comparison_key in several_groups, against.get(id(c)))
         for c, group in lettered
@@ -71,7 +76,12 @@ def build_table(
     out = Table(lines, comparisons, baseline, [], columns, seeds)
     keys = [column.key for column in shown_columns(out)]
     notes = table_notes(study, conditions, metrics, comparisons, keys, quoted_figures(out))
-    return out._replace(notes=[*notes, *_uncompared_note(conditions, baselines, baseline)])
+    if baselines and (uncompared := sum(c.comparison_key not in baselines for c in conditions)):
+        notes.append(
+            f"no difference in {uncompared} of {plural(len(conditions), 'row')}: {baseline} has no run with their test "
+            "examples and amount of training data"
+        )
+    return out._replace(notes=notes)
 
 
 def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tuple[str, ...], Condition]:
@@ -92,22 +102,6 @@ def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tupl
     return {key: member for key, [member] in found.items()}
 
 
-def _uncompared_note(
-    conditions: Sequence[Condition], baselines: Mapping[tuple[str, ...], Condition], name: str
-) -> list[str]:
-    uncompared = sum(c.comparison_key not in baselines for c in conditions) if baselines else 0
-    what = f"{name} has no run with their test examples and amount of training data"
-    return [f"no difference in {uncompared} of {plural(len(conditions), 'row')}: {what}"] if uncompared else []
-
-
-def _against(
-    comparisons: Sequence[Comparison], baselines: Mapping[tuple[str, ...], Condition]
-) -> dict[int, Comparison]:
-    """Return each condition's comparison with the baseline of its comparison key."""
-    both = [one for comparison in comparisons for one in (comparison, comparison.swapped())]
-    return {id(one.first): one for one in both if one.second is baselines.get(one.second.comparison_key)}
-
-
 def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:
     """Return the conditions, ordered by these keys first."""
 
@@ -117,12 +111,3 @@ def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> lis
         return tuple(own.get(name, usual[5:6]) for name in keys)
 
     return sorted(conditions, key=key) if keys else list(conditions)
-
-
-def _tags(runs: Iterable[RunRecord]) -> list[str]:
-    """Return the tags of test examples, from one run of each experiment."""
-    first: dict[str, RunRecord] = {}
-    for run in runs:
-        first.setdefault(run.result.experiment, run)
-    splits = (scores for run in first.values() for scores in run.result.splits.values() if scores.role == "test")
-    return sorted({tag for scores in splits for tag in scores.slices})

@@ -1,0 +1,179 @@
+"""The files of claims: what they may say, and that what they name exists."""
+
+import json
+import math
+import re
+import shlex
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+from typer.main import get_command
+
+from tests.example_claims import SPLIT, claim
+from tfstudy import instruments
+from tfstudy.analysis.claim_files import read_claims
+from tfstudy.analysis.claims import matching, select_conditions, timed_ratios
+from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.intervals import fewest_values
+from tfstudy.analysis.significance import ALPHA
+from tfstudy.cli import app
+from tfstudy.cli.bench import _request
+from tfstudy.config.resolve import resolve_data
+from tfstudy.config.trees import flatten
+from tfstudy.errors import UserError
+from tfstudy.grids.expand import expand
+from tfstudy.grids.spec import load_grid
+from tfstudy.performance.settings import Setting, config_of
+
+ROOT = Path(__file__).parents[2]
+ALL = read_claims()
+OF_RUNS = [one for one in ALL.values() if one.statements and not one.statements[0].over]
+OF_RATIOS = [one for one in ALL.values() if any(statement.over for statement in one.statements)]
+WHOLE = {"test": "test", "tag": "", "value": ""}
+
+# What files may say
+
+
+def test_splits_of_large_variance_need_five_seeds():
+    part = {"of": {"arch": "lstm"}, "above": 0}
+    minima = [claim(part, where={"task": "scan", "split": s}).minimum_seeds for s in ("length", "addprim_jump", "mcd1")]
+    assert minima == [3, 5, 5]
+    with pytest.raises(UserError, match="seeds must be at least 2"):
+        claim(part, seeds=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"clam": 1}, "did you mean 'claim'?"),
+        ({"statements": [{"of": {"arch": "lstm"}, "overr": 1}]}, "statement 1: unknown key"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "below": 2}]}, "expected exactly one of"),
+        ({"statements": [{"of": {"arch": "lstm"}, "is": 1, "within": 0}]}, "'within' must be above 0"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": "x"}]}, "Expected `float"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": math.nan}]}, "must be finite"),
+        ({"statements": [{"of": {}, "above": 1}]}, "needs its arch"),
+        ({"statements": [{"of": {"arch": "lstm", "archh": 1}, "above": 1}]}, "did you mean 'arch'?"),
+        ({"statements": [{"of": {"arch": ["lstm"]}, "above": 1}]}, "'arch' must be a name"),
+        ({"statements": [{"of": {"arch": "lstm", "model.dim": [1]}, "above": 1}]}, "must be a single value"),
+        ({"statements": [{"of": {"arch": "lstm", "task": "scann"}, "above": 1}]}, "did you mean 'scan'?"),
+        ({"statements": [{"of": {"arch": "lstm", "split": "lenght"}, "above": 1}]}, "did you mean 'length'?"),
+        ({"statements": [{"of": {"arch": "lstm", "corpus": "multi30k"}, "above": 1}]}, "go together, got split '"),
+        ({"statements": [{"of": {"arch": "lstm"}, "above": 1, "metric": "exact"}]}, "did you mean 'exact_match'?"),
+        ({"statements": [{"of": {"arch": "lstm", "rows.head": 1}, "above": 1}]}, "needs an instrument as the metric"),
+        ({"metric": "entropy", "statements": [{"of": {"arch": "a", "rows.take": "x"}, "above": 1}]}, "mean, max, min"),
+        ({"metric": "entropy", "statements": [{"of": {"arch": "a", "rows.head": [1]}, "above": 1}]}, "a single value"),
+        ({"statements": ["x"]}, "statements"),
+        ({"statements": [{"of": {"arch": "lstm"}, "over": {}, "above": 1}]}, "unknown key of a measurement"),
+        ({"grid": ""}, "needs 'grid' or 'run'"),
+        ({"statements": []}, "expected 'statements'"),
+        ({"id": "X"}, "an id must be L or P"),
+    ],
+)
+def test_a_bad_claim_is_refused(tmp_path, change, message):
+    good = {"id": "L1", "claim": "So.", "source": "me", "where": SPLIT, "grid": "scan"}
+    good["statements"] = [{"of": {"arch": "lstm"}, "above": 1}]
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good]}))
+    assert list(read_claims(tmp_path)) == ["L1"]
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"claims": [good | change]}))
+    with pytest.raises(UserError, match=re.escape(message)) as error:
+        read_claims(tmp_path)
+    assert "a.yaml, entry 1" in str(error.value)
+
+
+@pytest.mark.parametrize("files", [("a", "a"), ("a", "b")])
+def test_ids_are_unique(tmp_path, files):
+    good = {"id": "L1", "claim": "So.", "source": "me", "tested_by": "tests/test_x.py::test_x", "shown_as": "theorem"}
+    for name in set(files):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump({"claims": [good] * (3 - len(set(files)))}))
+    with pytest.raises(UserError, match="unique; several claims have the id L1"):
+        read_claims(tmp_path)
+
+
+def test_split_schemes_with_numbers_in_their_names_are_known():
+    assert claim({"of": {"arch": "lstm", "split": "fewshot_num2_rep1"}, "above": 1}).statements
+
+
+# What they name
+
+
+def test_no_claim_is_missing_and_the_tests_and_scripts_that_they_name_exist():
+    assert list(ALL) == [f"L{number}" for number in range(1, 33)] + [f"P{number}" for number in range(1, 20)]
+    texts = " ".join(f"{one.tested_by} {one.untested} {one.run}" for one in ALL.values())
+    tests = re.findall(r"(tests/[\w/]+\.py)::(\w+)", texts)
+    assert [(file, test) for file, test in tests if f"def {test}(" not in (ROOT / file).read_text()] == []
+    assert [script for script in re.findall(r"benchmarks/[\w/]+\.py", texts) if not (ROOT / script).exists()] == []
+
+
+def runs_of(command):
+    """Yield the config and the preset of each run that a command of a claim starts."""
+    for words in (shlex.split(part) for part in command.split("&&")):
+        if words[:2] == ["tfstudy", "measure"]:
+            continue
+        assert words[:2] == ["tfstudy", "grid"]
+        options = get_command(app).commands["grid"].make_context("grid", words[2:]).params
+        axes = {"task": options["task"], "data.split": options["split"], "arch": options["arch"]}
+        axes |= {"preset": options["preset"], "seed": options["seed"]}
+        yield from expand(load_grid(options["name"], "", axes, options["set_"] or []))
+
+
+def condition_of(config, preset):
+    names = (config.task, config.data.split, "test", config.arch, preset)
+    corpus = Path(config.data.root).name if config.data.split == "corpus" else ""
+    return Condition(*names, "", [], [], flatten(config.model_dump(mode="json")), "e", corpus=corpus)
+
+
+def marked_slow(*grids):
+    """The claims about runs; those of these grids, whose data take long, are slow."""
+    return [pytest.param(one, id=one.id, marks=pytest.mark.slow if one.grid in grids else ()) for one in OF_RUNS]
+
+
+@pytest.mark.parametrize("one", marked_slow("pcfg"))
+def test_the_command_of_a_claim_runs_what_it_is_judged_by(one):
+    by_seed = {}
+    for config, preset in runs_of(one.command):
+        by_seed.setdefault(config.seed, []).append(condition_of(config, preset))
+    for statement in one.statements:
+        of, minus = statement.of | WHOLE, statement.minus and statement.minus | WHOLE
+        asked = msgspec.structs.replace(statement, of=of, minus=minus)
+        selected = [select_conditions(asked, conditions)[0] for conditions in by_seed.values()]
+        assert sum(len(found) == 1 + bool(minus) for found in selected) >= one.minimum_seeds, statement
+    if one.statements[0].metric in instruments.names():
+        *_, grid, measure = (shlex.split(part) for part in one.command.split("&&"))
+        assert grid[:2] == ["tfstudy", "grid"]
+        assert measure == ["tfstudy", "measure", grid[2], one.statements[0].metric, "--save"]
+
+
+@cache
+def names_of_test_sets(task, data):
+    return resolve_data(task, {"data": json.loads(data)}).splits().tests
+
+
+@pytest.mark.parametrize("one", marked_slow("pcfg", "deletang-2022"))
+def test_the_test_sets_that_a_claim_names_exist(one):
+    runs = list(runs_of(one.command))
+    sides = [side for statement in one.statements for side in (statement.of, statement.minus) if side]
+    for side in (side for side in sides if side["test"] != "test"):
+        selected = [config for config, preset in runs if matching([condition_of(config, preset)], side | WHOLE)]
+        found = {(config.task, json.dumps(config.data.model_dump())) for config in selected}
+        assert found
+        assert all(side["test"] in names_of_test_sets(task, data) for task, data in found), side
+
+
+@pytest.mark.parametrize("one", OF_RATIOS, ids=lambda one: one.id)
+def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
+    program, name, *words = shlex.split(one.command)
+    assert (program, name) == ("tfstudy", "bench")
+    options = get_command(app).commands["bench"].make_context("bench", words).params
+    names = ("arch", "vary", "measure", "variant", "settings", "repeats")
+    request = _request(*(options[name] for name in names))
+    measured = {"tokens_per_second": request.timed, "memory": "memory" in request.measures}
+    measured |= {"step_memory": measured["memory"]}
+    for selector in (side for statement in one.statements for side in (statement.of, statement.over)):
+        setting = Setting(*(selector[name] for name in Setting._fields))
+        assert setting in request.settings()
+        assert config_of(setting, request).model.dim == setting.width
+        assert measured.get(selector["quantity"], "flops" in request.measures)
+    assert request.repeats >= fewest_values(1 - ALPHA / timed_ratios(ALL.values())) or not request.timed
