@@ -28,44 +28,31 @@ OTHER_METRICS = {  # to their units: metrics of papers that tfstudy does not mea
 UNITS = {metric: "points" if metric in ("bleu", "chrf") else "percent" for metric in METRICS} | OTHER_METRICS
 
 
-def violations(condition):
-    return [figure.id for figure in FIGURES if not condition(figure)]
+RULES = {
+    "ids are the paper and a number": lambda f: re.fullmatch(rf"{f.paper}-\d{{2,3}}", f.id),
+    "each metric has its unit": lambda f: UNITS.get(f.metric) == f.unit,
+    "a share is between 0 and 100": lambda f: f.unit != "percent" or 0 <= f.value <= 100,
+    "spreads say what they are": lambda f: (f.spread is not None) == (f.spread_kind not in ("", "range")),
+    "a standard deviation says by what it is divided": lambda f: bool(f.ddof) == (f.spread_kind == "sd"),
+    "a range has two ends": lambda f: (f.spread_low is None) == (f.spread_high is None),
+    "a range has the value": lambda f: f.spread_low is None or f.spread_low <= f.value <= (f.spread_high or math.inf),
+    "the best says of how many": lambda f: f.value_kind != "best" or f.best_of,
+    "a mean is not the best": lambda f: f.best_of is None or f.value_kind != "mean",
+    "the best is of the seeds": lambda f: f.best_of is None or f.best_of <= (f.n or f.best_of),
+    "a single run is one": lambda f: f.value_kind != "single" or f.n in (None, 1),
+    "what is quoted was not read in its paper": lambda f: not f.quoted_from or f.checked != "primary",
+}
 
 
-def test_the_file_has_a_column_for_each_field():
+def test_every_figure_follows_the_rules_of_the_file():
     with (configs() / "published.csv").open(newline="", encoding="utf-8") as file:
         columns = next(csv.reader(file))
     assert columns == [name for name in published.Figure.__struct_fields__ if name != "printed"]
-
-
-def test_ids_are_unique_and_are_the_paper_and_a_number():
     assert len({figure.id for figure in FIGURES}) == len(FIGURES)
-    assert violations(lambda f: re.fullmatch(rf"{f.paper}-\d{{2,3}}", f.id)) == []
+    assert [(figure.id, name) for figure in FIGURES for name, holds in RULES.items() if not holds(figure)] == []
 
 
-def test_each_metric_has_its_unit_and_values_are_within_what_it_can_be():
-    assert violations(lambda f: UNITS.get(f.metric) == f.unit) == []
-    assert violations(lambda f: f.unit != "percent" or 0 <= f.value <= 100) == []
-
-
-def test_spreads_say_what_they_are():
-    assert violations(lambda f: (f.spread is not None) == (f.spread_kind not in ("", "range"))) == []
-    assert violations(lambda f: bool(f.ddof) == (f.spread_kind == "sd")) == []
-    assert violations(lambda f: (f.spread_low is None) == (f.spread_high is None)) == []
-    assert violations(lambda f: f.spread_low is None or f.spread_low <= f.value <= (f.spread_high or math.inf)) == []
-
-
-def test_the_best_of_several_seeds_says_of_how_many():
-    assert violations(lambda f: f.value_kind != "best" or f.best_of) == []
-    assert violations(lambda f: f.best_of is None or (f.value_kind != "mean" and f.best_of <= (f.n or f.best_of))) == []
-    assert violations(lambda f: f.value_kind != "single" or f.n in (None, 1)) == []
-
-
-def test_a_figure_that_is_quoted_is_not_read_in_its_own_paper():
-    assert violations(lambda f: not f.quoted_from or f.checked != "primary") == []
-
-
-def test_a_preset_exists_for_the_network_of_its_figure_and_only_for_plain_training():
+def test_a_figure_with_a_preset_can_be_compared_with_runs():
     with_preset = [figure for figure in FIGURES if figure.preset]
     assert all(preset(figure.task, figure.family, figure.preset) for figure in with_preset)
     assert all((figure.method, bool(figure.test)) == ("plain", True) for figure in with_preset)
@@ -82,10 +69,8 @@ def test_every_paper_has_an_entry_in_the_bibliography_with_authors_and_an_addres
     assert {figure.paper for figure in FIGURES} == set(papers)
     text = (configs() / "papers.bib").read_text(encoding="utf-8")
     assert len(re.findall(r"^@", text, re.MULTILINE)) == len(papers)
-    assert len(re.findall(r"^  url = \{https://", text, re.MULTILINE)) == len(papers)
-    for figure in FIGURES:
-        entry = text.partition(f"{{{figure.paper},")[2].partition("\n}")[0]
-        assert not figure.arxiv or f"eprint = {{{figure.arxiv}}}" in entry
+    assert all(paper.url.startswith("https://") for paper in papers.values())
+    assert all(not figure.arxiv or f"eprint = {{{figure.arxiv}}}" in papers[figure.paper].entry for figure in FIGURES)
     assert all(paper.authors and all(paper.authors) for paper in papers.values())
 
 

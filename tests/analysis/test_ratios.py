@@ -36,6 +36,9 @@ def pair(ratio, machine=MACHINE, n=12):
     return [record(*default, machine=machine), record(*explicit, variant="explicit", machine=machine)]
 
 
+# Medians
+
+
 @pytest.mark.parametrize(("n", "left_out"), [(6, 0), (8, 0), (9, 1), (12, 2), (15, 3), (20, 5)])
 def test_the_ends_of_the_interval_are_the_known_order_statistics(n, left_out):
     """For 95 %: Conover, Practical Nonparametric Statistics, table A3."""
@@ -43,15 +46,10 @@ def test_the_ends_of_the_interval_are_the_known_order_statistics(n, left_out):
     assert (found.mean, found.low, found.high) == ((n - 1) / 2, left_out, n - 1 - left_out)
 
 
-def test_too_few_values_have_no_interval():
-    assert math.isnan(median_interval([1, 2, 3, 4, 5]).low)
-    assert fewest_values() == 6
-    assert math.isnan(median_interval([]).mean)
-
-
-@given(st.integers(1, 40), st.sampled_from([0.9, 0.95, 0.995]))
+@given(st.integers(0, 40), st.sampled_from([0.9, 0.95, 0.995]))
 def test_the_interval_has_at_least_its_level_and_is_the_narrowest_such(n, level):
     found = median_interval(range(n), level)
+    assert fewest_values() == 6
     if n < fewest_values(level):
         assert math.isnan(found.low)
         return
@@ -68,12 +66,14 @@ def test_the_interval_covers_the_median_as_often_as_promised():
     assert np.mean([one.low <= math.log(2) <= one.high for one in found]) == pytest.approx(0.965, abs=0.015)
 
 
+# Ratios
+
+
 @pytest.mark.parametrize(
     ("bounds", "verdict"),
     [
         ({"above": 1.5}, "supported"),
         ({"is": 2, "within": 1}, "supported"),
-        ({"above": 3}, "refuted"),
         ({"is": 4, "within": 0.5}, "refuted"),
         ({"below": 2}, "undecided"),
     ],
@@ -93,7 +93,7 @@ def test_ratios_are_of_the_same_round_so_that_load_does_not_matter():
     assert (found.low, found.mean, found.high) == (2, 2, 2)
 
 
-@pytest.mark.parametrize(("quantity", "ratio"), [("memory", 0.25), ("flops", 1), ("attention_flops", 1)])
+@pytest.mark.parametrize(("quantity", "ratio"), [("memory", 0.25), ("attention_flops", 1)])
 def test_memory_and_flops_are_exact(quantity, ratio):
     records = [record(0.1), record(0.1, variant="explicit", memory=2**23)]
     sides = {"quantity": quantity}, {"quantity": quantity, "variant": "explicit"}
@@ -108,21 +108,19 @@ def test_too_few_rounds_decide_nothing():
     assert (found.verdict, found.reason) == ("undecided", "5 of at least 6 repeats")
 
 
-def test_only_measurements_of_one_command_are_compared():
+def test_only_measurements_of_one_command_with_as_many_repeats_are_compared():
     later = msgspec.structs.replace(MACHINE, started="2026-02-02")
     first, second = pair(2), pair(3, later)
     assert judged([first[0], second[1]], statement(above=1)).verdict == "not run"
+    assert judged([first[0], pair(2, n=11)[1]], statement(above=1)).verdict == "not run"
     both = judged([*second, *first], statement(above=1)).statements[0]
     assert (both.pair.of.machine.started, both.unused) == ("2026-02-02", 1)
 
 
-def test_a_record_is_found_by_all_that_the_statement_names():
+def test_a_record_is_found_by_all_that_the_statement_names_and_has_no_other_settings_of_training():
     assert judged(pair(2), statement({"accelerator": "cuda"}, above=1)).verdict == "not run"
     assert judged(pair(2), statement({"model.heads": 8}, above=1)).verdict == "not run"
     assert judged(pair(2), statement({"model.heads": 4}, above=1)).verdict == "supported"
-
-
-def test_records_with_other_settings_of_training_count_only_if_the_statement_names_them():
     sgd = [msgspec.structs.replace(one, train={"optimizer": "sgd"}) for one in pair(2)]
     assert judged(sgd, statement(above=1)).verdict == "not run"
     named = {"train.optimizer": "sgd"}
@@ -131,43 +129,29 @@ def test_records_with_other_settings_of_training_count_only_if_the_statement_nam
     assert "transformer train.optimizer=sgd over" in ratio_subject(found.statements[0])
 
 
-@pytest.mark.parametrize(("of", "over"), [("tokens_per_second", "memory"), ("flops", "tokens_per_second")])
-def test_a_speed_is_compared_only_with_a_speed(of, over):
-    with pytest.raises(UserError, match=f"a speed has a ratio only to another speed, got {of} over {over}"):
-        judged(pair(2), statement({"quantity": of}, {"quantity": over, "variant": "explicit"}, above=1))
-    exact = statement({"quantity": "attention_flops"}, {"quantity": "feedforward_flops"}, above=0.4)
-    assert judged(pair(2), exact).verdict == "supported"
-
-
-def test_records_of_different_numbers_of_repeats_are_not_compared():
-    assert judged([pair(2)[0], pair(2, n=11)[1]], statement(above=1)).verdict == "not run"
-
-
 def test_ratios_are_a_family_of_their_own():
-    several = claim(
-        *[statement(above=1)] * 7, statement({"quantity": "flops"}, {"quantity": "flops"}, above=1), where=PLACE
-    )
+    flops = {"quantity": "flops"}
+    several = claim(*[statement(above=1)] * 7, statement(flops, flops, above=1), where=PLACE)
     assert (family_size([several]), timed_ratios([several])) == (1, 7)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("part", "message"),
     [
-        ({"work": "sleeping"}, "unknown work 'sleeping'"),
-        ({"length": "8"}, "'length' must be a whole number from 1"),
-        ({"variant": "fused"}, "unknown variant"),
-        ({"quantity": "speed"}, "unknown quantity"),
-        ({"lenght": 8}, "did you mean 'length'?"),
+        (statement({"work": "sleeping"}, above=1), "unknown work 'sleeping'"),
+        (statement({"length": "8"}, above=1), "'length' must be a whole number from 1"),
+        (statement({"quantity": "speed"}, above=1), "unknown quantity"),
+        (statement({"lenght": 8}, above=1), "did you mean 'length'?"),
+        (statement(above=1) | {"minus": {"arch": "lstm"}}, "not both"),
+        (
+            statement({"quantity": "flops"}, {"quantity": "tokens_per_second"}, above=1),
+            "a speed has a ratio only to another speed, got flops over tokens_per_second",
+        ),
     ],
 )
-def test_an_unknown_measurement_is_refused(change, message):
+def test_an_unknown_measurement_is_refused(part, message):
     with pytest.raises(UserError) as error:
-        claim(statement(change, above=1), where=PLACE)
+        claim(part, where=PLACE)
     assert message in str(error.value)
-
-
-def test_a_statement_is_a_difference_or_a_ratio():
-    with pytest.raises(UserError, match="not both"):
-        claim(statement(above=1) | {"minus": {"arch": "lstm"}}, where=PLACE)
     with pytest.raises(UserError, match="needs its length"):
         claim(statement(above=1), where={"arch": "lstm"})

@@ -32,6 +32,11 @@ def printed(*parts) -> str:
     return capture.get()
 
 
+def test_a_diverged_run_says_why():
+    text = printed(*summary(result("no_such", status="diverged", reason="the training loss is nan at step 50")))
+    assert "diverged (the training loss is nan at step 50)" in text
+
+
 def test_the_result_stands_below_the_published_figures_of_its_split_scheme():
     text = printed(*summary(result("mcd1")))
     figures, table = text.split("scan mcd1, lstm, seed 4")

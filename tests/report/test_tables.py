@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 
-import msgspec
 import pytest
 
 from tests.commands import tfstudy
@@ -12,11 +11,9 @@ from tests.example_records import ENVIRONMENT, result, rival, write
 from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.errors import UserError
-from tfstudy.report.run_summary import summary
 from tfstudy.report.table_columns import columns
 from tfstudy.report.table_formats import markdown
 from tfstudy.report.tables import table
-from tfstudy.runs.schema import Result
 
 
 def only(study, **options):
@@ -35,8 +32,8 @@ def test_a_row_is_mean_and_interval_over_seeds_beside_figures_of_the_same_metric
 
 
 def test_one_seed_and_equal_seeds_have_the_interval_within_a_run(tmp_path):
-    assert only(write(tmp_path / "one", result(0, 0.2)))["exact match"] == "20.0 [0.0, 50.0]"
-    assert only(write(tmp_path / "two", result(0, 0.2), result(1, 0.2)))["exact match"] == "20.0 [0.0, 50.0]"
+    for name, records in (("one", [result(0, 0.2)]), ("two", [result(0, 0.2), result(1, 0.2)])):
+        assert only(write(tmp_path / name, *records))["exact match"] == "20.0 [0.0, 50.0]"
 
 
 def test_every_test_split_has_a_row_of_its_own_in_the_order_of_length(tmp_path):
@@ -62,22 +59,15 @@ def test_l90_is_the_median_of_seeds(tmp_path):
     assert (cells["L90"], cells["L50"]) == ("4", ">=15")
 
 
-def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path):
-    found = conditions(read_study(write(tmp_path, result(0), result(1, experiment="other", run="ab"))).runs)
-    assert [(len(row.runs), row.preset_label) for row in found] == [
-        (1, "default dim=e"),
-        (1, "default dim=other"),
-    ]
-
-
-def test_rows_with_the_same_settings_are_distinguished_by_their_experiment(tmp_path):
-    study = write(tmp_path, result(0), result(0, experiment="other", run="ab"))
-    path = study / "scan-length" / "lstm" / "s0-ab" / "config.yaml"
-    path.write_text(path.read_text().replace("other", "e"))
-    assert [row.preset_label for row in conditions(read_study(study).runs)] == [
-        "default experiment=e",
-        "default experiment=other",
-    ]
+@pytest.mark.parametrize(
+    ("dim", "labels"),
+    [("other", ["default dim=e", "default dim=other"]), ("e", ["default experiment=e", "default experiment=other"])],
+)
+def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path, dim, labels):
+    study = write(tmp_path, result(0), result(1, experiment="other", run="ab"))
+    path = study / "scan-length" / "lstm" / "s1-ab" / "config.yaml"
+    path.write_text(path.read_text().replace("other", dim))  # with the same settings they differ in their hash
+    assert [(len(row.runs), row.preset_label) for row in conditions(read_study(study).runs)] == [(1, x) for x in labels]
 
 
 def test_diverged_runs_are_counted(tmp_path):
@@ -149,17 +139,17 @@ def test_nothing_is_bold_where_nothing_differs(tmp_path):
     assert "**" not in markdown(found)
 
 
-@pytest.mark.parametrize(("parameters", "warned"), [(1050, False), (1051, True), (900, True)])
-def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_percent(tmp_path, parameters, warned):
-    study = write(tmp_path, result(0), result(0, arch="cnn", experiment="c", run="c0", parameters=parameters))
-    notes = [note for note in table(study).notes if "differ in parameters by more than 5 %" in note]
+@pytest.mark.parametrize(
+    ("parameters", "split", "warned"),
+    [(1050, "length", False), (1051, "length", True), (900, "length", True), (9000, "simple", False)],
+)
+def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_percent(
+    tmp_path, parameters, split, warned
+):
+    other = result(0, arch="cnn", split=split, experiment="c", run="c0", parameters=parameters)
+    notes = [note for note in table(write(tmp_path, result(0), other)).notes if "differ in parameters" in note]
     assert len(notes) == warned
     assert all(text in note for note in notes for text in (f"cnn ({parameters:,})", "lstm (1,000)", "scan length"))
-
-
-def test_rows_on_different_examples_may_differ_in_parameters(tmp_path):
-    study = write(tmp_path, result(0), result(0, split="simple", experiment="s", run="5", parameters=9000))
-    assert not [note for note in table(study).notes if "differ in parameters" in note]
 
 
 def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):
@@ -170,20 +160,6 @@ def test_a_tag_makes_a_row_for_each_of_its_values(tmp_path):
         ("2", "50.0"),
         ("10", "10.0"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"by": "lenght"}, "'lenght'; expected one of"),
-        ({"metric": "exact"}, "did you mean 'exact_match'?"),
-        ({"baseline": "lsmt"}, "did you mean 'lstm'?"),
-    ],
-)
-def test_unknown_names_are_refused(tmp_path, options, message):
-    with pytest.raises(UserError) as error:
-        table(write(tmp_path, result(0)), **options)
-    assert message in str(error.value)
 
 
 def test_a_baseline_that_names_several_conditions_on_the_same_examples_is_refused(tmp_path, capsys):
@@ -227,20 +203,14 @@ def test_what_is_left_out_is_named(tmp_path):
     assert "evaluated once per run\n" in text
 
 
-@pytest.mark.parametrize(
-    "words",
-    [["table"], ["table", "--format", "text"], ["claims"], ["plot", "--out", "x.svg"], ["report", "--out", "x"]],
-)
-def test_what_reads_records_loads_no_torch(tmp_path, words):
+def test_a_report_loads_no_torch(tmp_path):
     study = write(tmp_path / "results" / "study", result(0), result(1, 0.4))
     settings = {"task": "scan", "arch": "lstm", "data": {"split": "length"}}
     for run in study.glob("*/*/*"):  # runs record their settings, else those of the preset would be resolved
         (run / "env.json").write_text(json.dumps([ENVIRONMENT | {"settings": settings}]))
     does = "import sys; from tfstudy.cli import app; app(sys.argv[1:], standalone_mode=False)"
-    words = [*words, "--results", str(study.parent)]
-    subprocess.run(
-        [sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", *words], check=True, cwd=tmp_path
-    )
+    command = [sys.executable, "-c", f"{does}; assert 'torch' not in sys.modules", "report", "--out", "x"]
+    subprocess.run([*command, "--results", str(study.parent)], check=True, cwd=tmp_path)
 
 
 def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
@@ -249,12 +219,6 @@ def test_a_study_without_finished_runs_is_a_user_error(tmp_path):
     diverged = {k: v for k, v in result(1, status="diverged", reason="nan").items() if k != "splits"}
     with pytest.raises(UserError, match=r"no finished run under .*; 1 diverged"):
         table(write(tmp_path / "study", diverged))
-
-
-def test_a_diverged_run_says_why():
-    record = result(status="diverged", reason="the training loss is nan at step 50")
-    [text] = summary(msgspec.json.decode(json.dumps(record), type=Result))
-    assert "diverged (the training loss is nan at step 50)" in text
 
 
 def test_notes_have_the_trivial_systems_and_the_outputs_that_were_cut(tmp_path):
@@ -278,3 +242,54 @@ def test_trivial_systems_on_more_than_eight_test_sets_have_one_note_with_ranges(
 
     assert len(notes(8)) == 8
     assert notes(9) == ["trivial systems on 9 test sets: copy exact match 0.0-8.0"]
+
+
+def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditions_apart(tmp_path, monkeypatch):
+    notes = table(write(tmp_path / "one", rival(0, 0.5, "mingru"))).notes
+    [note] = [note for note in notes if note.startswith("no preset for this task: mingru: ")]
+    assert "scaled to the size of the Transformer" in note
+    assert not any("today's presets" in note for note in notes)
+    two = [result(0, arch="mingru", experiment=e, run=e, split=s) for e, s in (("68", "length"), ("64", "simple"))]
+    third = result(0, arch="mingru", experiment="70", run="70")
+    # the settings that differ from presets are the model's width, which these records name
+    monkeypatch.setattr("tfstudy.analysis.conditions.differing_settings", lambda condition: {"model.dim"})
+    [note] = [note for note in table(write(tmp_path / "two", *two)).notes if note.startswith("no preset")]
+    assert "mingru on length: dim=68; mingru on simple: dim=64;" in note
+    [note] = [note for note in table(write(tmp_path / "two", third)).notes if note.startswith("no preset")]
+    assert "mingru dim=68: dim=68; mingru dim=70: dim=70;" in note
+
+
+def test_a_note_has_the_settings_that_no_name_has_once_for_all_conditions(tmp_path, monkeypatch):
+    def note(*runs) -> str:
+        found = table(write(tmp_path / str(len(list(tmp_path.iterdir()))), *runs)).notes
+        [text] = [one for one in found if one.startswith("settings that differ")]
+        return text.removeprefix("settings that differ from today's presets")
+
+    keys = {"model.dim", "model.heads"}
+    monkeypatch.setattr("tfstudy.analysis.conditions.differing_settings", lambda condition: keys)
+    widths = [result(0, experiment=e, run=e) for e in ("68", "70")]
+    assert note(*widths) == ", beside those in the names: preset default with heads=default"
+    assert note(widths[0]) == ": preset default with dim=68, heads=default"
+    keys.clear()
+    monkeypatch.setattr(
+        "tfstudy.analysis.conditions.differing_settings",
+        lambda condition: {"model.heads"} if condition.split == "simple" else set(),
+    )
+    splits = [result(0, experiment=e, run=e, split=s) for e, s in (("68", "length"), ("69", "simple"))]
+    assert note(*splits) == ": simple: preset default with heads=default"
+
+
+def test_the_hours_of_a_run_with_copied_weights_are_those_of_its_evaluation(tmp_path):
+    runs = [result(seed, train_seconds=7200.0, evaluate_seconds=3600.0) for seed in (0, 1)]
+    notes = table(write(tmp_path, runs[0], runs[1] | {"reused_from": runs[0]["run"]})).notes
+    assert any("4.0 device hours" in note for note in notes)
+
+
+def test_the_signature_of_a_metric_stands_once_and_where_corpora_differ_with_their_names(tmp_path):
+    def run(corpus, tokens):
+        signatures = {"bleu": f"tok:{tokens}", "chrf": "nc:6"}
+        return result(0, corpus=corpus, experiment=corpus, run=corpus, signatures=signatures)
+
+    two = [run("en-de", "13a"), run("en-ja", "char")]
+    assert {"bleu: tok:13a (en-de); tok:char (en-ja)", "chrf: nc:6"} <= set(table(write(tmp_path / "two", *two)).notes)
+    assert "bleu: tok:13a" in table(write(tmp_path / "one", two[0])).notes
