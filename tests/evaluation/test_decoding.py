@@ -1,4 +1,4 @@
-"""Greedy and beam search, against loops without a cache and against all possible sequences."""
+"""Greedy and beam search, against loops without a cache and against all possible sequences; limits of their length."""
 
 import itertools
 import math
@@ -10,11 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from tests.evaluation import reference
+from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import BOS, EOS, PAD, UNK
-from tfstudy.evaluation.decoding import beam, greedy, greedy_both, greedy_of_lengths
+from tfstudy.evaluation.decoding import (
+    beam,
+    generation_limit,
+    greedy,
+    greedy_both,
+    greedy_of_lengths,
+    length_ratio,
+    limits_of,
+    needed_positions,
+)
 from tfstudy.models.base import Model
 from tfstudy.models.config import ModelConfig
+from tfstudy.runs.schema import GenerationLimit
+from tfstudy.tasks.base import Example, Splits, Task
 
 INFINITY = float("inf")
 
@@ -123,31 +134,6 @@ def test_finished_rows_are_no_longer_computed():
     assert len(sizes) <= longest + 1
 
 
-@given(max_length=st.integers(0, 9))
-@settings(max_examples=10)
-def test_no_target_is_longer_than_max_length(max_length):
-    source, mask = sources(5)
-    lengths = [len(row) for row in greedy(Table(end=-9.0), source, mask, each(max_length, source))]
-    assert lengths == [max_length] * 5
-    assert max(map(len, greedy(Table(end=1.0), source, mask, each(max_length, source)))) <= max_length
-
-
-@given(lengths=st.lists(st.integers(0, 9), min_size=6, max_size=6))
-@settings(max_examples=30)
-def test_oracle_lengths_are_met_exactly_and_eos_is_never_chosen(lengths):
-    model, (source, mask) = Table(end=4.0), sources(6)
-    out = greedy_of_lengths(model, source, mask, torch.tensor(lengths))
-    assert [len(row) for row in out] == lengths
-    wanted = [naive(model, s, m, n, (PAD, BOS, EOS)) for s, m, n in zip(source, mask, lengths, strict=True)]
-    assert out == wanted
-
-
-def test_the_lengths_that_are_given_stay_as_they_are():
-    (source, mask), lengths = sources(6), torch.tensor([1, 2, 9, 9, 9, 9])
-    greedy_both(Table(), source, mask, lengths, lengths)
-    assert lengths.tolist() == [1, 2, 9, 9, 9, 9]
-
-
 @pytest.mark.parametrize("width", [0, 1, 3])
 def test_pad_and_bos_are_never_chosen(width):
     model, (source, mask) = Table(end=-2.0), sources(9)
@@ -157,30 +143,16 @@ def test_pad_and_bos_are_never_chosen(width):
     assert UNK in chosen  # a word like any other
 
 
-def decoding_inputs(model, source):
-    """The model with outputs of unequal length, six sources and their mask."""
-    source = torch.cat([source, source.roll(2, 1).clamp(min=4)])
-    return ended_at_will(model, source), source, source != PAD
-
-
-@pytest.mark.usefixtures("shapes")
-def test_one_pass_gives_what_two_greedy_decodings_give(model, source):
-    inputs = decoding_inputs(model, source)
-    limits, lengths = torch.tensor([8, 8, 3, 0, 8, 5]), torch.tensor([2, 7, 3, 4, 0, 6])
-    free, gold = greedy_both(*inputs, limits, lengths)
-    assert free == greedy(*inputs, limits)
-    assert gold == greedy_of_lengths(*inputs, lengths)
-
-
 @given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12), end=st.floats(-1, 4))
 @settings(max_examples=40)
-def test_one_pass_gives_what_the_first_implementation_gives(rows, end):
+def test_one_pass_decodes_each_row_freely_and_at_its_given_length(rows, end):
     model, (source, mask) = Table(end=end), sources(len(rows))
     limits, lengths = torch.tensor(rows).unbind(1)
     free, gold = greedy_both(model, source, mask, limits, lengths)
-    assert gold == reference.greedy(model, source, mask, 0, lengths)
-    for row, (limit, _) in enumerate(rows):
-        assert free[row] == reference.greedy(model, source[row, None], mask[row, None], limit)[0]
+    each_row = list(zip(source, mask, rows, strict=True))
+    assert free == [naive(model, s, m, limit) for s, m, (limit, _) in each_row]
+    assert gold == [naive(model, s, m, length, (PAD, BOS, EOS)) for s, m, (_, length) in each_row]
+    assert [limits.tolist(), lengths.tolist()] == [list(x) for x in zip(*rows, strict=True)], "both stay as they are"
 
 
 def test_no_rows_have_no_outputs():
@@ -197,26 +169,44 @@ def test_a_row_ends_where_logits_are_not_numbers():
 # Beam search
 
 
+def beam_by_hand(model, source, mask, limit, width, length_penalty):
+    """One row's target by beam search, from a model that reads each whole prefix again at every step."""
+    unfinished, finished = [(0.0, [])], []
+    for step in range(1, limit + 1):
+        candidates = []
+        for score, prefix in unfinished:
+            following = model(source[None], mask[None], torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(-1) + score
+            words = (token for token in range(len(following)) if token not in (PAD, BOS))
+            candidates += [(float(following[token]), prefix, token) for token in words]
+        best = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * width]
+        ended = [(score / step**length_penalty, prefix) for score, prefix, token in best[:width] if token == EOS]
+        finished += ended[: width - len(finished)]
+        unfinished = [(score, [*prefix, token]) for score, prefix, token in best if token != EOS][:width]
+        if len(finished) == width:
+            return max(finished)[1]
+    score, prefix = unfinished[0]
+    return max([*finished, (score / max(1, limit) ** length_penalty, prefix)])[1]
+
+
 @given(
     limits=st.lists(st.integers(0, 9), min_size=1, max_size=12),
     end=st.floats(-2, 2),
     width=st.integers(1, 5),
     length_penalty=st.floats(0, 2),
 )
-@settings(max_examples=60)
-def test_a_beam_gives_what_the_first_implementation_gives(limits, end, width, length_penalty):
+@settings(max_examples=40)
+def test_a_beam_is_that_of_a_search_without_cache_for_each_row(limits, end, width, length_penalty):
     model, (source, mask) = Table(end=end), sources(len(limits))
-    expected = [
-        reference.beam(model, source[i, None], mask[i, None], limit, width, length_penalty)[0]
-        for i, limit in enumerate(limits)
-    ]
+    rows = zip(source, mask, limits, strict=True)
+    expected = [beam_by_hand(model, s, m, limit, width, length_penalty) for s, m, limit in rows]
     assert beam(model, source, mask, torch.tensor(limits), width, length_penalty) == expected
 
 
-def test_a_beam_gives_what_the_first_implementation_gives_for_every_model(model, source):
-    inputs = decoding_inputs(model, source)
-    expected = reference.beam(*inputs, 8, 3, length_penalty=1.0)
-    assert beam(*inputs, each(8, inputs[1]), 3, length_penalty=1.0) == expected
+@torch.no_grad()
+def test_a_beam_of_every_model_is_that_of_a_search_without_cache(model, source):
+    ended_at_will(model, source)
+    expected = [beam_by_hand(model, row, row != PAD, 8, 3, 1.0) for row in source]
+    assert beam(model, source, source != PAD, each(8, source), 3, length_penalty=1.0) == expected
     assert any(expected)
 
 
@@ -228,16 +218,11 @@ def test_rows_whose_beam_is_finished_are_no_longer_computed():
     assert sizes == sorted(sizes, reverse=True)
 
 
+@pytest.mark.usefixtures("shapes")
 @pytest.mark.parametrize("end", [-9.0, 0.0, 1.0])
 def test_a_beam_of_one_is_greedy(end):
     model, (source, mask) = Table(end=end), sources(17)
     assert beam(model, source, mask, each(7, source), 1) == greedy(model, source, mask, each(7, source))
-
-
-@pytest.mark.usefixtures("shapes")
-def test_a_beam_of_one_is_greedy_for_every_model(model, source):
-    inputs = ended_at_will(model, source), source, source != PAD, each(8, source)
-    assert beam(*inputs, 1) == greedy(*inputs)
 
 
 def outcomes(model, source, mask, max_length, vocab):
@@ -280,45 +265,10 @@ def test_what_is_unfinished_at_max_length_counts_as_it_stands(length_penalty, en
     assert any(len(row) < 3 for row in best)
 
 
-def probability(model, source, mask, target, max_length):
-    """Log-probability of a target, of its EOS too unless it reached `max_length`."""
-    targets = [*target, EOS][:max_length]
-    logits = model(source[None], mask[None], torch.tensor([[BOS, *target]]))[0].log_softmax(-1)
-    return sum(float(logits[i, token]) for i, token in enumerate(targets))
-
-
-def test_a_beam_that_misses_nothing_is_never_less_probable_than_greedy():
-    model, (source, mask) = Table(vocab=6, end=0.5), sources(12)
-    wide, first = beam(model, source, mask, each(3, source), 60), greedy(model, source, mask, each(3, source))
-    gains = [
-        probability(model, s, m, w, 3) - probability(model, s, m, g, 3)
-        for s, m, w, g in zip(source, mask, wide, first, strict=True)
-    ]
-    assert min(gains) > -1e-5
-    assert max(gains) > 0.1
-
-
-def test_a_wider_beam_is_more_probable_on_average():
-    model, (source, mask) = Table(end=-1.0), sources(20)
-
-    def total(width):
-        out = beam(model, source, mask, each(6, source), width)
-        return sum(probability(model, s, m, t, 6) for s, m, t in zip(source, mask, out, strict=True))
-
-    assert total(1) + 1 < total(4)
-
-
 def test_a_length_penalty_lengthens_targets():
     model, (source, mask) = Table(end=0.5), sources(20)
     lengths = [sum(map(len, beam(model, source, mask, each(6, source), 20, penalty))) for penalty in (0.0, 1.0, 3.0)]
     assert lengths[0] < lengths[1] < lengths[2]
-
-
-def test_the_rows_of_a_beam_do_not_depend_on_each_other():
-    model, (source, mask) = Table(end=0.5), sources(9)
-    together = beam(model, source, mask, each(7, source), 3, 0.6)
-    alone = [beam(model, source[i, None], mask[i, None], torch.tensor([7]), 3, 0.6)[0] for i in range(9)]
-    assert together == alone
 
 
 def test_a_beam_wider_than_the_vocabulary_works(model, source, tokens):
@@ -334,3 +284,64 @@ def test_a_beam_finds_the_most_probable_target_of_every_model(model, source):
         best = beam(model, row[None], (row != PAD)[None], each(2, row[None]), 50)[0]
         scores = {tuple(target): score for target, score, _ in outcomes(model, row, row != PAD, 2, 9)}
         assert math.isclose(scores[tuple(best)], max(scores.values()), abs_tol=1e-4)
+
+
+# Limits
+
+
+class Lengths(Task):
+    """Examples of given lengths."""
+
+    def __init__(self, train, test=((3, 3),)):
+        self.pairs = {"train": train, "test": test}
+
+    @classmethod
+    def split_schemes(cls):
+        return {"only": "the only one"}
+
+    def splits(self):
+        return Splits("train", None, ("test",))
+
+    def examples(self, split):
+        return [Example(("a",) * source, ("b",) * target, {}) for source, target in self.pairs[split]]
+
+
+def test_by_default_the_longest_target_decides():
+    task = Lengths([(2, 9), (5, 1)], [(4, 11)])
+    assert generation_limit(task, DecodeConfig()) == GenerationLimit(0.0, 27)
+    longer = [Example(("a",), ("b",) * 40, {})]
+    assert generation_limit(task, DecodeConfig(), longer) == GenerationLimit(0.0, 56)
+
+
+def test_a_single_long_pair_does_not_change_the_limit_by_source():
+    train = [(10, 15)] * 199
+    decode = DecodeConfig(limit="source")
+    for outlier in ((10, 15), (1, 1284), (1284, 1300)):
+        assert generation_limit(Lengths([*train, outlier]), decode) == GenerationLimit(1.5, 16)
+
+
+def test_the_limit_by_source_is_at_least_the_length_of_the_source():
+    assert generation_limit(Lengths([(10, 2)] * 5), DecodeConfig(limit="source")) == GenerationLimit(1.0, 16)
+
+
+def test_more_than_one_per_cent_of_the_pairs_count():
+    assert length_ratio(Lengths([(10, 10)] * 98 + [(10, 30)] * 2)) == 3.0
+    assert length_ratio(Lengths([(10, 10)] * 99 + [(10, 30)])) == 1.0
+
+
+def test_a_given_length_comes_first():
+    task = Lengths([(2, 9)])
+    assert generation_limit(task, DecodeConfig(max_length=12, limit="source")) == GenerationLimit(0.0, 12)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "constant", "expected"), [(0.0, 7, [7, 7, 7]), (1.1, 16, [18, 27, 126]), (1.5, 0, [2, 15, 150])]
+)
+def test_limits_are_rounded_up(ratio, constant, expected):
+    assert limits_of(GenerationLimit(ratio, constant), torch.tensor([1, 10, 100])).tolist() == expected
+
+
+def test_positions_are_enough_for_sources_targets_and_both_limits():
+    assert needed_positions(Lengths([(2, 2)], [(300, 2)])) == 1 + 300 + 16
+    assert needed_positions(Lengths([(2, 2)], [(2, 300)])) == 1 + 300 + 16
+    assert needed_positions(Lengths([(10, 20)], [(100, 2)])) == 1 + 200 + 16

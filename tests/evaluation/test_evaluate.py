@@ -1,4 +1,4 @@
-"""Evaluation: slices add up to the whole, and the way of computing changes nothing."""
+"""Evaluation: slices add up to the whole, and neither batches nor a bound on memory change anything."""
 
 from typing import NamedTuple
 
@@ -11,16 +11,13 @@ from tfstudy import models, tasks
 from tfstudy.config.schema import DecodeConfig, EvalConfig, TrainConfig
 from tfstudy.data.encoding import EOS, PAD
 from tfstudy.data.module import TaskData
+from tfstudy.evaluation import evaluate as evaluation
 from tfstudy.evaluation.decoding import EXTRA_TOKENS, generation_limit
-from tfstudy.evaluation.evaluate import (
-    Output,
-    evaluate,
-    sample_examples,
-    summarise_outputs,
-)
+from tfstudy.evaluation.evaluate import MemoryUse, Output, evaluate, in_batches, sample_examples, summarise_outputs
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
+from tfstudy.training.memory import OutOfMemoryError
 from tfstudy.training.module import Seq2Seq
 
 CPU = torch.device("cpu")
@@ -133,16 +130,20 @@ def half_trained(arch, data):
     return model
 
 
+BEAM = {"method": "beam", "beam_size": 3, "length_penalty": 0.6}
+
+
 @pytest.mark.parametrize(
-    "decode", [{}, {"method": "beam", "beam_size": 3, "length_penalty": 0.6}], ids=["greedy", "beam"]
+    ("arch", "decode"), [*((arch, {}) for arch in models.names()), ("transformer", BEAM), ("lstm", BEAM)]
 )
-@pytest.mark.parametrize("arch", models.names())
-def test_the_batch_size_of_evaluation_changes_nothing(arch, decode, data):
+def test_neither_the_batch_size_nor_the_budget_of_memory_changes_anything(arch, decode, data, monkeypatch):
     model = half_trained(arch, data)
-    one, seven, all_ = (evaluated(model, data, decode=decode, batch_size=size, max_examples=24) for size in (1, 7, 64))
+    one, seven = (evaluated(model, data, decode=decode, batch_size=size, max_examples=20) for size in (1, 7))
+    monkeypatch.setattr(evaluation, "BUDGET", 20_000)
+    small = evaluated(model, data, decode=decode, max_examples=20)
     outputs = [(row.source, row.prediction, row.oracle_length) for row in one.rows]
     assert len({prediction for _, prediction, _ in outputs}) > 3, "the predictions depend on the source"
-    for other in (seven, all_):
+    for other in (seven, small):
         assert [(row.source, row.prediction, row.oracle_length) for row in other.rows] == outputs
         assert shares(other.summary) == pytest.approx(shares(one.summary), abs=1e-6)
 
@@ -199,3 +200,84 @@ def test_a_limit_draws_the_same_examples_whatever_their_order(data):
 def test_a_split_without_examples_has_no_numbers(data, monkeypatch):
     monkeypatch.setattr(data.task, "examples", lambda split: [])
     assert evaluated(Known(data), data) == ({"n": 0}, [])
+
+
+ERROR = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 68719476736 bytes.")
+LENGTHS = torch.tensor([2, 2, 3, 3, 4, 9, 9, 9])
+
+
+def parts(budget, monkeypatch, most_rows=100, largest=100) -> list[list[int]]:
+    """The rows of each batch, where a row costs the product of its lengths."""
+
+    def compute(index):
+        if len(index) > largest:
+            raise ERROR
+        return [int(i) for i in index]
+
+    monkeypatch.setattr(evaluation, "BUDGET", budget)
+    order = torch.arange(len(LENGTHS))
+    found = list(in_batches(compute, order, LENGTHS, LENGTHS, torch.mul, most_rows))
+    assert all(index.tolist() == results for index, results in found)
+    return [results for _, results in found]
+
+
+def test_batches_are_as_large_as_budget_and_maximum_allow(monkeypatch):
+    assert parts(10**9, monkeypatch) == [[0, 1, 2, 3, 4, 5, 6, 7]]
+    assert parts(10**9, monkeypatch, most_rows=3) == [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert parts(40, monkeypatch) == [[0, 1, 2, 3], [4], [5], [6], [7]]
+    assert parts(170, monkeypatch) == [[0, 1, 2, 3, 4], [5, 6], [7]]
+
+
+def test_after_an_error_batches_have_half_as_many_rows(monkeypatch):
+    assert parts(10**9, monkeypatch, largest=5) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert parts(10**9, monkeypatch, largest=1) == [[i] for i in range(8)]
+
+
+def test_a_single_row_that_is_too_much_is_reported_with_its_lengths(monkeypatch):
+    with pytest.raises(OutOfMemoryError, match="source has 1 tokens, and its output may have 2"):
+        parts(10**9, monkeypatch, largest=0)
+
+
+def test_an_evaluation_that_runs_out_of_memory_ends_with_the_same_result(data, monkeypatch):
+    model = half_trained("lstm", data)
+    whole = evaluated(model, data, max_examples=40)
+    encode, sizes = model.encode, []
+
+    def limited(source, mask):
+        sizes.append(len(source))
+        if len(source) > 3:
+            raise ERROR
+        return encode(source, mask)
+
+    monkeypatch.setattr(model, "encode", limited)
+    shown = []
+    settings = DecodeConfig(), EvalConfig(max_examples=40), CPU
+    small = evaluate(model, data, "test", *settings, lambda *done: shown.append(done))
+    assert sizes[:5] == [40, 20, 10, 5, 2]
+    assert [row.prediction for row in small.rows] == [row.prediction for row in whole.rows]
+    assert [done for done, _ in shown] == list(range(2, 41, 2))
+    assert shown[-1] == (40, 1.0)
+
+
+def test_other_errors_of_a_model_are_raised(data, monkeypatch):
+    model = Known(data)
+    monkeypatch.setattr(model, "encode", lambda *_: torch.ones(2, 3) @ torch.ones(2, 3))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        evaluated(model, data)
+
+
+@pytest.mark.parametrize("arch", models.names())
+def test_the_estimates_grow_with_lengths_hypotheses_and_the_model(arch):
+    cls = models.find(arch)
+    widths = {name: 4 * value for name, value in cls.Config(**cls.small).model_dump().items() if name in cls.widths}
+    small, large = (cls(cls.Config(**cls.small | changes), 12, 9) for changes in ({}, widths))
+    greedy, beam = (MemoryUse.of(small, 9, hypotheses) for hypotheses in (1, 5))
+    ten, hundred = torch.tensor([10]), torch.tensor([100])
+    assert beam.decoding(ten, ten) == 5 * greedy.decoding(ten, ten)
+    for estimate in ("decoding", "teacher_forcing"):
+        bytes_of = getattr(greedy, estimate)
+        assert 16 * 4 * 20 < bytes_of(ten, ten) < bytes_of(ten, hundred) < bytes_of(hundred, hundred)
+        assert getattr(MemoryUse.of(large, 9, 1), estimate)(ten, ten) > bytes_of(ten, ten)
+    assert MemoryUse.of(small, 9000, 1).teacher_forcing(ten, ten) > 4 * 9000 * 20
+    more_sources = cls(cls.Config(**cls.small), 5000, 9)
+    assert MemoryUse.of(more_sources, 9, 1) == greedy

@@ -97,17 +97,6 @@ def summarize_errors(predictions: Iterable[Prediction]) -> dict[str, ErrorKind]:
     return count_errors(predictions, examples=0).summary()
 
 
-def add_errors(summaries: Sequence[Mapping[str, ErrorKind]]) -> dict[str, ErrorKind]:
-    """Return the kinds of all predictions of several runs from the kinds of each, in the order of `KINDS`."""
-    total = {}
-    for kind in KINDS:
-        parts = [summary[kind] for summary in summaries if kind in summary]
-        if n := sum(part.n for part in parts):
-            position = sum(part.n * (part.first_error or 0.0) for part in parts) / n
-            total[kind] = ErrorKind(n, None if kind == CORRECT else position)
-    return total
-
-
 def _kind_at_equal_length(target: list[str], prediction: list[str]) -> str:
     if any(prediction == target[cut:] + target[:cut] for cut in range(1, len(target))):
         return "swapped parts"
