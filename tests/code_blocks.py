@@ -15,7 +15,7 @@ from tests.committed import ROOT
 from tfstudy import models
 from tfstudy.analysis.claim_files import parse_claim
 from tfstudy.cli import app
-from tfstudy.cli.run_config import requested
+from tfstudy.cli.runs import requested
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge

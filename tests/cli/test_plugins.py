@@ -1,4 +1,4 @@
-"""Plug-ins on the command line: where `--plugin` may stand, what they are shown as, and what a record may not do."""
+"""Plug-ins on the command line: what they are shown as, what runs record of them, and what a record may not do."""
 
 import json
 import os
@@ -11,7 +11,6 @@ from tests.commands import tfstudy
 from tests.example_plugins import TASK, install, write
 from tests.example_task import ARCHITECTURE
 from tfstudy import plugins, tasks
-from tfstudy.cli.command_group import plugins_first
 from tfstudy.config.presets import all_presets, preset
 from tfstudy.experiment import code_versions
 from tfstudy.launchers.job import REFUSED, SUCCEEDED, Job, _run
@@ -21,8 +20,7 @@ RUN = ("run", "mine", "--arch", "lstm", "--accelerator", "cpu", *(word for one i
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _plugins(monkeypatch):
     monkeypatch.setenv(plugins.VARIABLE, "")
 
 
@@ -48,30 +46,10 @@ def made(tmp_path_factory) -> Path:
     return results
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["run", "mine", "--plugin", "a.py"], ["--plugin", "a.py", "run", "mine"]),
-        (["--plugin=a.py", "run", "--plugin=b.py", "--smoke"], ["--plugin=a.py", "--plugin=b.py", "run", "--smoke"]),
-        (["predict", "RUN", "--", "--plugin", "a"], ["predict", "RUN", "--", "--plugin", "a"]),
-        ([], []),
-    ],
-)
-def test_the_option_may_stand_after_the_command(words, expected):
-    assert plugins_first(words) == expected
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--plugin", "mine.py", "list", "tasks"),
-        ("list", "tasks", "--plugin", "mine.py"),
-        ("list", "splits", "mine", "--plugin=mine.py"),
-    ],
-)
-def test_a_task_of_a_file_is_listed(mine, words, capsys):
-    assert tfstudy(*words) == 0
-    assert ("A task of one letter." if "tasks" in words else "all letters") in capsys.readouterr().out
+def test_a_task_of_a_file_is_listed(mine, capsys):
+    for words in (("--plugin", "mine.py", "list", "tasks"), ("list", "splits", "mine", "--plugin=mine.py")):
+        assert tfstudy(*words) == 0
+        assert ("A task of one letter." if "tasks" in words else "all letters") in capsys.readouterr().out
     assert tfstudy("list", "splits", "mine") == 2
     assert os.environ[plugins.VARIABLE] == ""
 
@@ -90,12 +68,12 @@ def test_the_list_shows_where_a_plugin_is_from_and_why_it_is_broken(mine, tmp_pa
     assert "unknown key 'model.depth'" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("words", [("list", "--plugin"), ("list", "--plugin", "none.py"), ("list", "--plugin", "")])
-def test_a_missing_file_is_one_message(words, capsys):
-    assert tfstudy(*words) == 2
-    captured = capsys.readouterr()
-    assert "--plugin" in captured.err
-    assert "Traceback" not in captured.err
+def test_a_missing_file_is_one_message(capsys):
+    for words in (("list", "--plugin"), ("list", "--plugin", "none.py"), ("list", "--plugin", "")):
+        assert tfstudy(*words) == 2
+        captured = capsys.readouterr()
+        assert "--plugin" in captured.err
+        assert "Traceback" not in captured.err
 
 
 def test_a_run_records_the_digest_and_why_sees_that_the_code_changed(mine, run, capsys):

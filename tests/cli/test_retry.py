@@ -30,7 +30,7 @@ def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
 
 def test_runs_are_retried_with_the_options_of_a_grid(monkeypatch):
     used = []
-    monkeypatch.setattr("tfstudy.console.grids.retry_study", lambda folder, settings, *_: used.append(settings))
+    monkeypatch.setattr("tfstudy.cli.batches.retry_study", lambda folder, settings, *_: used.append(settings))
     monkeypatch.setattr("tfstudy.training.logger_choice.installed", lambda name: True)
     Path("results/study").mkdir(parents=True)
     words = ("--per-device", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")

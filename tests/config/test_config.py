@@ -5,7 +5,7 @@ import yaml
 from pydantic import ValidationError
 
 from tfstudy import models, tasks
-from tfstudy.cli.run_config import requested
+from tfstudy.cli.runs import requested
 from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import RETIRED, overrides, resolve

@@ -63,17 +63,9 @@ def test_restart_without_an_existing_run_just_runs():
     assert [path.name for path in folder().parent.iterdir()] == [folder().name]
 
 
-def test_resume_without_an_unfinished_run_is_refused_and_writes_nothing(capsys):
-    assert tfstudy(*command("lstm", "--resume")) == 2
-    err = capsys.readouterr().err
-    assert "--resume" in err
-    assert "results/runs/reverse-short/lstm/s0-" in err
-    assert not Path("results").exists()
-
-
-def test_resume_continues_an_unfinished_run(undisturbed, capsys):
+def test_the_same_command_continues_an_unfinished_run(undisturbed, capsys):
     killed(command(), at_row(15))
-    assert tfstudy(*command("lstm", "--resume")) == 0
+    assert tfstudy(*command()) == 0
     assert "resuming after step 10" in capsys.readouterr().err
     assert_same(folder(), undisturbed(command()))
 
@@ -84,7 +76,7 @@ def test_a_run_of_another_process_is_refused_until_that_has_died(undisturbed, ca
         deadline = time.monotonic() + 60
         while not list(Path("results").glob("runs/*/*/*/metrics.csv")) and time.monotonic() < deadline:
             time.sleep(0.01)
-        for more in ([], ["--restart"], ["--resume"]):
+        for more in ([], ["--restart"]):
             assert tfstudy(*command("lstm", *more)) == 2
             err = capsys.readouterr().err
             assert f"process {process} on " in err
@@ -103,9 +95,3 @@ def test_a_lock_keeps_no_other_run_from_starting():
         assert tfstudy(*command()) == 2
         assert tfstudy(*command("lstm", "--seed", "1")) == 0
     assert tfstudy(*command()) == 0
-
-
-def test_restart_and_resume_exclude_each_other(capsys):
-    assert tfstudy(*command("lstm", "--restart", "--resume")) == 2
-    assert "--restart and --resume" in capsys.readouterr().err
-    assert not Path("results").exists()

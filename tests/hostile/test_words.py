@@ -10,7 +10,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_records import edit_result, result, write
 from tests.hostile.refusals import CONTROLS, refusal
-from tfstudy.cli.command_group import was_interrupted
+from tfstudy.cli.app import was_interrupted
 from tfstudy.errors import UserError
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b2J\u202e"

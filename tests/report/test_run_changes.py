@@ -62,6 +62,10 @@ def test_a_run_that_just_finished_is_up_to_date(run, capsys):
     assert lines[:2] == [str(run), "  finished"]
     assert lines[2].startswith("up to date")
     assert len(lines) == 3
+    assert tfstudy("why", run, "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"path", "state", "verdict", "reason", "changes", "code"}
+    assert (found["verdict"], found["changes"]) == ("up to date", [])
 
 
 def test_code_that_changed_without_a_version_is_listed_but_outdates_nothing(run, monkeypatch):
@@ -145,6 +149,11 @@ def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, 
     assert ["data:", "no", "difference"] in lines
     [row] = [line for line in lines if line[:3] == ["test", "exact", "match"]]
     assert float(row[5].replace(MINUS, "-")) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
+    assert tfstudy("diff", *runs, "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"a", "b", "config", "data", "code", "environment", "metrics"}
+    assert found["config"]["seed"] == {"a": "0", "b": "1"}
+    assert found["metrics"]["test exact match"] == {"a": float(row[3]), "b": float(row[4])}
     (runs[1] / "result.json").unlink()
     assert tfstudy("diff", *runs) == 0
     out = capsys.readouterr().out

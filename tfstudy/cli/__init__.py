@@ -1,42 +1,36 @@
 """The command `tfstudy`. The commands import what they need when they run, so that `--help` answers at once."""
 
 from tfstudy.cli import (
-    attention,
     bench,
     check,
     claims,
     finished,
     grids,
+    inspection,
     lists,
-    measure,
     new,
     pack,
-    plots,
-    report,
     runs,
-    status,
+    studies,
     tables,
     tuning,
 )
-from tfstudy.cli.options import app
+from tfstudy.cli.app import app
 
 __all__ = [
     "app",
-    "attention",
     "bench",
     "check",
     "claims",
     "finished",
     "grids",
+    "inspection",
     "lists",
     "main",
-    "measure",
     "new",
     "pack",
-    "plots",
-    "report",
     "runs",
-    "status",
+    "studies",
     "tables",
     "tuning",
 ]

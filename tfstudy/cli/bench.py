@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfstudy.cli.options import RUN, Accelerator, Set, app, some_path
+from tfstudy.cli.app import app
+from tfstudy.cli.options import Accelerator, Set, some_path
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
+from tfstudy.errors import UserError
 
 if TYPE_CHECKING:
     from tfstudy.performance.settings import Request
 
 
-@app.command(rich_help_panel=RUN)
+@app.command()
 def bench(
     arch: Annotated[
         str, typer.Option(metavar="NAME,...", help="Architectures, such as lstm,cnn.")
@@ -42,7 +44,6 @@ def bench(
     Training and generation of models of about equal size, on random tokens. Variants: generation without a cache
     (uncached), attention without fused kernels (explicit), gradient checkpointing, and mixed precision (bf16).
     """
-    from tfstudy.errors import UserError
     from tfstudy.performance.record import check_free
 
     as_json, request = is_json(format_), _request(arch, vary, measure, variant, settings, repeats)
@@ -82,7 +83,6 @@ def _request(
     """Return what the options ask for; `UserError` for an invalid one."""
     from tfstudy import models
     from tfstudy.config.resolve import overrides
-    from tfstudy.errors import UserError
     from tfstudy.performance import settings as sizes
     from tfstudy.performance.record import VARIANTS
 

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, STUDY, ExistingResults, OneStudy, app, some_path
+from tfstudy.cli.app import app
+from tfstudy.cli.options import RESULTS, ExistingResults, OneStudy, some_path
 from tfstudy.cli.output import DocumentFormat, document_format, print_json
 
 if TYPE_CHECKING:
     from tfstudy.report.baseline import Check
 
 
-@app.command(rich_help_panel=STUDY)
+@app.command()
 def check(
     against: Annotated[
         Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")

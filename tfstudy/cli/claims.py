@@ -4,11 +4,12 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, STUDY, Results, app
+from tfstudy.cli.app import app
+from tfstudy.cli.options import RESULTS, Results
 from tfstudy.cli.output import DocumentFormat, document_format
 
 
-@app.command(rich_help_panel=STUDY)
+@app.command()
 def claims(
     ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Claims, such as L2 (default: all).")] = None,
     format_: DocumentFormat = "",

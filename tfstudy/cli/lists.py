@@ -5,21 +5,13 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import (
-    RESULTS,
-    RUN,
-    SHARE,
-    Results,
-    Split,
-    TaskName,
-    app,
-    existing_results,
-    some_path,
-)
+from tfstudy.cli.app import app
+from tfstudy.cli.options import RESULTS, Results, Split, TaskName, existing_results, some_path
 from tfstudy.cli.output import Format, is_json, print_json
+from tfstudy.errors import one_of, path_of
 
 
-@app.command("list", rich_help_panel=RUN)
+@app.command("list")
 def list_(
     what: Annotated[
         str,
@@ -37,7 +29,6 @@ def list_(
 
     Alone it shows the kinds of lists. corpora shows the corpora of a folder with their files.
     """
-    from tfstudy.errors import one_of, path_of
     from tfstudy.report.lists import KINDS, LISTS, list_lines
     from tfstudy.report.terminal import show_lines
     from tfstudy.runs.find import find_study
@@ -63,7 +54,7 @@ def list_(
         show_lines(f"{name}  {' '.join(files)}" for name, files in found.items())
 
 
-@app.command(rich_help_panel=SHARE)
+@app.command()
 def export(
     task: TaskName,
     out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="New folder for the files.")],

@@ -1,34 +1,88 @@
-"""What the commands share: the app, and the options that several commands have."""
+"""The options that several commands have: their types, what checks them, and the names that the shell completes."""
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
-from typer.models import CommandFunctionType
 
 from tfstudy import RESULTS as RESULTS
-from tfstudy.cli import completion
-from tfstudy.cli.command_group import INSPECT as INSPECT
-from tfstudy.cli.command_group import RUN as RUN
-from tfstudy.cli.command_group import SHARE as SHARE
-from tfstudy.cli.command_group import STUDY as STUDY
-from tfstudy.cli.command_group import Command, Commands
-from tfstudy.cli.option_groups import with_groups
-from tfstudy.cli.version import show_version
+from tfstudy.errors import UserError, one_of, printable, quoted
+
+if TYPE_CHECKING:
+    from tfstudy.experiment.options import RunOptions
 
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
 MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
-MAX_NAME = 200  # bytes of the name of a study: file systems allow 255
+MAX_NAME = 200  # bytes of the name of a study
+
+# Completion after `tfstudy --install-completion`; an error completes nothing.
+
+Names = Callable[[dict[str, Any]], Iterable[str]]  # of the options before the word
+
+
+def completed(names: Names) -> Callable[[typer.Context, str], list[str]]:
+    """Return the function that Typer calls for the names that continue a word, or its part after the last comma."""
+
+    def complete(ctx: typer.Context, incomplete: str) -> list[str]:
+        given, comma, last = incomplete.rpartition(",")
+        try:
+            return [f"{given}{comma}{name}" for name in names(ctx.params) if name.startswith(last)]
+        except Exception:  # a message would appear in the middle of the line that is typed
+            return []
+
+    return complete
+
+
+def _tasks(_: dict[str, Any]) -> Iterable[str]:
+    from tfstudy import tasks
+
+    return tasks.names()
+
+
+def _architectures(_: dict[str, Any]) -> Iterable[str]:
+    from tfstudy import models
+
+    return models.names()
+
+
+def _task(options: dict[str, Any]) -> str:
+    """Return the task of the command; an option without its value hides it, then it is among the words of the line."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return options.get("task") or next(word for word in line.split() if word in _tasks(options))
+
+
+def _splits(options: dict[str, Any]) -> Iterable[str]:
+    from tfstudy import tasks
+
+    return (name for name in tasks.find(_task(options)).split_schemes() if "<" not in name)
+
+
+def _presets(options: dict[str, Any]) -> Iterable[str]:
+    from tfstudy.config.presets import presets
+
+    return presets(_task(options))
+
+
+def _grids(_: dict[str, Any]) -> Iterable[str]:
+    from tfstudy.grids.spec import grid_names
+
+    return grid_names()
+
+
+def _studies(options: dict[str, Any]) -> Iterable[str]:
+    from tfstudy.runs.find import studies
+
+    return studies(Path(options.get("results") or RESULTS))
+
+
+# Values
 
 
 def some_path(text: str | Path) -> Path:
     """Return a path; `UserError` for an empty one, which would be the current folder, and for too long a name."""
-    from tfstudy.errors import UserError, quoted
-
     if not str(text):
         raise UserError("the path of an option must not be empty")
     path = Path(text)
@@ -40,8 +94,6 @@ def some_path(text: str | Path) -> Path:
 
 def results_path(text: str | Path) -> Path:
     """Return a folder of results, which may not exist yet."""
-    from tfstudy.errors import UserError, quoted
-
     path = some_path(text)
     if path.exists() and not path.is_dir():
         raise UserError(f"--results must be a folder, but {quoted(path)} is a file")
@@ -59,8 +111,6 @@ def existing_results(text: str | Path) -> Path:
 
 def one_seed(text: str | int) -> int:
     """Return the seed of one run; `UserError` for anything but a whole number from 0."""
-    from tfstudy.errors import UserError, quoted
-
     if str(text).isascii() and str(text).isdigit():
         return int(text)
     hint = f"; for several seeds: tfstudy grid --seed {text}" if SEVERAL_SEEDS.fullmatch(str(text)) else ""
@@ -69,83 +119,43 @@ def one_seed(text: str | int) -> int:
 
 def execution_name(text: str) -> str:
     """Return how steps are computed; `UserError` for an unknown name."""
-    from tfstudy.errors import one_of
     from tfstudy.experiment.options import EXECUTIONS
 
     return one_of("execution", text, EXECUTIONS)
 
 
-class App(typer.Typer):
-    """The app, whose commands may have groups of options, and are of the class `Command` unless they have their own."""
+def study_name(study: str) -> str:
+    """Return the name of a study; `UserError` unless it is the name of one folder."""
+    from tfstudy.runs.find import NO_STUDIES, TUNING
 
-    def command(
-        self, name: str | None = None, *, cls: type[TyperCommand] | None = Command, **more: Any
-    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
-        add = super().command(name, cls=cls, **more)
-
-        def added(function: CommandFunctionType) -> CommandFunctionType:
-            return add(with_groups(function))
-
-        return added
-
-
-app = App(
-    cls=Commands,
-    help="Experiments on inductive bias and generalisation in sequence models.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the versions and exit.")
-    ] = False,
-    plugin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FILE", help="Python file with a task, architecture or instrument; repeatable."),
-    ] = None,
-) -> None:
-    """Take the options that come before a command."""
-    if plugin:
-        from tfstudy import plugins
-
-        plugins.add(*plugin)
+    is_folder = bool(study) and not study.startswith((".", "-")) and not set(study) & set("/\\\n")
+    if not is_folder or printable(study) != study or len(study.encode()) > MAX_NAME:
+        raise UserError(f"--study must be the name of a folder within the results, such as scan, not {quoted(study)}")
+    if study in NO_STUDIES:
+        command = "tune" if study == TUNING else "bench"
+        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {command}`; choose another name")
+    return study
 
 
 # What to run
-TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.", autocompletion=completion.task)]
-OptionalTask = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TASK", help="Task, such as scan; with --config, that of the file.", autocompletion=completion.task
-    ),
-]
-Arch = Annotated[
-    str | None,
-    typer.Option(help="Architecture: transformer (default), lstm, cnn, ...", autocompletion=completion.architecture),
-]
+
+complete_task, complete_arch, complete_split, complete_preset, complete_grid, complete_study = map(
+    completed, (_tasks, _architectures, _splits, _presets, _grids, _studies)
+)
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.", autocompletion=complete_task)]
 Split = Annotated[
-    str | None, typer.Option(help="Split scheme of the task (data.split).", autocompletion=completion.split)
+    str | None, typer.Option(help="Split scheme of the task (data.split).", autocompletion=complete_split)
 ]
 Preset = Annotated[
-    str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.", autocompletion=completion.preset)
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", parser=some_path, metavar="PATH", help="YAML file with sections of the config."),
+    str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.", autocompletion=complete_preset)
 ]
 Set = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128; repeatable.")
 ]
-Seed = Annotated[
-    int | None, typer.Option(parser=one_seed, metavar="INTEGER", help="Seed of weights, dropout and order of examples.")
-]
 Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, kept out of the results.")]
 
 # How to run it
+
 Devices = Annotated[int, typer.Option(min=1, help="Devices for each run (more than 1: DDP).")]
 Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 Execution = Annotated[
@@ -154,7 +164,7 @@ Execution = Annotated[
 ]
 PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
 Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
-FailFast = Annotated[bool, typer.Option("--fail-fast/--keep-going", help="Stop when a run fails twice.")]
+FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop when a run fails twice.")]
 LoggerNames = Annotated[
     str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
 ]
@@ -162,19 +172,31 @@ MeasureNames = Annotated[
     str, typer.Option("--measure", metavar="NAME,...", help="Measure in training, such as layer_gradients.")
 ]
 
+
+def run_options(devices: int, accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
+    """Return how each run is executed; `UserError` for an unknown logger or instrument."""
+    from tfstudy.experiment.options import RunOptions
+    from tfstudy.instruments import parse_in_training
+    from tfstudy.training.logger_choice import parse_loggers
+
+    loggers, measured = parse_loggers(logger), parse_in_training(measure)
+    return RunOptions(devices=devices, accelerator=accelerator, loggers=loggers, measure=measured, execution=execution)
+
+
 # Results
+
 Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]
 ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
 StudyName = Annotated[
     str,
-    typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=completion.study),
+    typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=complete_study),
 ]
 OneStudy = Annotated[
     str,
     typer.Argument(
         metavar="STUDY",
         help="Study: a folder within the results; the folder of results itself for all.",
-        autocompletion=completion.study,
+        autocompletion=complete_study,
     ),
 ]
 ONE_RUN = "Run: a folder, hash prefix or STUDY/ARCH/SEED."
@@ -182,25 +204,3 @@ Run = Annotated[str, typer.Argument(metavar="RUN", help=ONE_RUN)]
 Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
 Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
 Baseline = Annotated[str, typer.Option(help="Architecture or condition to compare the others with.")]
-
-
-def study_name(study: str) -> str:
-    """Return the name of a study; `UserError` unless it is the name of one folder."""
-    from tfstudy.errors import UserError, printable, quoted
-    from tfstudy.runs.find import NO_STUDIES, TUNING
-
-    if (
-        not study
-        or study.startswith((".", "-"))
-        or "/" in study
-        or "\\" in study
-        or "\n" in study
-        or (printable(study) != study or len(study.encode()) > MAX_NAME)
-    ):
-        raise UserError(
-            f"--study must be the name of a folder within the results, such as scan, but is {quoted(study)}"
-        )
-    if study in NO_STUDIES:
-        command = "tune" if study == TUNING else "bench"
-        raise UserError(f"--study can't be '{study}', which is reserved for `tfstudy {command}`; choose another name")
-    return study

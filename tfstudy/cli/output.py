@@ -8,7 +8,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from tfstudy.cli.printable_stream import PrintableStream
+from tfstudy.cli.app import PrintableStream
+from tfstudy.errors import one_of
 
 Format = Annotated[str, typer.Option("--format", help="text or json.")]
 DocumentFormat = Annotated[
@@ -19,15 +20,11 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only th
 
 def is_json(name: str, other: str = "text") -> bool:
     """Whether the value of `--format` is json rather than `other`; `UserError` for one that is unknown."""
-    from tfstudy.errors import one_of
-
     return one_of("format", name, (other, "json")) == "json"
 
 
 def document_format(name: str, allowed: Iterable[str]) -> str:
     """Return the format that is named, or else text on a terminal and md elsewhere; `UserError` for an unknown one."""
-    from tfstudy.errors import one_of
-
     return one_of("format", name or ("text" if sys.stdout.isatty() else "md"), allowed)
 
 

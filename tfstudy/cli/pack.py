@@ -5,18 +5,18 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli import completion
-from tfstudy.cli.options import RESULTS, SHARE, ExistingResults, app
+from tfstudy.cli.app import app
+from tfstudy.cli.options import RESULTS, ExistingResults, complete_study
 
 Study = Annotated[
     str,
     typer.Argument(
-        metavar="STUDY", help="Study: a folder within the results, or its path.", autocompletion=completion.study
+        metavar="STUDY", help="Study: a folder within the results, or its path.", autocompletion=complete_study
     ),
 ]
 
 
-@app.command(rich_help_panel=SHARE)
+@app.command()
 def pack(
     study: Study,
     without: Annotated[
@@ -51,7 +51,7 @@ def pack(
         print(f"{folder}: nothing to pack")
 
 
-@app.command(rich_help_panel=SHARE)
+@app.command()
 def unzip(study: Study, results: ExistingResults = RESULTS) -> None:
     """Unpack all runs of a study into folders.
 

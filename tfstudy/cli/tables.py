@@ -5,11 +5,12 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.options import RESULTS, STUDY, Baseline, ExistingResults, Metric, OneStudy, app
+from tfstudy.cli.app import app
+from tfstudy.cli.options import RESULTS, Baseline, ExistingResults, Metric, OneStudy
 from tfstudy.cli.output import document_format
 
 
-@app.command(rich_help_panel=STUDY)
+@app.command()
 def table(
     study: OneStudy = "",
     by: Annotated[str, typer.Option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli import completion
+from tfstudy.cli.app import app
 from tfstudy.cli.options import (
     RESULTS,
-    RUN,
     Accelerator,
     Execution,
     PerDevice,
@@ -16,7 +15,7 @@ from tfstudy.cli.options import (
     Results,
     Split,
     TaskName,
-    app,
+    complete_arch,
     some_path,
     study_name,
 )
@@ -31,12 +30,12 @@ Searches = Annotated[
 ]
 
 
-@app.command(rich_help_panel=RUN)
+@app.command()
 def tune(
     task: TaskName,
     arch: Annotated[
         str,
-        typer.Option(help="Architectures, separated by commas.", autocompletion=completion.architecture),
+        typer.Option(help="Architectures, separated by commas.", autocompletion=complete_arch),
     ] = "transformer,lstm,cnn",
     split: Split = None,
     preset: Preset = "default",

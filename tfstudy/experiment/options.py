@@ -21,7 +21,6 @@ class RunOptions(NamedTuple):
 
     preset: str = "default"  # the name of the preset that the config comes from, for the record
     restart: bool = False  # archive the existing run and start again
-    resume: bool = False  # refuse to start a new run
     devices: int = 1  # that one run trains on
     accelerator: str = "auto"  # one of ACCELERATORS
     loggers: tuple[str, ...] = ()  # in addition to metrics.csv: see `tfstudy.training.loggers`

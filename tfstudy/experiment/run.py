@@ -63,8 +63,6 @@ def run(
     first (0) evaluates and writes, the others return None. `UserError` for what can't be run.
     """
     quiet()
-    if options.restart and options.resume:
-        raise UserError("--restart and --resume exclude each other")
     check_loggers(options.loggers)
     one_of("execution", options.execution, EXECUTIONS)
     for name in options.measure:
@@ -80,8 +78,6 @@ def run(
         raise UserError(f"data or code changed since the run was planned: {planned} would now be {path.name}")
     if packed_in(path) and is_finished(path) and not options.restart:
         return _finished_before(RunFolder(path, prepared.identity.hash), options, report)
-    if options.resume and not (path / "config.yaml").exists():
-        raise UserError(f"--resume: no unfinished run with this configuration at {path}")
     if rank:
         train(prepared, RunFolder(path, prepared.identity.hash), options, rank, Progress(config.train.steps))
         return None

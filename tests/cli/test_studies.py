@@ -1,4 +1,4 @@
-"""`tfstudy status` and `tfstudy logs`: the state of runs as their folders have it, quickly, and unknown names."""
+"""`tfstudy status`: the state of runs as their folders have it, quickly; `table` and `check` as JSON."""
 
 import json
 import os
@@ -11,19 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_records import result, write
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.batch import save_plan
 from tfstudy.report.status import end_line, seconds_left, status_lines
 from tfstudy.runs.find import find_run, find_runs
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import planned_runs, run_status, study_runs
-from tfstudy.runs.train_log import follow
 from tfstudy.runs.writer import RunFolder, write_failure
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def status(name: str = "") -> list[str]:
@@ -190,53 +185,20 @@ def test_what_lies_in_a_run_and_archived_runs_are_not_runs():
     assert list(find_runs(Path("results"))) == [path]
 
 
-@pytest.mark.parametrize(
-    ("words", "offender", "match"),
-    [
-        (["status", "stduy"], "stduy", "did you mean 'study'?"),
-        (["retry", "stduy"], "stduy", "did you mean 'study'?"),
-        (["status", "study", "--results", "nowhere"], "nowhere", "--results"),
-        (["logs", "s0-00000001"], "s0-00000001", "did you mean 's0-00000000'?"),
-        (["why", "zzz"], "zzz", "results"),
-        (["diff", "00000000", "zzz"], "zzz", "results"),
-    ],
-)
-def test_an_unknown_name_is_one_line_with_exit_code_2(words, offender, match, capsys):
+def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
     finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    assert tfstudy(*words) == 2
-    err = capsys.readouterr().err
-    assert offender in err
-    assert match in err
-    assert err.count("\n") == 1
-
-
-def test_logs_print_the_end_and_the_reason_of_a_failure(capsys):
-    path = start_run(planned()[0])
-    (path / "train.log").write_text("".join(f"line {i}\n" for i in range(50)))
-    write_failure(path, "out of memory", 1)
-    assert tfstudy("logs", path, "--lines", "2", "--follow") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["line 48", "line 49"]
-    assert "out of memory" in lines[2]
-
-
-def test_a_run_without_a_log_is_an_error(capsys):
-    path = start_run(planned()[0])
-    for words in ([], ["--follow"]):
-        assert tfstudy("logs", path, *words) == 2
-        assert capsys.readouterr() == ("", f"error: {path} has no log\n")
-
-
-def test_following_a_log_ends_with_the_process_of_the_run():
-    path = start_run(planned()[0])
-    (path / "train.log").write_text("old\n")
-    with running_elsewhere(path):
-        added = follow(path, 4, interval=0.01)
-        with (path / "train.log").open("a") as log:
-            log.write("new\n")
-        assert next(added) == "new\n"
-    (path / "train.log").open("a").close()
-    assert list(added) == []
+    for words, facts in {
+        ("status", "stduy"): ["stduy", "did you mean 'study'?"],
+        ("retry", "stduy"): ["stduy", "did you mean 'study'?"],
+        ("status", "study", "--results", "nowhere"): ["nowhere", "--results"],
+        ("logs", "s0-00000001"): ["s0-00000001", "did you mean 's0-00000000'?"],
+        ("why", "zzz"): ["zzz", "results"],
+        ("diff", "00000000", "zzz"): ["zzz", "results"],
+    }.items():
+        assert tfstudy(*words) == 2
+        err = capsys.readouterr().err
+        assert all(fact in err for fact in facts)
+        assert err.count("\n") == 1
 
 
 def test_two_copies_of_a_run_are_one_run():
@@ -246,15 +208,19 @@ def test_two_copies_of_a_run_are_one_run():
     assert find_run(Path("results"), "b/copying-copy/lstm/s0-00000000").parts[1] == "b"
 
 
-def test_a_broken_result_is_reported_by_list_runs(capsys):
-    path = finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    content = json.loads((path / "result.json").read_text())
-    (path / "result.json").write_text(json.dumps(content | {"seed": "x"}))
-    assert tfstudy("list", "runs") == 0
-    assert "seed" in capsys.readouterr().out
-
-
 def test_the_end_of_a_grid_counts_its_runs():
     runs_in_every_state()
     line = end_line(Path("results/study"))
     assert line == "results/study: 1 finished, 1 diverged, 1 failed, 1 interrupted, 3 pending"
+
+
+def test_a_table_and_a_check_against_it_are_json_documents(capsys):
+    write(Path("results/study"), result(0, 0.2), result(1, 0.4))
+    assert tfstudy("table", "results/study", "--format", "json") == 0  # a path names the study
+    Path("baseline.json").write_text(capsys.readouterr().out)
+    assert tfstudy("check", "study", "--against", "baseline.json", "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["failed"] is False
+    [row] = found["conditions"]
+    assert row["state"] == "unchanged"
+    assert row["current"] == row["baseline"]

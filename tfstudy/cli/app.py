@@ -1,26 +1,27 @@
-"""The group of all commands: its help, its exit codes, and one line for each error."""
+"""The app: its help, its exit codes, one line for each error, and the options that come before a command."""
 
+import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from importlib.metadata import PackageNotFoundError, version
 from textwrap import wrap
-from typing import Any, cast
+from typing import Annotated, Any, TextIO, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from tfstudy.cli.printable_stream import PrintableStream
+from tfstudy.errors import UserError, printable, quoted
 
+F = TypeVar("F", bound=Callable[..., Any])
 RESUMABLE = ("run", "grid", "retry", "tune")  # commands that continue an interrupted one
-RUN, STUDY, INSPECT, SHARE = "Run", "Study", "Inspect", "Share"  # the groups of commands in `tfstudy --help`
-GROUPS = {  # the order of groups and of the commands within them; others follow
-    RUN: ("list", "config", "run", "grid", "tune", "retry", "bench"),
-    STUDY: ("status", "table", "plot", "claims", "check"),
-    INSPECT: ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
-    SHARE: ("new", "report", "export", "weights"),
+GROUPS = {  # the commands in the order of `tfstudy --help`
+    "Run": ("list", "config", "run", "grid", "tune", "retry", "bench"),
+    "Study": ("status", "table", "plot", "claims", "check"),
+    "Inspect": ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
+    "Share": ("new", "report", "export", "weights", "pack", "unzip"),
 }
-OR_NONE = " or leave it out"
 EXAMPLES = {  # of the app, whose name is empty, and of its commands
     "": (
         ("tfstudy run scan --arch lstm --split length", "train and evaluate one model"),
@@ -42,20 +43,39 @@ EXAMPLES = {  # of the app, whose name is empty, and of its commands
 }
 
 
+class PrintableStream:
+    """Writes text so that it can't control the terminal, and is otherwise like the stream that it wraps."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.rich_proxied_file = stream  # by this name Rich, whose codes are wanted, finds the stream itself
+
+    def write(self, text: str) -> int:
+        """Write text with control characters as escapes; return its length."""
+        self.rich_proxied_file.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines, which have their line breaks."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.rich_proxied_file, name)
+
+
 class Command(TyperCommand):
     """A command that refuses empty arguments. Its usage has braces around alternatives only."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words; `UserError` for an empty argument, such as a shell variable that is not set."""
-        from tfstudy.errors import UserError
-
         rest = super().parse_args(ctx, args)
         for one in self.params:
             if one.param_type_name != "argument" or ctx.get_parameter_source(one.name).name != "COMMANDLINE":
                 continue
             value = ctx.params[one.name]
             if "" in (value if isinstance(value, list | tuple) else [value]) and not ctx.resilient_parsing:
-                raise UserError(f"the argument {one.metavar} is empty; give a value{'' if one.required else OR_NONE}")
+                advice = "give a value" if one.required else "give a value or leave it out"
+                raise UserError(f"the argument {one.metavar} is empty; {advice}")
         return rest
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -78,24 +98,16 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands in their groups, then the options and examples."""
         width = max(map(len, self.commands))
-        for group, names in self.groups().items():
+        for group, names in GROUPS.items():
+            listed = [(f"{name:{width}}", self.commands[name]) for name in names if name in self.commands]
             with formatter.section(group):
-                formatter.write_dl([(f"{name:{width}}", self.commands[name].get_short_help_str(99)) for name in names])
+                formatter.write_dl([(name, command.get_short_help_str(99)) for name, command in listed])
         shown = [one for one in self.get_params(ctx) if one.name != "show_completion"]
         with formatter.section("Options"):
             formatter.write_dl([record for one in shown if (record := one.get_help_record(ctx))])
         write_examples("", formatter)
 
-    def groups(self) -> dict[str, list[str]]:
-        """Return the names of the commands by group, in the order of the help."""
-        groups: dict[str, list[str]] = {name: [] for name in GROUPS}
-        for name, command in self.commands.items():
-            groups.setdefault(getattr(command, "rich_help_panel", None) or "Other", []).append(name)
-        return {name: sorted(found, key=lambda one: _place(name, one)) for name, found in groups.items() if found}
-
     def invoke(self, ctx: Any) -> Any:
-        from tfstudy.errors import UserError, printable
-
         try:
             with usage_errors(), redirect_stdout(cast("Any", PrintableStream(sys.stdout))):
                 return super().invoke(ctx)
@@ -103,16 +115,71 @@ class Commands(TyperGroup):
             print_error(f"error: {printable(str(error))}")
             raise typer.Exit(2) from None
         except OSError as error:
-            code, text = 1, f"error: {printable(file_error(error))}"
-        except KeyboardInterrupt:
-            code, text = 130, "interrupted"
-        except Exception as error:
+            file = f": {error.filename}" if error.filename else ""
+            code, text = 1, f"error: {printable((error.strerror or str(error)) + file)}"
+        except BaseException as error:
             if not was_interrupted(error):
                 raise
             code, text = 130, "interrupted"
         resume = "; run the same command again to resume" if ctx.invoked_subcommand in RESUMABLE else ""
         print_error(f"{text}{resume}")
         raise typer.Exit(code) from None
+
+
+class App(typer.Typer):
+    """The app, whose commands are of the class `Command`."""
+
+    def command(self, name: str | None = None, **more: Any) -> Callable[[F], F]:
+        return super().command(name, **{"cls": Command} | more)
+
+
+app = App(
+    cls=Commands,
+    help="Experiments on inductive bias and generalisation in sequence models.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def version_text() -> str:
+    """Return `tfstudy 0.1.0 (torch 2.13.0+cpu, python 3.13.1, commit 1a2b3c4)`; no commit outside a checkout."""
+    from tfstudy.runs.environment import commit
+
+    versions = {}
+    for package in ("tfstudy", "torch"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "not installed"
+    found = commit()
+    changed = " with changes" if found.endswith("+") else ""
+    parts = [f"torch {versions['torch']}", f"python {platform.python_version()}"]
+    parts += [f"commit {found[:7]}{changed}"] if found else []
+    return f"tfstudy {versions['tfstudy']} ({', '.join(parts)})"
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(version_text())
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+    plugin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Python file with a task, architecture or instrument; repeatable."),
+    ] = None,
+) -> None:
+    """Take the options that come before a command."""
+    if plugin:
+        from tfstudy import plugins
+
+        plugins.add(*plugin)
 
 
 def plugins_first(words: list[str]) -> list[str]:
@@ -138,17 +205,9 @@ def write_examples(name: str, formatter: Any) -> None:
             formatter.write("".join(f"  {command:{width}}  # {does}\n" for command, does in examples))
 
 
-def _place(group: str, command: str) -> int:
-    """Return where a command is listed in its group."""
-    order = GROUPS.get(group, ())
-    return order.index(command) if command in order else len(order)
-
-
 @contextmanager
 def usage_errors() -> Iterator[None]:
     """Print the errors of Click on wrong words as all others are, after the usage; what they quote is cut."""
-    from tfstudy.errors import quoted
-
     try:
         yield
     except Exception as error:
@@ -163,14 +222,6 @@ def usage_errors() -> Iterator[None]:
         raise typer.Exit(found.exit_code) from None
 
 
-def print_error(message: str) -> None:
-    """Print lines on standard error, wrapped if it is a terminal."""
-    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else 0
-    for line in message.splitlines():
-        parts = wrap(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width > 0 else [line]
-        print("\n".join(parts), file=sys.stderr)
-
-
 def _plain(error: Any) -> str:
     """Return the message of an error of Click, in the words of the config's errors if it is on the kind of a value."""
     if not hasattr(error.__cause__, "errors"):  # pydantic's, which parses numbers
@@ -181,13 +232,16 @@ def _plain(error: Any) -> str:
     return f"{rule(problem)}, but is '{problem['input']}'"
 
 
+def print_error(message: str) -> None:
+    """Print lines on standard error, wrapped if it is a terminal."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else 0
+    for line in message.splitlines():
+        parts = wrap(line, width, break_long_words=False, break_on_hyphens=False) if len(line) > width > 0 else [line]
+        print("\n".join(parts), file=sys.stderr)
+
+
 def was_interrupted(error: BaseException | None) -> bool:
     """Whether Ctrl-C is what caused an error, such as one of an import."""
     while error and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return bool(error)
-
-
-def file_error(error: OSError) -> str:
-    """Return what went wrong, and with which file."""
-    return (error.strerror or str(error)) + (f": {error.filename}" if error.filename else "")

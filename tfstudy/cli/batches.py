@@ -1,4 +1,7 @@
-"""Run grids and retries in batches of jobs, with their progress on the terminal."""
+"""Run grids and retries in batches of jobs, with their progress on the terminal.
+
+Imported by `tfstudy grid` and `retry` when they run.
+"""
 
 import sys
 from collections.abc import Sequence

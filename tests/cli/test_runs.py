@@ -1,0 +1,160 @@
+"""`tfstudy run` and `tfstudy config`: the config that their options ask for, and what they print."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.commands import tfstudy
+from tests.interrupted_runs import command
+from tfstudy.cli.runs import recorded_preset, requested
+from tfstudy.config.schema import RunConfig
+from tfstudy.experiment import prepare
+from tfstudy.experiment.options import RunOptions, device_of
+from tfstudy.runs.reader import read_result
+from tfstudy.training import progress_display
+from tfstudy.training.module import Seq2Seq
+
+
+def resolved(*args, **more) -> RunConfig:
+    return requested(*args, **more).resolve()
+
+
+@pytest.fixture
+def whole(tmp_path, capsys) -> Path:
+    """The complete config of a run with a preset of a paper."""
+    assert tfstudy("config", "scan", "--arch", "lstm", "--preset", "lake-2018", "--split", "length", "--seed", 3) == 0
+    file = tmp_path / "config.yaml"
+    file.write_text(capsys.readouterr().out)
+    return file
+
+
+def test_a_complete_file_is_the_config_without_any_preset(whole):
+    preset = resolved("scan", "lstm", "lake-2018", split="length", seed=3)
+    assert resolved(None, None, file=whole) == preset
+    assert resolved("scan", None, file=whole) == preset, "the task may be repeated"
+    assert resolved(None, None, file=whole, seed=4) == preset.model_copy(update={"seed": 4})
+    assert resolved(None, None, file=whole, assignments=["train.steps=7"]).train.steps == 7
+
+
+def test_options_that_contradict_a_complete_file_are_refused(whole, capsys):
+    for words, facts in {
+        ("copying",): ["TASK is 'copying'", "task: 'scan'"],
+        ("--arch", "cnn"): ["--arch is 'cnn'", "arch: 'lstm'"],
+        ("--preset", "dessi-2019"): ["--preset dessi-2019"],
+    }.items():
+        assert tfstudy("run", *words, "--config", whole) == 2
+        [message] = capsys.readouterr().err.splitlines()
+        assert all(fact in message for fact in [*facts, "config.yaml"])
+
+
+def test_a_file_with_some_sections_names_the_task_and_the_preset_stays(tmp_path, capsys):
+    file = tmp_path / "mine.yaml"
+    file.write_text("task: scan\narch: cnn\ntrain: {steps: 5}")
+    assert resolved(None, None, file=file) == resolved("scan", "cnn", assignments=["train.steps=5"])
+    assert resolved(None, "lstm", file=file).arch == "lstm"
+    file.write_text("train: {steps: 5}")
+    for words in (["run"], ["run", "--config", file], ["config"]):
+        assert tfstudy(*words) == 2
+        assert "scan, sorting" in capsys.readouterr().err
+
+
+def test_data_of_the_hub_that_a_file_names_need_online(tmp_path, capsys):
+    file = tmp_path / "hub.yaml"
+    data = "{split: corpus, hub: somebody/corpus, source_language: en, target_language: de}"
+    file.write_text(f"task: translation\ndata: {data}")
+    assert tfstudy("run", "--config", file) == 2
+    assert "--online" in capsys.readouterr().err
+
+
+def test_the_config_of_a_run_gives_the_same_run(finished):
+    path = finished()
+    words = ("--results", "again", "--accelerator", "cpu", "--quiet")
+    assert tfstudy("run", "--config", path / "config.yaml", *words) == 0
+    [again] = Path("again").glob("*/*/*/s*")
+    assert again.name == path.name
+    assert read_result(again).splits == read_result(path).splits
+    assert read_result(again).preset == read_result(path).preset
+
+
+def test_only_a_preset_of_the_task_is_taken_from_a_record(tmp_path):
+    (tmp_path / "progress.json").write_text('{"steps": 1, "preset": "lake-2018"}')
+    assert recorded_preset(tmp_path / "config.yaml", "scan") == "lake-2018"
+    assert recorded_preset(tmp_path / "config.yaml", "copying") == "default"
+    assert recorded_preset(None, "scan") == "default"
+
+
+def test_config_shows_a_config_that_can_be_read_again(capsys, tmp_path):
+    words = ["config", "scan", "--arch", "cnn", "--split", "length", "--seed", "3", "--set", "model.kernel=5"]
+    assert tfstudy(*words) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"  kernel: 5 +# int.*, changed from 3: ", shown)
+    file = tmp_path / "shown.yaml"
+    file.write_text(shown)
+    assert tfstudy("config", "scan", "--arch", "cnn", "--config", str(file)) == 0
+    assert capsys.readouterr().out == shown
+    assert tfstudy("config", "scan", "--smoke") == 0
+    assert "steps: 20 " in capsys.readouterr().out
+    assert tfstudy("config", "scan", "--split", "length", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["data"]["split"] == "length"
+
+
+def test_a_run_ends_with_its_result_its_folder_and_one_line_on_what_to_type(finished, capsys):
+    path = finished()
+    assert tfstudy(*command()) == 0
+    out, err = capsys.readouterr()
+    assert out.splitlines()[0].split() == ["reverse", "short,", "lstm,", "seed", "0", "(percent)"]
+    assert out.splitlines()[-2:] == [str(path), f"next: tfstudy predict {path}"]
+    assert str(path) in err, "that it is finished already is said apart from the result"
+    assert tfstudy(*command(), "--quiet") == 0
+    out, err = capsys.readouterr()
+    assert (out.splitlines()[-1], err) == (str(path), "")
+
+
+def test_a_run_that_is_refused_prints_an_error_and_nothing_on_standard_output(capsys, monkeypatch):
+    for terminal in (False, True):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        assert tfstudy("run", "scan", "--set", "model.dmi=3") == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("scan, transformer: loading PyTorch ...\nerror: " if terminal else "error: ")
+
+
+def test_quiet_commands_print_no_progress(finished, capsys, monkeypatch):
+    path = finished()
+    monkeypatch.setattr(prepare, "SLOW", 0.0)
+    monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for name, *rest in (["predict", "a"], ["attention", "a b"], ["evaluate"], ["weights"]):
+        printed = []
+        for more in ([], ["--quiet"]):
+            assert tfstudy(name, path, *rest, *more) == 0
+            printed.append(capsys.readouterr())
+        (out, progress), (quiet_out, quiet) = printed
+        assert "loading PyTorch" in progress
+        assert "preparing reverse: " in progress
+        without_memory = [re.sub(r"\d+ MiB", "", text) for text in (out, quiet_out)]
+        assert without_memory[0] == without_memory[1] != ""
+        assert quiet == ""
+
+
+def test_devices_that_the_machine_does_not_have_are_refused(monkeypatch, capsys):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    assert tfstudy(*command(), "--accelerator", "auto", "--devices", "4") == 2
+    error = capsys.readouterr().err
+    assert all(fact in error for fact in ("--devices", "at most 1", "4"))
+    monkeypatch.setattr("torch.backends.cudnn.allow_tf32", True)
+    assert device_of(RunOptions()).type == "cuda"
+    assert not torch.backends.cudnn.allow_tf32, "convolutions are in full float32"
+
+
+def test_the_best_checkpoint_without_a_validation_split_is_refused_before_training(monkeypatch, capsys):
+    def training_step(*_):
+        raise AssertionError("it trained")
+
+    monkeypatch.setattr(Seq2Seq, "training_step", training_step)
+    assert tfstudy(*command("lstm", "--split", "alone", "--set", "eval.checkpoint=best")) == 2
+    assert "validation" in capsys.readouterr().err
