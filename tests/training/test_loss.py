@@ -5,19 +5,11 @@ import torch
 from torch.nn.functional import cross_entropy, log_softmax
 from torch.testing import assert_close
 
-from tests.commands import tfstudy
-from tests.interrupted_runs import command, folder
-from tests.training.small_training import ARCHITECTURES, metrics, same, small_training, trained
-from tfstudy.config.presets import preset
-from tfstudy.config.resolve import overrides, resolve
-from tfstudy.config.trees import merge
-from tfstudy.data.encoding import BOS, EOS, PAD, UNK, PaddedRows
+from tests.training.small_training import ARCHITECTURES, same, small_training, trained
+from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
 from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
-from tfstudy.experiment import prepare
-from tfstudy.experiment.train import training_data
 from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.training import loss as training
-from tfstudy.training.checkpoints import model_weights
 from tfstudy.training.fit import fit
 from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
 
@@ -72,7 +64,7 @@ def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_how_it_is_divided(arc
         assert_close(a, b, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
 def test_label_smoothing_spreads_probability_over_all_tokens(smoothing):
     torch.manual_seed(0)
     logits, target = torch.randn(2, 4, 7), torch.tensor([[BOS, 4, 5, 2, PAD], [BOS, 6, 2, PAD, PAD]])
@@ -154,49 +146,27 @@ def test_training_without_eos_neither_has_nor_counts_it():
     assert (without.encode(examples).target == EOS).sum() == len(examples)
 
 
-def test_a_model_trained_without_eos_does_not_learn_to_stop():
-    settings = {"steps": 150, "learning_rate": 0.01, "validation_interval": 50}
-    module, data = small_training(target_eos=False, **settings)
-    fit(module, data, accelerator="cpu")
-    rows = data.encode(data.task.examples("train")).rows(torch.arange(37))
-    arguments = module.model.eval(), rows.source, rows.source != PAD
-    lengths = (rows.target > UNK).sum(1)
-    gold = [target[target > UNK].tolist() for target in rows.target]
-    at_gold_length = greedy_of_lengths(*arguments, lengths)
-    assert sum(map(list.__eq__, at_gold_length, gold)) > 20
-    assert all(len(ids) == 12 for ids in greedy(*arguments, torch.full((37,), 12)))
-
-
-def test_the_validation_loss_is_that_of_all_target_tokens():
-    """Every target token counts the same, in whatever batch it is."""
-    words = ["run", "scan", *command("lstm", "--set", "train.steps=10")[2:]]
-    assert tfstudy(*words) == 0
-    assignments = overrides([word for word in words if "=" in word])
-    prepared = prepare.prepare(resolve({"task": "scan", "arch": "lstm"} | merge(preset("scan", "lstm"), assignments)))
-    checkpoint = torch.load(folder() / "checkpoints/last.ckpt", weights_only=True)
-    prepared.model.load_state_dict(model_weights(checkpoint))
-    encoded = training_data(prepared).encoded["validation"]
-    rows = encoded.rows(torch.arange(len(encoded)))
-    with torch.no_grad():
-        logits = prepared.model.eval()(rows.source, rows.source != PAD, rows.target[:, :-1])
-    gold = rows.target[:, 1:]
-    loss = float(cross_entropy(logits[gold != PAD], gold[gold != PAD]))
-    accuracy = float((logits.argmax(-1) == gold)[gold != PAD].float().mean())
-    kept = metrics(folder())
-    assert kept["10", "validation_loss"] == pytest.approx(loss, abs=1e-5)
-    assert kept["10", "validation_accuracy"] == pytest.approx(accuracy, abs=1e-6)
-
-
 @pytest.mark.parametrize("arch", ["transformer", "lstm"])
-def test_validation_exact_match_is_that_of_greedy_decoding(arch):
-    """A decoder that has made no error so far has seen the targets, so teacher forcing gives the same number."""
-    module, data = small_training(arch, steps=120, batch_size=64, learning_rate=0.01, validation_interval=120)
-    fit(module, data, accelerator="cpu", callbacks=[])
-    recorded = float(module.trainer.callback_metrics["validation_exact_match"])
-    encoded = data.encoded["validation"]
+def test_validation_is_that_of_all_target_tokens_and_of_greedy_decoding(arch):
+    """Every target token counts the same, in whatever batch it is.
+
+    A decoder that has made no error so far has seen the targets, so exact match is the same with teacher forcing.
+    """
+    module, data = small_training(arch, steps=120, batch_size=48, learning_rate=0.01, validation_interval=120)
+    fit(module, data, accelerator="cpu")
+    kept = {name: float(value) for name, value in module.trainer.callback_metrics.items()}
+    encoded, model = data.encoded["validation"], module.model.eval()
+    assert len(encoded) % 48, "the last batch is smaller"
     rows = encoded.rows(torch.arange(len(encoded)))
-    gold = [[token for token in target if token not in (PAD, BOS, EOS)] for target in rows.target.tolist()]
+    gold = rows.target[:, 1:]
     with torch.no_grad():
-        decoded = greedy(module.model.eval(), rows.source, rows.source != PAD, torch.full((len(encoded),), 20))
-    assert recorded == pytest.approx(sum(map(list.__eq__, decoded, gold)) / len(gold))
-    assert recorded > 0
+        logits = model(rows.source, rows.source != PAD, rows.target[:, :-1])
+        decoded = greedy(model, rows.source, rows.source != PAD, torch.full((len(encoded),), 20))
+    loss = float(cross_entropy(logits[gold != PAD], gold[gold != PAD]))
+    assert kept["validation_loss"] == pytest.approx(loss, abs=1e-5)
+    accuracy = (logits.argmax(-1) == gold)[gold != PAD].float().mean()
+    assert kept["validation_accuracy"] == pytest.approx(float(accuracy), abs=1e-6)
+    targets = [[token for token in target if token not in (PAD, BOS, EOS)] for target in rows.target.tolist()]
+    matches = sum(map(list.__eq__, decoded, targets))
+    assert kept["validation_exact_match"] == pytest.approx(matches / len(targets))
+    assert matches
