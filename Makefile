@@ -57,7 +57,7 @@ chaos: $(STAMP)
 
 engines: $(STAMP)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,ray,slurm]'
-	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_ray_cluster.py tests/launchers/test_slurm_cluster.py
+	$(BIN)/python -m pytest -q -rs -m slow tests/launchers/test_clusters.py
 
 docs: $(STAMP)
 	$(MKDOCS) build --strict

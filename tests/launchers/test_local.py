@@ -208,7 +208,6 @@ def test_the_maximum_number_of_runs_starts_and_a_retry_needs_an_idle_device(
 ):
     executor = Local(devices, per_device, width=width)
     monkeypatch.setattr(executor, "_fork", lambda *_: Alive())
-    monkeypatch.setattr(executor, "_spawn", lambda *_: Alive())
     job = Job("a/b/c/d/s0-12345678", {}, RunOptions(devices=width))
     exclusive = []
     while executor.has_room(job, False):
@@ -237,4 +236,5 @@ def test_the_multi_process_service_is_started_once_and_stopped(tmp_path, monkeyp
     executable(tmp_path / "bin" / "nvidia-cuda-mps-control", "exit 1")
     service = MultiProcessService()
     service.start()
-    assert (service.environment, service.available) == ({}, False), "runs go on without it"
+    assert service.environment == {}, "runs go on without it"
+    service.stop()

@@ -1,4 +1,4 @@
-"""The Ray executor on a simulated cluster; `test_ray_cluster.py` starts a real one."""
+"""The Ray executor on a simulated cluster; `test_clusters.py` starts a real one."""
 
 import sys
 from types import SimpleNamespace
@@ -31,9 +31,6 @@ class Cluster:
 
     def __init__(self, *ends, nodes=((4.0, 1.0),)):
         self.ends, self.asked, self.cancelled, self.down, self.living = list(ends), [], [], False, nodes
-
-    def init(self, **_):
-        pass
 
     def remote(self, function):
         def submitted(*given):
@@ -72,8 +69,7 @@ class Cluster:
 @pytest.fixture
 def on_ray(monkeypatch):
     def executor(cluster: Cluster, per_device: str = "auto", **options) -> Ray:
-        monkeypatch.setattr(rays, "_library", lambda: cluster)
-        monkeypatch.setattr(rays.signal, "signal", lambda *_: None)
+        monkeypatch.setattr(rays, "_joined", lambda address: cluster)
         return Ray(ExecutorSettings(per_device, options=RunOptions(**options)))
 
     return executor
@@ -143,11 +139,11 @@ def test_only_living_nodes_have_room_and_stop_cancels_running_jobs(on_ray):
 def test_ray_that_is_not_installed_or_does_not_answer_is_reported(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     words = ("grid", "--task", "copying", "--arch", "lstm", "--accelerator", "cpu", "--launcher", "ray")
-    monkeypatch.setattr(rays, "_library", lambda: SimpleNamespace(exceptions=SimpleNamespace(RayError=KeyError)))
+    exceptions = SimpleNamespace(RayError=LostError)
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(exceptions=exceptions))
+    monkeypatch.setitem(sys.modules, "ray.exceptions", exceptions)
     assert tfstudy(*words, "--ray.address", "127.0.0.1:9") == 2
     assert "--ray.address 127.0.0.1:9: can't join this Ray cluster: Connection" in capsys.readouterr().err
-    monkeypatch.undo()
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
     assert tfstudy(*words) == 2
     assert capsys.readouterr().err.endswith("pip install ray\n")

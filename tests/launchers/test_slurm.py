@@ -1,4 +1,4 @@
-"""What is submitted to Slurm, and what a job does on its node; `test_slurm_cluster.py` starts a real cluster."""
+"""What is submitted to Slurm, and what a job does on its node; `test_clusters.py` starts a real cluster."""
 
 import json
 import os

@@ -15,7 +15,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import wait
-from typing import Any, NamedTuple
+from multiprocessing.process import BaseProcess
+from typing import NamedTuple
 
 from tfstudy.errors import UserError, quoted
 from tfstudy.experiment.options import device_of
@@ -23,16 +24,16 @@ from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import Job, perform
 from tfstudy.launchers.processes import (
     DDP_VARIABLES,
-    exit_code_of,
+    execute,
     kill_group,
     kill_with,
-    start_program,
     start_server,
     stop,
     uninterrupted,
 )
 
 MAX_PER_DEVICE = 64
+MPS_CONTROL = "nvidia-cuda-mps-control"
 AUTO = "auto"
 
 
@@ -77,7 +78,7 @@ class Process(NamedTuple):
 
     job: Job
     slots: Sequence[Slot]
-    handle: Any  # of multiprocessing or subprocess
+    handle: BaseProcess
     started: float
 
 
@@ -95,7 +96,6 @@ class Local(Executor):
         self._width = 1 if "cpu" in devices else width  # devices of a run
         self._slots = [Slot(device, share) for share in range(per_device) for device in devices]
         self._processes: list[Process] = []
-        self._pipe: tuple[int, ...] = os.pipe()  # closes when this process ends
         self._service = MultiProcessService() if per_device > 1 and "cpu" not in devices else None
         self._context = start_server()  # it imports while the grid is being planned
 
@@ -107,8 +107,7 @@ class Local(Executor):
         count = f"{self._per_device} run{'s' * (self._per_device > 1)} in parallel"
         if self._devices == ["cpu"]:
             return f"device: cpu, {count}"
-        service = ", with NVIDIA's multi-process service" if self._service and self._service.available else ""
-        return f"device{'s' * (len(self._devices) > 1)}: cuda {', '.join(self._devices)}; {count} on each{service}"
+        return f"device{'s' * (len(self._devices) > 1)}: cuda {', '.join(self._devices)}; {count} on each"
 
     def has_room(self, job: Job, exclusive: bool) -> bool:
         return bool(self._choose(exclusive))
@@ -117,22 +116,17 @@ class Local(Executor):
         if self._service:
             self._service.start()  # with the first run
         slots = self._choose(exclusive)
-        devices = list(dict.fromkeys(slot.device for slot in slots))
-        start_process = self._fork if job.options.devices == 1 else self._spawn
         with uninterrupted():  # otherwise a process could run that is in no list
-            self._processes.append(Process(job, slots, start_process(job, devices), time.monotonic()))
+            self._processes.append(Process(job, slots, self._fork(job, slots), time.monotonic()))
 
     def wait(self, seconds: float) -> Sequence[JobExit]:
-        forked = [p.handle.sentinel for p in self._processes if not isinstance(p.handle, subprocess.Popen)]
-        if len(forked) < len(self._processes):  # a subprocess has no sentinel
-            seconds = min(seconds, 0.05)
-        if forked:
-            wait(forked, seconds)
+        if self._processes:
+            wait([process.handle.sentinel for process in self._processes], seconds)
         else:
             time.sleep(seconds)
         exits = []
         for process in list(self._processes):
-            code, reason = exit_code_of(process.handle), ""
+            code, reason = process.handle.exitcode, ""
             if code is None and self._timeout and time.monotonic() - process.started > self._timeout:
                 code, reason = stop([process.handle]), f"took longer than the timeout of {self._timeout:g} s"
             if code is not None:
@@ -144,9 +138,6 @@ class Local(Executor):
     def stop(self) -> None:
         stop([process.handle for process in self._processes])
         self._processes.clear()
-        for end in self._pipe:
-            os.close(end)
-        self._pipe = ()
         if self._service:
             self._service.stop()
 
@@ -162,17 +153,13 @@ class Local(Executor):
             return [slot for slots in idle[: self._width] for slot in slots] if len(idle) >= self._width else []
         return max(free.values(), key=len)[:1] if free else []
 
-    def _environment(self, devices: Sequence[str]) -> dict[str, str]:
+    def _fork(self, job: Job, slots: Sequence[Slot]) -> BaseProcess:
+        devices = dict.fromkeys(slot.device for slot in slots)
         visible = {} if "cpu" in devices else {"CUDA_VISIBLE_DEVICES": ",".join(devices)}
-        return visible | (self._service.environment if self._service else {})
-
-    def _fork(self, job: Job, devices: Sequence[str]) -> Any:
-        process = self._context.Process(target=_child, args=(job, self._environment(devices)))
+        environment = visible | (self._service.environment if self._service else {})
+        process = self._context.Process(target=_child, args=(job, environment))
         process.start()
         return process
-
-    def _spawn(self, job: Job, devices: Sequence[str]) -> "subprocess.Popen[bytes]":
-        return start_program(job, self._pipe[0], self._environment(devices))
 
 
 def _child(job: Job, environment: dict[str, str]) -> None:
@@ -188,7 +175,12 @@ def _child(job: Job, environment: dict[str, str]) -> None:
     assert parent  # noqa: S101 - always true; for the type checker
     kill_with(lambda: wait([parent.sentinel]))
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(perform(job))
+    if job.options.devices == 1:
+        sys.exit(perform(job))
+    code, _ = execute(job, os.getcwd())  # Lightning needs a command line to start the other processes
+    if code < 0:
+        signal.raise_signal(-code)
+    sys.exit(code)
 
 
 class MultiProcessService:
@@ -198,34 +190,29 @@ class MultiProcessService:
     """
 
     def __init__(self) -> None:
-        self.available = bool(shutil.which("nvidia-cuda-mps-control"))
         self._folder = ""
         self.environment: dict[str, str] = {}
 
     def start(self) -> None:
         """Start the service once; continue without it if it does not start."""
-        if not self.available or self._folder:
-            return
-        self._folder = tempfile.mkdtemp(prefix="tfstudy-mps-")
-        environment = {"CUDA_MPS_PIPE_DIRECTORY": self._folder, "CUDA_MPS_LOG_DIRECTORY": self._folder}
-        self.available = self._control(["-d"], environment)
-        self.environment = environment if self.available else {}
-        if not self.available:
-            self.stop()
+        if not self._folder and shutil.which(MPS_CONTROL):
+            self._folder = tempfile.mkdtemp(prefix="tfstudy-mps-")
+            environment = dict.fromkeys(("CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"), self._folder)
+            if _started(MPS_CONTROL, "-d", environment=environment):
+                self.environment = environment
 
     def stop(self) -> None:
         """Stop the service and remove its folder."""
         if self.environment:
-            self._control([], self.environment, "quit\n")
+            _started(MPS_CONTROL, environment=self.environment, text="quit\n")
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
         self._folder, self.environment = "", {}
 
-    @staticmethod
-    def _control(words: list[str], environment: dict[str, str], text: str = "") -> bool:
-        command, variables = ["nvidia-cuda-mps-control", *words], os.environ | environment
-        try:
-            process = subprocess.run(command, input=text, env=variables, text=True, timeout=20, check=False)  # noqa: S603 - a fixed NVIDIA program
-        except (OSError, subprocess.SubprocessError):
-            return False
-        return process.returncode == 0
+
+def _started(*words: str, environment: dict[str, str], text: str = "") -> bool:
+    try:
+        subprocess.run(words, input=text, env=os.environ | environment, text=True, timeout=20, check=True)  # noqa: S603 - a fixed NVIDIA program
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True

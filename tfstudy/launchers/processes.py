@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.forkserver import ensure_running
+from multiprocessing.process import BaseProcess
 from multiprocessing.util import get_temp_dir
 from pathlib import Path
-from typing import Any
 
 import tfstudy
 from tfstudy.launchers.job import FAILED, SUCCEEDED, Job
@@ -86,52 +86,24 @@ def kill_with(wait_for_end: Callable[[], object]) -> None:
     threading.Thread(target=kill, daemon=True).start()
 
 
-def kill_group(pid: int, number: int) -> None:
+def kill_group(pid: int | None, number: int) -> None:
     """Send a signal to a process group, which may have ended."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)
+    if pid:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, number)
 
 
-def exit_code_of(handle: Any) -> int | None:
-    """Return the exit code of a process of multiprocessing or subprocess; None while it runs."""
-    code: int | None = handle.poll() if isinstance(handle, subprocess.Popen) else handle.exitcode
-    return code
-
-
-def stop(handles: Sequence[Any]) -> int:
+def stop(processes: Sequence[BaseProcess]) -> int:
     """End processes and their groups by SIGTERM, then by SIGKILL. Return minus the signal."""
-    for handle in handles:
-        kill_group(handle.pid, signal.SIGTERM)
+    for process in processes:
+        kill_group(process.pid, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
-    while time.monotonic() < deadline and any(exit_code_of(handle) is None for handle in handles):
+    while time.monotonic() < deadline and any(process.exitcode is None for process in processes):
         time.sleep(0.02)
-    for handle in handles:
-        kill_group(handle.pid, signal.SIGKILL)
-        handle.wait() if isinstance(handle, subprocess.Popen) else handle.join()
+    for process in processes:
+        kill_group(process.pid, signal.SIGKILL)
+        process.join()
     return -signal.SIGKILL
-
-
-def start_program(
-    job: Job, pipe: int, environment: Mapping[str, str] = {}, **streams: Any
-) -> "subprocess.Popen[bytes]":
-    """Start `python -m tfstudy.launchers` for a job; `OSError` if it can't be started.
-
-    By its command line Lightning starts the processes of a run's other devices. It is killed when the other end of
-    `pipe` closes.
-    """
-    return subprocess.Popen(  # noqa: S603 - this Python, with our own module
-        [sys.executable, "-m", "tfstudy.launchers", job.to_json()],
-        env={
-            **without_cluster(os.environ),
-            **_own_code(streams.get("cwd") or os.getcwd()),
-            **environment,
-            LAUNCHER_PIPE: str(pipe),
-        },
-        pass_fds=[pipe],
-        stdin=subprocess.DEVNULL,
-        process_group=0,
-        **streams,
-    )
 
 
 def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
@@ -144,15 +116,25 @@ def without_cluster(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
-    """Run a job as a program in this working folder, on a node of a cluster; it never outlives this process.
+    """Run `python -m tfstudy.launchers` for a job in this working folder; it never outlives this process.
 
-    Return its exit code (or minus the signal that ended it) and the reason. It is killed after `timeout` seconds (0:
-    never).
+    By its command line Lightning starts the processes of a run's other devices. Return its exit code (or minus the
+    signal that ended it) and the reason. It is killed after `timeout` seconds (0: never).
     """
     pipe = os.pipe()  # its writing end closes when this process ends
+    environment = {**without_cluster(os.environ), **_own_code(folder), LAUNCHER_PIPE: str(pipe[0])}
     with tempfile.TemporaryFile() as output, open(pipe[0], "rb"), open(pipe[1], "wb"):
         try:
-            process = start_program(job, pipe[0], cwd=folder, stdout=output, stderr=output)
+            process = subprocess.Popen(  # noqa: S603 - this Python, with our own module
+                [sys.executable, "-m", "tfstudy.launchers", job.to_json()],
+                cwd=folder,
+                env=environment,
+                pass_fds=[pipe[0]],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                process_group=0,
+            )
         except OSError as error:
             return FAILED, f"can't be started on {os.uname().nodename}: {error}"
         reason = ""

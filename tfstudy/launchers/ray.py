@@ -5,9 +5,7 @@ between runs and a run on several devices can start its other processes. All nod
 """
 
 import os
-import signal
 import socket
-import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -39,8 +37,8 @@ class Ray(Executor):
     def __init__(self, settings: ExecutorSettings) -> None:
         options = settings.options
         one_of("accelerator", options.accelerator, ACCELERATORS)
-        self._library, self._timeout, self._address = _library(), settings.timeout, settings.ray_address
-        _connect(self._library, self._address)
+        self._timeout, self._address = settings.timeout, settings.ray_address
+        self._library = _joined(self._address)
         nodes = [node["Resources"] for node in self._library.nodes() if node["Alive"]]
         self._cuda = options.accelerator != "cpu" and any(node.get("GPU") for node in nodes)
         kind = "GPU" if self._cuda or options.accelerator == "cuda" else "CPU"
@@ -108,28 +106,26 @@ class Ray(Executor):
             return JobExit(job, FAILED, f"Ray: {str(error).strip().splitlines()[-1]}")
 
 
-def _library() -> Any:
+def _joined(address: str) -> Any:
+    """Return Ray's library after joining the cluster at this address.
+
+    Without an address always start one, where Ray would join an existing one.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
-        import ray as library
+        import ray
         import ray.exceptions  # fails for a folder named ray, which imports as a package
     except ImportError:
         raise UserError("--launcher ray needs Ray, which is not installed: pip install ray") from None
-    return library
-
-
-def _connect(library: Any, address: str) -> None:
-    """Join the cluster at this address; without an address always start one, where Ray would join an existing one."""
-    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE} if not address else {}
+    own: dict[str, Any] = {} if address else {"include_dashboard": False, "object_store_memory": OBJECT_STORE}
     try:
         host, colon, port = address.rpartition(":")
         if colon and port.isdigit() and "/" not in host:  # if nothing listens there, Ray would try for minutes
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_TIMEOUT).close()
-        library.init(address=address or "local", **own, **quiet)
-    except (OSError, RuntimeError, ValueError, library.exceptions.RayError) as error:
+        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = getattr(error, "strerror", "") or str(error).strip().splitlines()[0]
         what = f"--ray.address {address}: can't join this Ray cluster" if address else "can't start Ray on this machine"
         raise UserError(f"{what}: {reason}") from None
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # Ray's handler dumps its state
+    return ray

@@ -1,0 +1,390 @@
+"""Grids on clusters of two nodes that run on this machine and lose a node, against the same grid without a cluster.
+
+`make engines` sets them up: Ray as a package, Slurm from those of Debian, as root.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfstudy.launchers.job import Job
+
+pytestmark = pytest.mark.slow
+SLURM = Path(__file__).parent / "slurm.sh"
+SETTINGS = {
+    "data.train_examples": 200,
+    "data.eval_examples": 32,
+    "model.dim": 16,
+    "model.hidden": 16,
+    "train.steps": 1000,
+    "train.validation_interval": 25,
+    "train.log_interval": 25,
+    "train.batch_size": 8,
+    "eval.max_examples": 24,
+}
+RUNS = 4
+
+
+def installed(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def grid(results: Path, *more: str, seeds: str = f"0-{RUNS - 1}") -> list[str]:
+    """The command of a grid whose runs take some seconds."""
+    settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
+    words = ["grid", "--task", "copying", "--arch", "lstm", "--seed", seeds, "--accelerator", "cpu", *settings]
+    return [sys.executable, "-m", "tfstudy", *words, "--study", "s", "--results", str(results), *more]
+
+
+def output_of(process: "subprocess.Popen[str]", seconds: float = 500) -> str:
+    """The output of a grid, which must end with exit code 0."""
+    try:
+        out, _ = process.communicate(timeout=seconds)
+    finally:
+        kill(process.pid)
+    assert process.returncode == 0, out
+    return out
+
+
+def start(words: list[str], **environment: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        words,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory) -> Callable[..., Path]:
+    """The results of the same grid, run by processes of this machine."""
+
+    @cache
+    def run_grid(*more: str) -> Path:
+        results = tmp_path_factory.mktemp("local")
+        output_of(start(grid(results, *more)))
+        return results
+
+    return run_grid
+
+
+def assert_same(results: Path, other: Path) -> None:
+    """Both folders hold the same runs, with the same scores, metrics and predictions."""
+    runs = folders(other)
+    assert runs == folders(results)
+    for run in runs:
+        one, two = (json.loads((root / run / "result.json").read_text()) for root in (results, other))
+        assert one["splits"] == two["splits"]
+        for file in [*(other / run).glob("predictions/*"), other / run / "metrics.csv"]:
+            assert file.read_bytes() == (results / file.relative_to(other)).read_bytes(), file
+
+
+def folders(results: Path) -> list[Path]:
+    return sorted(path.parent.relative_to(results) for path in results.glob("s/*/*/*/result.json"))
+
+
+def processes(condition: Callable[[int], bool]) -> list[int]:
+    """The living processes of this machine that meet a condition."""
+
+    def living(number: int) -> bool:
+        with contextlib.suppress(OSError):
+            return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z" and condition(number)
+        return False
+
+    return [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and living(int(path.name))]
+
+
+def command_line(process: int) -> list[str]:
+    return Path(f"/proc/{process}/cmdline").read_text().split("\0")
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def within(process: int, ancestor: int) -> bool:
+    while process > 1 and process != ancestor:
+        process = parent(process)
+    return process == ancestor
+
+
+def is_run(process: int, results: Path) -> bool:
+    words = command_line(process)
+    return "tfstudy.launchers" in words and str(results) in words[-2]
+
+
+def unfinished_run(
+    results: Path, condition: Callable[[int], bool] = lambda _: True, seconds: float = 300
+) -> tuple[int, Path]:
+    """Wait for a run that has a checkpoint and no result; return its process and its folder."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for process in processes(lambda number: is_run(number, results) and condition(number)):
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                path = Path(Job.from_json(command_line(process)[-2]).path)
+                if (path / "checkpoints" / "last.ckpt").exists() and not (path / "result.json").exists():
+                    return process, path
+        time.sleep(0.02)
+    raise AssertionError("no run has a checkpoint and no result")
+
+
+def assert_no_process_is_left(results: Path, seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while left := processes(lambda number: is_run(number, results)):
+        assert time.monotonic() < deadline, [command_line(process) for process in left]
+        time.sleep(0.1)
+
+
+def kill(process: int, number: int = signal.SIGKILL) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, number)
+
+
+def resumed(path: Path) -> bool:
+    return "resumed after step" in (path / "train.log").read_text()
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120) -> None:
+    """Wait until the condition is true."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+class Nodes:
+    """A cluster of two nodes with one CPU each; `environment` is required to join it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = {
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": os.urandom(32).hex(),
+        }
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{port}"
+        self.log = folder / "nodes.log"
+        options = ["--block", "--num-cpus=1", "--num-gpus=0", "--object-store-memory=100000000"]
+        head = ["--head", f"--port={port}", "--include-dashboard=false", f"--temp-dir={folder}"]
+        self.processes = [self._start([*head, *options])]
+        wait_for(lambda: answers("127.0.0.1", port))
+        self.processes.append(self._start([f"--address={self.address}", *options]))
+        wait_for(lambda: len(self.raylets()) == 2)
+
+    def _start(self, words: list[str]) -> "subprocess.Popen[bytes]":
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "ray.scripts.scripts", "start", "--node-ip-address=127.0.0.1", *words],
+                env=os.environ | self.environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def raylets(self) -> list[int]:
+        pids = [process.pid for process in self.processes]
+        raylets = processes(
+            lambda number: command_line(number)[0].endswith("/raylet") and any(within(number, pid) for pid in pids)
+        )
+        return sorted(raylets, key=lambda number: [within(number, pid) for pid in pids].index(True))
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.terminate()
+        for process in self.processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def answers(host: str, port: int) -> bool:
+    with contextlib.suppress(OSError):
+        socket.create_connection((host, port), 1).close()
+        return True
+    return False
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    if not installed("ray"):
+        pytest.skip("Ray is not installed: make engines")
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:  # sockets need short paths
+        nodes = Nodes(Path(folder))
+        try:
+            yield nodes
+        finally:
+            nodes.stop()
+
+
+def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(nodes, local, tmp_path):
+    words = grid(tmp_path, "--launcher", "ray", "--ray.address", nodes.address)
+    process = start(words, **nodes.environment)
+    try:
+        lost = nodes.raylets()[1]
+        run, path = unfinished_run(tmp_path, lambda number: within(number, lost))
+        kill(nodes.processes[1].pid)
+        kill(lost)
+        wait_for(lambda: not processes(lambda number: number == run), 30)
+        out = output_of(process)
+    finally:
+        kill(process.pid)
+    assert f"Ray at {nodes.address}, 2 runs in parallel" in out
+    assert "will be retried" not in out, "a lost node is no failure of a run"
+    assert resumed(path)
+    assert_same(tmp_path, local())
+    assert_no_process_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_run_outlives_a_stopped_grid_on_its_own_ray_and_the_next_grid_resumes(number, local, tmp_path):
+    if not installed("ray"):
+        pytest.skip("Ray is not installed: make engines")
+    words = grid(tmp_path, "--launcher", "ray")
+    process = start(words)
+    _, path = unfinished_run(tmp_path)
+    (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)  # a terminal interrupts a whole group
+    process.communicate(timeout=30)
+    assert_no_process_is_left(tmp_path)
+    assert not (path / "result.json").exists()
+    output_of(start(words))
+    assert resumed(path)
+    assert_same(tmp_path, local())
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Path]:
+    """The folder of a running Slurm of two nodes."""
+    if not installed("submitit"):
+        pytest.skip("submitit is not installed: make engines")
+    if os.geteuid() or not shutil.which("apt-get"):
+        pytest.skip("Slurm is set up by root, from Debian's packages")
+    with tempfile.TemporaryDirectory(prefix="slurm-") as folder:
+        try:
+            subprocess.run([SLURM, "up", folder], check=True)
+            yield Path(folder)
+        finally:
+            subprocess.run([SLURM, "down", folder], check=True)
+            Path(folder).mkdir(exist_ok=True)
+
+
+@pytest.fixture
+def path(cluster: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The cluster, with its commands on the path."""
+    monkeypatch.setenv("PATH", f"{cluster}/bin:{os.environ['PATH']}")
+    return cluster
+
+
+def slurm_variable(process: int, key: str) -> str:
+    """A variable that Slurm set for a process or for one of its parents; the run itself does not have it."""
+    while process > 1:
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{process}/environ").read_text(errors="replace").split("\0"):
+                if line.startswith(f"{key}="):
+                    return line.partition("=")[2]
+        process = parent(process)
+    return ""
+
+
+def number_of(process: int) -> str:
+    return "_".join(slurm_variable(process, f"SLURM_ARRAY_{part}_ID") for part in ("JOB", "TASK"))
+
+
+def lose(cluster: Path, node: str) -> None:
+    """Kill everything on a node at once: its daemon, the daemons of its jobs, and the jobs."""
+    kill(int((cluster / "run" / f"{node}.pid").read_text()))
+    jobs = processes(lambda number: slurm_variable(number, "SLURMD_NODENAME") == node)
+    parents = {parent(number) for number in jobs}
+    daemons = processes(lambda number: number in parents and "slurmstepd" in command_line(number)[0])
+    for process in [*daemons, *jobs]:
+        kill(process)
+
+
+def queue() -> list[str]:
+    """The running and pending jobs of Slurm."""
+    return subprocess.run(["squeue", "--noheader"], check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def ended() -> None:
+    """Wait until all jobs have left the queue."""
+    wait_for(lambda: not queue(), 300)
+
+
+def submitted(words: list[str]) -> str:
+    """Submit a grid, whose command ends; return the number of its job."""
+    out = output_of(start(words))
+    [line] = [line for line in out.splitlines() if "submitted to Slurm" in line]
+    return line.split("as job ")[1].split(",")[0]
+
+
+def test_an_array_that_loses_a_node_and_requeues_a_job_ends_as_a_grid_of_one_machine(path, local, tmp_path):
+    submitted(grid(tmp_path, "--launcher", "slurm"))
+    run, requeued = unfinished_run(tmp_path)
+    subprocess.run(["scontrol", "requeue", number_of(run)], check=True)
+    wait_for(lambda: not processes(lambda number: number == run), 30)
+    run, lost = unfinished_run(tmp_path)
+    lose(path, slurm_variable(run, "SLURMD_NODENAME"))
+    ended()
+    assert resumed(requeued)
+    assert resumed(lost)
+    assert_same(tmp_path, local())
+    assert_no_process_is_left(tmp_path)
+    assert not list(tmp_path.glob("s/*/*/*/failed.json")), "neither is a failure of a run"
+
+
+def test_a_second_submission_does_no_harm(path, local, tmp_path):
+    words = grid(tmp_path, "--launcher", "slurm", "--slurm", "mem=500M", "--slurm", "comment=two words")
+    words += ["--slurm", "array-parallelism=1", "--slurm", "setup=export FROM_SETUP='a b'"]
+    assert submitted(words) != submitted(words)
+    run, _ = unfinished_run(tmp_path)
+    assert slurm_variable(run, "FROM_SETUP") == "a b"
+    job = subprocess.run(["scontrol", "show", "job", number_of(run)], check=True, capture_output=True, text=True).stdout
+    assert "Comment=two words" in job
+    assert "MinMemoryNode=500M" in job
+    ended()
+    assert_same(tmp_path, local())
+    logs = [log.read_text() for log in tmp_path.glob("s/*/*/*/train.log")]
+    assert all(text.count("parameters, seed") == 1 and "resumed" not in text for text in logs), "each was trained once"
+    assert "all 4 runs already finished" in output_of(start(words))
+
+
+def test_a_cancelled_run_resumes_with_the_next_job_and_after_its_time_limit(path, local, tmp_path):
+    words = grid(tmp_path, "--launcher", "slurm", seeds="0")
+    number = submitted(words)
+    unfinished_run(tmp_path)
+    subprocess.run(["scancel", number], check=True)
+    assert_no_process_is_left(tmp_path)
+    ended()
+    number = submitted(words)
+    run, path = unfinished_run(tmp_path)
+    subprocess.run(["scancel", "--signal=USR2", number], check=True)  # what Slurm sends before the time limit
+    wait_for(lambda: not processes(lambda number: number == run), 30)
+    ended()
+    assert (path / "train.log").read_text().count("resumed after step") == 2
+    assert_same(tmp_path, local("--seed", "0"))
+
+
+def test_a_run_on_two_devices_trains_on_all_of_its_data_under_slurm(path, local, tmp_path):
+    words = ("--devices", "2", "--seed", "0", "--set", "train.steps=50")
+    submitted(grid(tmp_path, "--launcher", "slurm", *words))
+    ended()
+    assert_same(tmp_path, local(*words))
