@@ -36,11 +36,16 @@ def undisturbed(tmp_path_factory):
 
 
 def test_a_killed_run_is_resumed_to_the_same_result(tmp_path, undisturbed):
-    jobs = planned(tmp_path, {**COPYING, "seeds": "0-2"})
-    killer = seen(tmp_path, 2, lambda process: os.kill(process, signal.SIGKILL))
-    events = []
+    jobs, found, events = planned(tmp_path, {**COPYING, "seeds": "0-2"}), [], []
+
+    def kill(process):
+        found.extend([os.getpgid(process) == process, os.getsid(process) == os.getsid(0)])
+        os.kill(process, signal.SIGKILL)
+
+    killer = seen(tmp_path, 2, kill)
     summary = supervise(jobs, Local(["cpu"], 2), events.append)
     killer.join()
+    assert found == [True, True], "a run has a group of its own, and the session of its launcher"
     assert len(summary.finished) == 3
     assert [event.reason for event in events if event and event.state == RETRYING] == ["ended by signal 9"]
     assert numbers(tmp_path) == undisturbed
@@ -76,16 +81,6 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
     assert any(processes)
     assert not any(is_locked(Path(job.path)) for job in jobs)
     assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
-
-
-def test_a_run_has_a_group_of_its_own_and_the_session_of_its_launcher(tmp_path):
-    [job] = planned(tmp_path, COPYING)
-    found = []
-    reader = seen(tmp_path, 0, lambda process: found.append((process, os.getpgid(process), os.getsid(process))))
-    assert supervise([job], Local(["cpu"], 1)).finished
-    reader.join()
-    [(process, group, session)] = found
-    assert (group, session) == (process, os.getsid(0))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -184,7 +179,7 @@ def test_the_folder_in_which_the_server_started_may_be_removed(tmp_path):
     folder.mkdir()
     program = (
         f"import os\n{SERVER}"
-        f"os.chdir({str(folder)!r}); context = start_server(); os.chdir('..'); os.rmdir({str(folder)!r})\n"
+        f"os.chdir({str(folder)!r}); context = start_server(['tfstudy.launchers.processes']); os.chdir('..'); os.rmdir({str(folder)!r})\n"
         "process = context.Process(target=exec, args=('import os; print(os.getcwd())',))\n"
         "process.start(); process.join()"
     )
