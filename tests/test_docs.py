@@ -15,7 +15,7 @@ from tests.committed import ROOT
 from tfstudy import models, tasks
 from tfstudy.cli import app
 from tfstudy.config.schema import RunConfig
-from tools.site import command_line, config_pages, gallery, hooks
+from tools.site import gallery, hooks, reference
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -69,11 +69,11 @@ def test_the_readme_is_read_in_a_minute_and_shows_what_the_shipped_run_says(caps
 
 
 def test_the_reference_has_every_command_option_and_key():
-    text, program = command_line.page(), typer.main.get_command(app)
+    text, program = reference.commands_page(), typer.main.get_command(app)
     assert [name for name in program.commands if f"### tfstudy {name}\n" not in text] == []
     options = {word for one in program.commands.values() for p in one.params for word in p.opts if word[:2] == "--"}
     assert [word for word in options if word not in text] == []
-    run, data, model = config_pages.run_page(), config_pages.data_page(), config_pages.model_page()
+    run, data, model = reference.run_page(), reference.data_page(), reference.model_page()
     for name in ("train", "decode", "eval"):
         section = RunConfig.model_fields[name].annotation
         assert [key for key in section.model_fields if f"`{name}.{key}`" not in run] == []

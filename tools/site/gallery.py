@@ -10,7 +10,7 @@ from typing import Any
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Task
-from tools.site.markdown import code, table, text
+from tools.site.reference import code, table, text
 
 SAMPLED = 3  # examples of each split
 SHOWN = 24  # tokens of a longer example: the first ones

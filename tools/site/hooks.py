@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))  # for the packages tfstudy and tools, wherever th
 
 from mkdocs.structure.files import File, Files  # noqa: E402
 
-from tools.site import command_line, config_pages, gallery  # noqa: E402
+from tools.site import gallery, reference  # noqa: E402
 
 LOW = "---\nsearch: {boost: 0.1}\n---\n"  # records come last in searches
 IMAGES = {".png", ".svg", ".jpg", ".gif"}
@@ -56,10 +56,10 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def generated() -> dict[str, str]:
     """Return the generated pages by their paths."""
     return gallery.pages() | {
-        "reference/command-line.md": command_line.page(),
-        "reference/config.md": config_pages.run_page(),
-        "reference/config-data.md": config_pages.data_page(),
-        "reference/config-model.md": config_pages.model_page(),
+        "reference/command-line.md": reference.commands_page(),
+        "reference/config.md": reference.run_page(),
+        "reference/config-data.md": reference.data_page(),
+        "reference/config-model.md": reference.model_page(),
     }
 
 
