@@ -90,13 +90,9 @@ def learn(texts: Iterable[str], size: int) -> Subwords:
     return Subwords(tokenizer)
 
 
-def coders(pairs: Sequence[Sentences], size: int, shared: bool) -> tuple[Coder, Coder]:
-    """Return coders of sources and targets, the same if `shared`; size -1 means `size_for`, 0 means whole words."""
+def coder_for(pairs: Sequence[Sentences], size: int) -> Coder:
+    """Return a coder of the sources and the targets; size -1 means `size_for`, 0 means whole words."""
     if size == 0:
-        return Words(), Words()
-    size = size_for(len(pairs)) if size < 0 else size
-    sources, targets = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    if shared:
-        both = learn([*sources, *targets], size)
-        return both, both
-    return learn(sources, size), learn(targets, size)
+        return Words()
+    texts = [*(pair.source for pair in pairs), *(pair.target for pair in pairs)]
+    return learn(texts, size_for(len(pairs)) if size < 0 else size)

@@ -22,7 +22,7 @@ from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
 from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.phenomena import phenomena
-from tfstudy.tasks.translation.subwords import BYTES, Subwords, coders
+from tfstudy.tasks.translation.subwords import BYTES, Subwords, coder_for
 from tfstudy.tasks.translation.text import (
     FAULTS,
     TRAIN_PAIRS,
@@ -93,7 +93,6 @@ class TranslationConfig(TaskConfig):
     subword_vocab_size: int = Field(
         -1, ge=-1, description="maximum number of subwords; -1: chosen by the number of train pairs, 0: whole words"
     )
-    shared_subwords: bool = Field(True, description="share one subword vocabulary between both languages")
     bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
         "auto",
         description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km, my and bo, zh for zh, else 13a",
@@ -116,8 +115,7 @@ class Translation(Task):
         self._bleu_tokenizer = bleu_tokenizer(config.target_language, known) if auto else config.bleu_tokenizer
         self._corpus_train = known if config.split == "corpus" else []
         train = text.train[: config.train_pairs or (TRAIN_PAIRS if config.split == "embedded" else None)]
-        train_text = [row.pair for row in train]
-        self._source, self._target = coders(train_text, config.subword_vocab_size, config.shared_subwords)
+        self._coder = coder_for([row.pair for row in train], config.subword_vocab_size)
         pairs = [(row, example) for row, example in zip(train, self._encode(train), strict=True) if self._fits(example)]
         if not pairs:
             raise UserError(
@@ -180,27 +178,24 @@ class Translation(Task):
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """Return all subwords, since any may be needed; for whole words, those of the train split."""
-        source, target = self._source.vocabulary(), self._target.vocabulary()
-        return (source, target) if source and target else super().vocabulary()
+        known = self._coder.vocabulary()
+        return (known, known) if known else super().vocabulary()
 
     def tokens(self, text: str) -> Tokens:
-        return self._source.encode([text])[0]
+        return self._coder.encode([text])[0]
 
     def target_tokens(self, text: str) -> Tokens:
-        return self._target.encode([text])[0]
+        return self.tokens(text)
 
     def text(self, tokens: Tokens) -> str:
-        return self._target.decode(tokens)
+        return self._coder.decode(tokens)
 
     def readable(self, token: str) -> str:
-        return self._target.readable(token)
+        return self._coder.readable(token)
 
     def files(self) -> dict[str, str]:
-        """Return the subword tokenizers as JSON for `tokenizers.Tokenizer.from_str`."""
-        tokenizers = {"tokenizer": self._source}
-        if self._source is not self._target:
-            tokenizers = {"source.tokenizer": self._source, "target.tokenizer": self._target}
-        return {f"{name}.json": coder.json() for name, coder in tokenizers.items() if isinstance(coder, Subwords)}
+        """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
+        return {"tokenizer.json": self._coder.json()} if isinstance(self._coder, Subwords) else {}
 
     def notes(self) -> dict[str, Any]:
         """Return sizes, the commit on the hub, faults by split, train pairs left out, and overlaps between splits."""
@@ -244,7 +239,7 @@ class Translation(Task):
             scores |= phenomena([text.split() for text in predicted], [text.split() for text in targets])
         elif self._seen.words:
             translated = (
-                Translated(self._source.decode(e.source), self.text(p), self.text(e.target))
+                Translated(self._coder.decode(e.source), self.text(p), self.text(e.target))
                 for p, e in zip(predictions, examples, strict=True)
             )
             scores |= word_scores(translated, self._seen, 2 if self._is_unspaced() else LONG)
@@ -256,15 +251,15 @@ class Translation(Task):
         `copy` is the source text. `word by word` replaces each word with its most probable translation, by a lexicon
         (IBM Model 1, Brown et al. 1993) that is learned from the train pairs on the first call.
         """
-        sources = [self._source.decode(example.source) for example in self.examples(split)]
+        sources = [self._coder.decode(example.source) for example in self.examples(split)]
         texts = {"copy": sources, "word by word": [translated(source, self._lexicon) for source in sources]}
-        return {name: self._target.encode(lines) for name, lines in texts.items()}
+        return {name: self._coder.encode(lines) for name, lines in texts.items()}
 
     @cached_property
     def _lexicon(self) -> dict[str, str]:
         """Return the translation of each source word."""
         train = self._examples["train"]
-        return lexicon(Sentences(self._source.decode(e.source), self._target.decode(e.target)) for e in train)
+        return lexicon(Sentences(self._coder.decode(e.source), self._coder.decode(e.target)) for e in train)
 
     @cached_property
     def _seen(self) -> Seen:
@@ -287,8 +282,8 @@ class Translation(Task):
         return {"bleu": BLEU(tokenize=self._bleu_tokenizer, force=True), "chrf": CHRF()}
 
     def _encode(self, rows: Sequence[Row]) -> list[Example]:
-        sources = self._source.encode([r.pair.source for r in rows])
-        targets = self._target.encode([r.pair.target for r in rows])
+        sources = self._coder.encode([r.pair.source for r in rows])
+        targets = self._coder.encode([r.pair.target for r in rows])
         return [Example(s, t, r.tags) for s, t, r in zip(sources, targets, rows, strict=True)]
 
     def _check_length(self, split: str, rows: Sequence[Row]) -> None:

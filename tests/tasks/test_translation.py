@@ -20,7 +20,7 @@ from tfstudy.tasks.base import fingerprint, overlap
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.phenomena import phenomena
-from tfstudy.tasks.translation.subwords import Words, coders, learn, size_for
+from tfstudy.tasks.translation.subwords import Words, learn, size_for
 from tfstudy.tasks.translation.text import FAULTS, TrainFilter, faults, row_of, shuffled, split_by_length
 from tfstudy.tasks.translation.words import MAX_WORDS, SCORES, Seen, Translated, lexicon, translated, word_scores, words
 
@@ -299,14 +299,6 @@ def test_the_model_has_every_subword_and_its_file_suffices_to_read_tokens(root):
     for text in ("an old dog", " Ünseen  text", *sources(task, "test")):
         assert tuple(kept.encode(text).tokens) == task.tokens(text)
         assert kept.decode(kept.encode(text).ids) == text
-
-
-def test_each_side_has_its_own_subwords_if_they_are_not_shared(root):
-    source, target = coders([Sentences("aa bb aa bb", "xx yy xx yy")], 300, shared=False)
-    assert (source.encode(["aa"]), target.encode(["aa"])) == ([("Ġaa",)], [("Ġ", "a", "a")])
-    task = translation(root, shared_subwords=False)
-    assert set(task.files()) == {"source.tokenizer.json", "target.tokenizer.json"}
-    assert sorted(targets(task)) == sorted(b for _, b in invented("train", 300))
 
 
 def test_whole_words_are_those_of_the_training_pairs(root):

@@ -27,6 +27,7 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.duplicates": "allowed",  # of sorting
     "data.hub": "",  # of scan
     "data.lowercase": False,  # of translation, and the next
+    "data.shared_subwords": True,
     "data.subword_pairs": 0,
     "model.attention": "full",  # of the Transformer
     "model.expert_balance": 0.01,
