@@ -265,42 +265,30 @@ def _check_statement(statement: Statement, where: str) -> None:
         if statement.over:
             benchmarks.check_selector(selector, where)
         else:
-            _check_rows(statement, selector, where)
-            _check_selector(without_rows(selector), where)
+            _check_selector(statement, selector, where)
     if statement.timed and statement.of["quantity"] != statement.over["quantity"]:
         names = " over ".join(side["quantity"] for side in (statement.of, statement.over))
         raise UserError(f"{where}: a speed has a ratio only to another speed, got {names}")
 
 
-def _check_rows(statement: Statement, selector: Selector, where: str) -> None:
-    rows = [key for key in selector if key.startswith(ROWS)]
-    if rows and not statement.instrument:
-        raise UserError(f"{where}: '{rows[0]}' needs an instrument as the metric, got '{statement.metric}'")
-    for key in rows:
-        if not isinstance(selector[key], VALUE):
-            raise UserError(f"{where}: '{key}' must be a single value, got '{selector[key]}'")
-    one_of(TAKE, str(selector.get(TAKE, "mean")), TAKES, where)
-
-
-def _check_selector(selector: Selector, where: str) -> None:
+def _check_selector(statement: Statement, selector: Selector, where: str) -> None:
     for key, value in selector.items():
-        if key.partition(".")[0] not in SECTIONS or "." not in key:
+        if key.startswith(ROWS):
+            if not statement.instrument:
+                raise UserError(f"{where}: '{key}' needs an instrument as the metric, got '{statement.metric}'")
+        elif key.partition(".")[0] not in SECTIONS or "." not in key:
             one_of("key of a condition", key, CONDITION_KEYS, where)
         kind = str if key in CONDITION_KEYS else VALUE
         if not isinstance(value, kind):
             raise UserError(f"{where}: '{key}' must be a {'name' if kind is str else 'single value'}, got '{value}'")
+    one_of(TAKE, str(selector.get(TAKE, "mean")), TAKES, where)
     for key in ("task", "split", "arch"):
         if key not in selector:
             raise UserError(f"{where}: a condition needs its {key}")
-    _check_split(selector["task"], selector["split"], where)
-    if (selector["split"] == "corpus") != bool(selector.get("corpus")):
-        raise UserError(
-            f"{where}: 'split: corpus' and the name of a corpus go together, got split '{selector['split']}' and "
-            f"corpus '{selector.get('corpus', '')}'"
-        )
-
-
-def _check_split(task: str, split: str, where: str) -> None:
+    task, split, corpus = selector["task"], selector["split"], selector.get("corpus", "")
     known = tasks.find(one_of("task", task, tasks.names(), where)).split_schemes()
     if not any(re.fullmatch(re.sub(r"<\w+>", r"\\d+", name), split) for name in known):
         one_of("split scheme", split, known, where)
+    if (split == "corpus") != bool(corpus):
+        both = f"got split '{split}' and corpus '{corpus}'"
+        raise UserError(f"{where}: 'split: corpus' and the name of a corpus go together, {both}")
