@@ -299,7 +299,7 @@ def test_a_family_of_tests_is_wrong_as_seldom_as_one_and_its_intervals_hold_toge
     assert 0 < missed / 300 < most
 
 
-@pytest.mark.parametrize("effect", [0.6, 1.0, 1.5])
+@pytest.mark.parametrize("effect", [1.0, 1.5])
 def test_with_the_proposed_number_of_seeds_four_of_five_studies_find_the_difference(effect):
     draw = np.random.default_rng(3)
     needed = seeds_needed(compare(seeded([0.0, 1.0]), seeded([0.0, 2.0]), paired=False)._replace(effect=effect))
