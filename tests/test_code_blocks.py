@@ -46,9 +46,9 @@ import pytest
 from tests.code_blocks import Block, blocks, cells, check_command, check_yaml, commands
 from tests.commands import tfstudy
 from tests.committed import ROOT, STUDIES
-from tfstudy.config.files import parse_yaml
 from tfstudy.config.resolve import resolve
 from tfstudy.config.schema import RunConfig
+from tfstudy.config.trees import parse_yaml
 from tfstudy.plugins import VARIABLE
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

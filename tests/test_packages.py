@@ -92,7 +92,7 @@ def test_an_installed_wheel_runs_in_an_empty_folder(wheel, tmp_path):
     assert {path.name for path in site.iterdir() if path.suffix != ".dist-info"} == {"tfstudy", "bin"}
     assert "SMOKE RUN" in run(empty, sys.executable, "-m", "tfstudy", "run", "scan", "--smoke", site=site)
     where = (
-        "import tfstudy.config.files as c; from tfstudy import tasks; print(tasks.__file__, c.__file__, c.configs())"
+        "import tfstudy.config.trees as c; from tfstudy import tasks; print(tasks.__file__, c.__file__, c.configs())"
     )
     assert all(Path(place).is_relative_to(site) for place in run(empty, sys.executable, "-c", where, site=site).split())
 

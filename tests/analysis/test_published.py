@@ -9,8 +9,8 @@ import pytest
 from tfstudy import tasks
 from tfstudy.analysis import published
 from tfstudy.analysis.claim_files import DIVERGED, METRICS
-from tfstudy.config.files import configs
 from tfstudy.config.presets import preset
+from tfstudy.config.trees import configs
 from tfstudy.errors import UserError
 
 FIGURES = published.all_figures()

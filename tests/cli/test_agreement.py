@@ -15,6 +15,7 @@ from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
+from tfstudy.runs.find import find_runs
 from tfstudy.runs.reader import is_finished
 from tfstudy.tasks.base import fingerprint
 
@@ -171,13 +172,13 @@ def test_the_grid_of_a_committed_study_has_nothing_left_to_run_unless_it_is_call
     if name not in runs:
         pytest.skip("no copy of the data beside the repository")
     finished = [path for path in runs[name] if is_finished(path)]
-    assert len(finished) == len(list((ROOT / "results" / name).glob("*/*/s*/result.json"))) > 0
+    assert len(finished) == len(list(find_runs(ROOT / "results" / name))) > 0
     assert (len(finished) == len(runs[name])) == (name not in DOCUMENTS["UNFINISHED"])
 
 
 def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
     results = Path(__file__).parents[2] / "results"
-    finished = sorted(path.parent for path in results.glob("scan/*/*/s*/result.json"))
+    finished = list(find_runs(results / "scan"))
     n, first_five = len(finished), len([path for path in finished if int(path.name[1]) < 5])
     splits = "length,addprim_jump,addprim_turn_left,template_around_right"
     words = ["grid", "--task", "scan", "--split", splits, "--study", "scan", "--dry-run"]

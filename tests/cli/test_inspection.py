@@ -10,7 +10,7 @@ from tests.example_study import planned, running_elsewhere, start_run
 from tfstudy import instruments
 from tfstudy.runs.measurement_record import read_measurement, saved_instruments
 from tfstudy.runs.reader import read_test_reads
-from tfstudy.runs.train_log import follow
+from tfstudy.runs.status import follow
 from tfstudy.runs.writer import write_failure
 
 FEW = ("--set", "examples=6", "-q")

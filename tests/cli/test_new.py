@@ -9,10 +9,9 @@ import pytest
 from tests.commands import tfstudy
 from tests.committed import ROOT
 from tfstudy import plugins
-from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
-from tfstudy.config.trees import merge
+from tfstudy.config.trees import merge, read_yaml
 from tfstudy.experiment.parameter_matching import TOLERANCE
 from tfstudy.experiment.prepare import prepare
 from tfstudy.models.base import parameter_count

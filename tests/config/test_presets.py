@@ -3,7 +3,6 @@
 import math
 
 import pytest
-import yaml
 
 from tests.committed import ROOT
 from tfstudy.config.presets import about_preset, preset, presets
@@ -11,8 +10,10 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge
 from tfstudy.grids.expand import expand
 from tfstudy.grids.spec import load_grid
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.reader import read_config
 
-RUNS = sorted((ROOT / "results/dessi-2019").glob("*/*/s*/config.yaml"))
+RUNS = list(find_runs(ROOT / "results/dessi-2019"))
 
 
 def resolved(name, split="addprim_jump"):
@@ -26,9 +27,9 @@ def differing(one, other):
     return {key: value for key, value in second.items() if first[key] != value}
 
 
-@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", RUNS, ids=lambda path: path.name)
 def test_the_committed_runs_on_jump_have_the_settings_of_the_preset(path):
-    run = resolve(yaml.safe_load(path.read_text(encoding="utf-8"))).model_copy(update={"seed": 0})
+    run = resolve(read_config(path)).model_copy(update={"seed": 0})
     assert run == resolved("dessi-2019")
 
 

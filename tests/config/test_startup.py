@@ -29,9 +29,7 @@ def run(*words: str) -> tuple[int, list[str], str]:
     ("words", "hint"),
     [
         (["run", "scn"], "'scan'"),
-        (["run", "scan", "--arch", "lstn"], "'lstm'"),
-        (["run", "scan", "--preset", "defalt"], "default"),
-        (["run", "scan", "--config", "none.yaml"], "none.yaml"),
+        (["run", "scan", "--arch", "lstn", "--config", "none.yaml"], "'lstm'"),
     ],
 )
 def test_a_misspelled_name_is_answered_without_torch(words, hint):
@@ -57,8 +55,6 @@ def test_misspelled_keys_are_answered_together_without_lightning():
     [
         (["run", "scan", "--split", "lenght"], "'length'"),
         (["run", "scan", "--split", "mcd1"], "data.root"),
-        (["run", "sorting", "--split", "symbls"], "'symbols'"),
-        (["run", "translation", "--split", "corpus"], "data.root"),
     ],
 )
 def test_a_split_scheme_is_checked_without_lightning_and_without_data(words, hint):

@@ -1,9 +1,58 @@
-"""Trees of settings: merged, flattened and back."""
+"""Trees of settings: read from YAML within bounds, merged, flattened, shown with explanations, and read back."""
 
+import re
+
+import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
-from tfstudy.config.trees import flatten, merge, unflatten
+from tfstudy import models
+from tfstudy.config.resolve import resolve
+from tfstudy.config.schema import RunConfig, annotated, to_yaml
+from tfstudy.config.trees import MAX_BYTES, MAX_DEPTH, flatten, merge, parse_yaml, read_yaml, unflatten
+from tfstudy.errors import UserError
+
+REFUSED = {
+    "[" * 3000: "deeply nested: at most 64",
+    "{" * 100_000: "deeply nested",
+    "".join(" " * i + "a:\n" for i in range(1000)): "deeply nested",
+    "[" + "1," * 100_001 + "]": "at most 100,000 values",
+    "a: &a [1]\nb: *a": r"must not have aliases, but has '\*a'",
+    "!!python/object/apply:os.system [ls]": "must not have tags",
+    "0x" + "f" * 5000: "more than 40 digits",
+    "a: [": "is not valid YAML",
+    "\udcff": "is not valid YAML",
+    "? [a]\n: b": "is not valid YAML",
+    "a: 1\n---\nb: 2": "is not valid YAML",
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.items(), ids=range(len(REFUSED)))
+def test_yaml_beyond_the_bounds_is_refused_on_one_line(text, message):
+    with pytest.raises(UserError, match=message) as error:
+        parse_yaml(text, "the text")
+    assert str(error.value).startswith("the text")
+    assert len(str(error.value)) < 300
+    assert "\n" not in str(error.value)
+
+
+def test_a_large_file_is_not_read_to_its_end(tmp_path):
+    path = tmp_path / "large.yaml"
+    with path.open("wb") as file:
+        file.truncate(100 * MAX_BYTES)
+    with pytest.raises(UserError, match=r"large.yaml is too large: at most 1,048,576 bytes"):
+        read_yaml(path)
+
+
+def test_the_deepest_value_within_the_bounds_is_read():
+    assert str(parse_yaml("[" * MAX_DEPTH + "]" * MAX_DEPTH, "x")) == "[" * MAX_DEPTH + "]" * MAX_DEPTH
+
+
+def test_a_date_is_text():
+    assert parse_yaml("2020-02-30", "x") == "2020-02-30"
+    assert parse_yaml("2020-02-20", "x") == "2020-02-20"
 
 
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "b.d", "e.f.g"]), st.integers() | st.just({}), min_size=1))
@@ -16,3 +65,63 @@ def test_later_trees_win_key_by_key():
         "a": {"b": 1, "c": 4},
         "d": {"e": 5},
     }
+
+
+def config(arch: str, **sections) -> RunConfig:
+    return resolve({"task": "scan", "arch": arch, **sections})
+
+
+def leaves(section: BaseModel, prefix: str = ""):
+    for name, field in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, BaseModel):
+            yield from leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field, value
+
+
+@pytest.mark.parametrize("arch", models.names())
+def test_the_annotated_config_lists_every_key_with_type_and_meaning_in_80_columns(arch):
+    shown = annotated(config(arch))
+    assert max(map(len, shown.splitlines())) <= 80
+    lines = one_line_each(shown).splitlines()
+    for path, field, value in leaves(config(arch)):
+        indent = "  " * path.count(".")
+        [line] = [
+            text for text in lines if text.startswith(f"{indent}{path.split('.')[-1]}: ") and field.description in text
+        ]
+        comment = line.split(" # ", 1)[1]
+        assert comment.endswith(f": {field.description}")
+        assert field.is_required() or (value != field.default) == (", changed from " in comment)
+        kind = comment.split(":")[0].split(", changed")[0]
+        assert kind.split()[0].rstrip(",") in {"int", "float", "str", "bool"} or " | " in kind
+        assert yaml.safe_load(line.strip()) is not None or value is None
+
+
+def one_line_each(shown: str) -> str:
+    """A config whose comments were folded, with each in one line."""
+    return re.sub(r"\n {34}# ", " ", shown)
+
+
+def test_the_comment_on_a_changed_value_has_the_default():
+    shown = one_line_each(annotated(config("lstm", train={"steps": 7})))
+    assert "steps: 7 " in shown
+    assert "# int >= 1, changed from 3000: optimiser steps" in shown
+    assert shown.count("changed from") == 1
+
+
+def test_a_key_that_may_be_unset_is_shown_as_others_are():
+    lines = one_line_each(annotated(config("transformer")))
+    assert "# float | null" in lines
+    assert "# sinusoidal | learned | relative | shaw" in lines
+    assert "none | null: position scheme" in lines
+    assert "class" not in lines
+    assert "typing" not in lines
+
+
+@pytest.mark.parametrize("sections", [{}, {"train": {"learning_rate": 1e-9}, "data": {"root": "Zürich: b # c"}}])
+@pytest.mark.parametrize("arch", models.names())
+def test_a_config_that_was_shown_or_written_reads_back_as_the_same(arch, sections):
+    run = config(arch, **sections)
+    for text in (annotated(run), to_yaml(run)):
+        assert resolve(parse_yaml(text, "it")) == run

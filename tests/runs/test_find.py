@@ -13,7 +13,7 @@ from tests.interrupted_runs import command, folder
 from tfstudy import tasks
 from tfstudy.errors import UserError
 from tfstudy.runs.files import utc_now
-from tfstudy.runs.find import find_run, find_runs, find_study, one_study, study_folder
+from tfstudy.runs.find import find_run, find_runs, find_study, study_folder
 from tfstudy.runs.reader import read_environments, read_result
 from tfstudy.runs.writer import archive
 
@@ -50,20 +50,6 @@ def test_links_to_studies_and_runs_are_followed_but_not_in_circles(tmp_path):
     (results / "self").symlink_to(results / "self")
     found = [path.relative_to(results) for path in find_runs(results)]
     assert [Path("linked/scan-length/lstm", run.name), Path("own/scan-length/lstm", run.name)] == found
-
-
-def test_a_linked_study_is_the_same_to_all_commands(tmp_path, capsys):
-    path = finish_run(tmp_path / "elsewhere/copying-copy/lstm/s0-00000000")
-    (path / "config.yaml").write_text("task: copying\n")
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results/linked").symlink_to(tmp_path / "elsewhere")
-    for words in (["status"], ["status", "linked"], ["list", "runs"], ["table"], ["table", "linked"]):
-        assert tfstudy(*words) == 0
-        captured = capsys.readouterr()
-        assert "linked" in captured.out or "1 run" in captured.out
-        assert "left out" not in captured.out
-    assert tfstudy("list", "runs") == 0
-    assert "results/linked/copying-copy/lstm/s0-00000000" in capsys.readouterr().out
 
 
 def test_many_links_to_each_other_end(tmp_path):
@@ -107,17 +93,6 @@ def test_a_run_is_found_by_its_architecture_where_there_is_one(tmp_path):
         find_run(tmp_path, "scan-length/lstm")
 
 
-def test_of_many_matching_runs_the_message_lists_five(tmp_path):
-    for seed in range(8):
-        started(tmp_path / f"one/scan-length/lstm/s{seed}-abc0000{seed}")
-    with pytest.raises(UserError) as error:
-        find_run(tmp_path, "lstm")
-    head, *lines = str(error.value).splitlines()
-    assert "matches 8 runs" in head
-    assert [line.strip() for line in lines[:-1]] == [f"one/lstm/s{seed}" for seed in range(5)]
-    assert "3 more" in lines[-1]
-
-
 def test_of_the_copies_of_a_run_one_with_weights_is_found(tmp_path):
     started(tmp_path / "a/scan-length/lstm/s0-aaaa0000", finished=True)
     shared = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
@@ -129,20 +104,21 @@ def test_a_study_is_found_by_its_name_or_its_path(tmp_path):
     started(tmp_path / "results/one/scan-length/lstm/s0-aaaa0000")
     for study in ("one", tmp_path / "results/one", "results/one"):
         assert study_folder(study, tmp_path / "results").samefile(tmp_path / "results/one")
-    assert study_folder("", tmp_path / "results") == tmp_path / "results"
-    assert study_folder("results", tmp_path / "results") == Path("results")
+    assert (
+        study_folder("", tmp_path / "results") == study_folder("results", tmp_path / "results") == tmp_path / "results"
+    )
     with pytest.raises(UserError, match="did you mean 'one'"):
         study_folder("onn", tmp_path / "results")
 
 
 def test_several_studies_are_listed_to_choose_one(tmp_path):
     for study in ("one", "two"):
-        assert one_study("", tmp_path) == tmp_path
+        assert study_folder("", tmp_path) == tmp_path
         started(tmp_path / study / "scan-length/lstm/s0-aaaa0000")
-        assert one_study(study, tmp_path) == tmp_path / study
-    assert one_study(tmp_path, tmp_path) == tmp_path
+        assert study_folder(study, tmp_path) == tmp_path / study
+    assert study_folder(tmp_path, tmp_path) == tmp_path
     with pytest.raises(UserError, match="name a study: one, two; or"):
-        one_study("", tmp_path)
+        study_folder("", tmp_path)
 
 
 def test_a_seed_is_preferred_to_a_hash_that_starts_with_the_same_digit(tmp_path):
@@ -241,11 +217,6 @@ def test_smoke_runs_are_kept_out_of_the_results(capsys):
     assert read_result(path).smoke
     assert tfstudy(*command("lstm", "--smoke")) == 0
     assert "SMOKE RUN" in capsys.readouterr().out
-
-
-def test_a_smoke_run_is_kept_out_however_it_was_asked_for():
-    assert tfstudy(*command("lstm", "--set", "smoke=true")) == 0
-    assert not Path("results").exists()
 
 
 def test_a_finished_run_records_its_environment_and_when_it_ran():

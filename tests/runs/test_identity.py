@@ -1,19 +1,21 @@
-"""The hash of a run: what changes it, what does not, and that the committed runs still have theirs."""
+"""The hash of a run: what changes it, what does not, and that the committed runs still have theirs; its environment."""
 
 import json
+from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.committed import STUDIES
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import merge
-from tfstudy.runs.environment import code_digest, code_digests, environment
+from tfstudy.runs.environment import code_digest, code_digests, environment, recorded_words
+from tfstudy.runs.find import find_runs
 from tfstudy.runs.identity import Identity, identify, settings_of
+from tfstudy.runs.reader import read_config
+from tfstudy.runs.studyfile import read_bytes
 
 VERSIONS = {"task": 1, "model": 1, "training": 1, "evaluation": 1}
-COMMITTED = sorted(path.parent for study in STUDIES for path in study.glob("*/*/s*/result.json"))
 
 
 def config(*assignments: str) -> RunConfig:
@@ -57,7 +59,7 @@ def test_runs_that_differ_in_their_seed_share_an_experiment_and_no_hash():
 
 
 def test_locations_of_data_are_not_part_of_the_hash():
-    assert identity("data.root=here").hash == identity("data.hub=there").hash == identity().hash
+    assert identity("data.root=here").hash == identity().hash
 
 
 def test_the_way_a_value_is_written_does_not_change_the_hash():
@@ -82,15 +84,16 @@ def test_the_hash_is_a_fixed_function_of_settings_data_and_versions():
     assert identity("train.steps=7", training=2).hash != found.hash
 
 
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: "/".join(path.parts[-4:]))
-def test_committed_runs_keep_their_hash_and_name(path):
-    result, [*_, entry] = (json.loads((path / name).read_text()) for name in ("result.json", "env.json"))
-    text = (path / "config.yaml").read_text()
-    found = identify(resolve(yaml.safe_load(text)), entry["data"], entry["code_versions"])
-    assert (result["run"], result["experiment"]) == (found.hash, found.experiment)
-    assert path.name == f"s{result['seed']}-{found.hash[:8]}"
-    assert text.startswith(f"# tfstudy run {found.hash}\n")
-    assert entry["settings"] == found.settings
+def test_committed_runs_keep_their_hash_and_name():
+    runs = [path for study in STUDIES for path in find_runs(study)]
+    assert len(runs) > 1000
+    for path in runs:
+        result, [*_, entry] = (json.loads(read_bytes(path / name)) for name in ("result.json", "env.json"))
+        found = identify(resolve(read_config(path)), entry["data"], entry["code_versions"])
+        assert (result["run"], result["experiment"]) == (found.hash, found.experiment), path
+        assert path.name == f"s{result['seed']}-{found.hash[:8]}"
+        assert read_bytes(path / "config.yaml").startswith(f"# tfstudy run {found.hash}\n".encode()), path
+        assert entry["settings"] == found.settings, path
 
 
 def test_the_environment_records_settings_versions_and_code_but_no_torch_is_needed():
@@ -106,3 +109,28 @@ def test_the_environment_records_settings_versions_and_code_but_no_torch_is_need
         == code_digest("tfstudy.tasks.scan")
     )
     assert code_digest("tfstudy.tasks.none") == code_digest("nowhere.none") == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "recorded"),
+    [
+        (["run", "scan", "--set", "train.batch_tokens=50"], ["run", "scan", "--set", "train.batch_tokens=50"]),
+        (["--set", "data.hub.token=hf_abc"], ["--set", "data.hub.token=***"]),
+        (["--set=hub.token=abc", "--set=a.b=1"], ["--set=hub.token=***", "--set=a.b=1"]),
+        (["--set", "a.b=1,hub.token=a,b"], ["--set", "a.b=1,hub.token=***"]),
+        (["--password", "abc", "--seed", "1"], ["--password", "***", "--seed", "1"]),
+        (["--api_key=abc"], ["--api_key=***"]),
+        (["--ray.address", "ray://me:abc@host:1"], ["--ray.address", "ray://***@host:1"]),
+        (["data.root=/home/ann/corpus", "/Users/ann/x", "/root/x"], ["data.root=~/corpus", "~/x", "~/x"]),
+        ([f"{Path.home()}/results", "/data/root/x", "/rooted"], ["~/results", "/data/root/x", "/rooted"]),
+    ],
+)
+def test_the_recorded_command_has_no_secrets_and_no_home_folder(words, recorded):
+    assert recorded_words(words) == recorded
+
+
+@pytest.mark.parametrize(("preload", "names"), [("", ""), ("/opt/liba.so:/usr/lib/libm.so.6", "liba.so libm.so.6")])
+def test_preloaded_libraries_are_recorded_by_name(monkeypatch, preload, names):
+    monkeypatch.setenv("LD_PRELOAD", preload)
+    identity = Identity("", "", {"task": "copying", "arch": "lstm"}, "", {})
+    assert environment(identity, "x86_64", 1).preloaded == names

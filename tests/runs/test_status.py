@@ -1,20 +1,26 @@
-"""What a run reports of its progress, and the state that follows from the files of its folder."""
+"""What a run reports of its progress, the state that follows from its files, and how results and weights are shown."""
 
+import html.parser
+import json
 import os
+import shlex
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import edit_result
+from tests.example_records import HOSTILE, edit_result, result
+from tests.example_study import finish_run
 from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
-from tfstudy import tasks
-from tfstudy.runs.files import utc_now
-from tfstudy.runs.reader import read_progress, read_result
-from tfstudy.runs.schema import Progress
+from tfstudy import RESULTS, tasks
+from tfstudy.errors import UserError
+from tfstudy.runs.files import command_again, results_folder, utc_now
+from tfstudy.runs.reader import RESULTS as DECODER
+from tfstudy.runs.reader import WEIGHTS, find_weights, has_weights, read_progress, read_result
+from tfstudy.runs.schema import Prediction, Progress, Result
 from tfstudy.runs.status import run_status, seconds_left
-from tfstudy.training import callbacks
 
 
 @pytest.fixture(autouse=True)
@@ -50,12 +56,6 @@ def test_a_killed_run_leaves_its_last_report_and_a_resumed_one_counts_its_attemp
     assert read_result(folder()).started == before.started
 
 
-def test_between_validations_progress_is_reported_at_intervals_of_time(monkeypatch):
-    monkeypatch.setattr(callbacks, "REPORT_INTERVAL", 0.0)
-    killed(command(), at_row(15))
-    assert read_progress(folder()).step >= 14
-
-
 def test_a_restarted_run_reports_from_the_start():
     killed(command(), at_row(15))
     assert tfstudy(*command("lstm", "--restart")) == 0
@@ -63,7 +63,7 @@ def test_a_restarted_run_reports_from_the_start():
     assert (progress.attempt, progress.resumed_after) == (1, 0)
 
 
-def test_a_broken_report_is_no_report(tmp_path):
+def test_a_broken_report_is_no_report_and_a_broken_result_a_failure_with_a_reason(tmp_path):
     (tmp_path / "config.yaml").touch()
     for text in ("", "{", '{"step": -1, "steps": 5}', '{"step": "x"}'):
         (tmp_path / "progress.json").write_text(text)
@@ -73,6 +73,9 @@ def test_a_broken_report_is_no_report(tmp_path):
     (folder() / "progress.json").write_text("{")
     (folder() / "result.json").unlink()
     assert tfstudy(*command()) == 0
+    (tmp_path / "result.json").write_text('{"format": 99}')
+    status = run_status(tmp_path)
+    assert (status.state, "format 99" in status.reason) == ("failed", True)
 
 
 def test_seconds_left_follow_from_the_speed_and_the_age_of_the_report():
@@ -94,13 +97,99 @@ def test_when_a_run_finished_is_read_from_its_record_and_not_from_the_date_of_a_
         assert run_status(folder()).ended is None
 
 
-def test_a_broken_result_is_a_failure_with_a_reason(tmp_path):
-    (tmp_path / "result.json").write_text('{"format": 99}')
-    status = run_status(tmp_path)
-    assert status.state == "failed"
-    assert "format 99" in status.reason
-
-
 def test_a_folder_without_any_file_has_not_started(tmp_path):
     assert run_status(tmp_path) is None
     assert utc_now().endswith("Z")
+
+
+def decoded(**more: object) -> Result:
+    return DECODER.decode(json.dumps(result(3, 0.131, **more)))
+
+
+def test_a_result_is_one_line_without_its_slices():
+    assert repr(decoded()) == "Result(scan length, lstm, seed 3: exact match 13.1 % on test)"
+    assert repr(decoded(status="diverged", splits={})) == "Result(scan length, lstm, seed 3: diverged)"
+    assert repr(decoded(splits={})) == "Result(scan length, lstm, seed 3: nothing measured)"
+    assert "smoke run" in repr(decoded(smoke=True))
+
+
+def test_a_printed_result_has_a_line_for_each_metric():
+    lines = str(decoded()).splitlines()
+    assert len({len(line) for line in lines[1:]}) == 1
+    assert [line.split() for line in lines[2:]] == [
+        ["test", "1,000", "exact", "match", "13.1"],
+        ["token", "accuracy", "70.0"],
+        ["exact", "match,", "oracle", "length", "60.0"],
+    ]
+
+
+def test_a_prediction_is_one_line_and_knows_whether_it_is_correct():
+    assert repr(decoded().splits["test"]) == "SplitScores(test: exact match 13.1 % of 1,000 examples)"
+    right, wrong = Prediction("a b", "x", "x"), Prediction("a b", "x y", "x")
+    assert (right.correct, wrong.correct) == (True, False)
+    assert repr(right) == "Prediction('a b' -> 'x', correct)"
+    assert repr(wrong) == "Prediction('a b' -> 'x', wrong, target='x y')"
+
+
+@pytest.mark.parametrize("changes", [{}, {"task": HOSTILE}, {"status": "diverged", "reason": HOSTILE, "splits": {}}])
+def test_the_html_of_a_result_is_a_table_that_contains_no_foreign_tags(changes):
+    tags, texts = [], []
+    parser = html.parser.HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: tags.append((tag, attributes))
+    parser.handle_data = texts.append
+    parser.feed(decoded(**changes)._repr_html_())
+    assert {tag for tag, _ in tags} <= {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    assert all(not attributes for _, attributes in tags)
+    assert any("seed 3" in text for text in texts)
+    assert ("13.1" in texts) == ("splits" not in changes)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return finish_run(tmp_path / "results/study/copying-copy/lstm/s0-abcd1234")
+
+
+def test_the_checkpoint_comes_before_the_weights_alone(run):
+    assert not has_weights(run)
+    (run / WEIGHTS).touch()
+    assert has_weights(run)
+    assert find_weights(run, read_result(run)) == run / WEIGHTS
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints/best.ckpt").touch()
+    assert find_weights(run, read_result(run)) == run / WEIGHTS, "it was evaluated with the last weights"
+    (run / "checkpoints/last.ckpt").touch()
+    assert find_weights(run, read_result(run)) == run / "checkpoints/last.ckpt"
+
+
+@pytest.mark.parametrize("words", [["predict", "RUN", "a"], ["evaluate", "RUN"], ["weights", "RUN"]])
+def test_a_run_without_weights_is_answered_with_the_command_that_trains_it_again(run, words, capsys, monkeypatch):
+    monkeypatch.setattr("tfstudy.cli.finished.announce", lambda text: pytest.fail(f"no need for: {text}"))
+    assert tfstudy(*(str(run) if word == "RUN" else word for word in words)) == 2
+    error = capsys.readouterr().err
+    assert "no weights" in error
+    study = run.parents[2]
+    again = f"tfstudy run --config {run / 'config.yaml'} --results {study.parent} --study {study.name} --restart"
+    assert shlex.split(again) == shlex.split(error.split("`")[1])
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("results", [Path("results"), Path("some-smoke"), Path(".")])
+def test_a_smoke_run_is_kept_and_trained_again_in_the_folder_that_smoke_runs_have(results):
+    smoke = results_folder(results, smoke=True)
+    assert smoke.name.endswith("-smoke")
+    assert smoke != results == results_folder(results, smoke=False)
+    again = command_again(smoke / "runs/copying-copy/lstm/s0-abcd1234", smoke=True)
+    assert (f" --results {results.resolve() if str(results) == '.' else results} " in again) == (results != RESULTS)
+
+
+def test_a_record_names_no_checkpoint_outside_of_its_folder(tmp_path):
+    run = finish_run(tmp_path / "s0-abcd1234", checkpoint="../../secret")
+    with pytest.raises(UserError, match="unknown checkpoint"):
+        find_weights(run, read_result(run))
+
+
+def test_a_run_that_diverged_has_no_weights_to_use(tmp_path):
+    run = finish_run(tmp_path / "s0-abcd1234", "diverged", reason="the loss is nan")
+    with pytest.raises(UserError, match="diverged, so it has no weights"):
+        find_weights(run, read_result(run))

@@ -1,22 +1,28 @@
-"""Files of a run appear complete or not at all; metrics grow by whole lines."""
+"""Files of a run appear complete or not at all, also on a full disk; damaged and edited ones are refused and kept."""
 
 import errno
+import fcntl
 import gzip
 import json
 import os
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.commands import tfstudy
+from tests.example_study import CONFIG
 from tests.example_task import TASK, added
-from tests.interrupted_runs import command, folder
+from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy import tasks
-from tfstudy.runs.files import write_atomically
+from tfstudy.config.resolve import resolve
+from tfstudy.errors import UserError
+from tfstudy.runs.files import BusyError, is_locked, write_atomically
+from tfstudy.runs.identity import identify
 from tfstudy.runs.reader import read_predictions, read_result
 from tfstudy.runs.schema import Lengths, Prediction, Result, Slice, SplitScores
-from tfstudy.runs.writer import RunFolder
-from tfstudy.training.loggers import MetricsFile
+from tfstudy.runs.writer import RunFolder, open_run
 
 
 @pytest.fixture(autouse=True)
@@ -128,19 +134,167 @@ def test_rewinding_drops_later_rows_and_a_half_written_last_line(tmp_path):
     assert path.read_text() == "step,metric,value\n"
 
 
-def test_a_half_written_header_is_written_again(tmp_path):
-    path = tmp_path / "metrics.csv"
-    path.write_text("step,met")
-    RunFolder(tmp_path, "").rewind(0)
-    MetricsFile(path).log_metrics({"a": 1.0}, 5)
-    assert path.read_text() == "step,metric,value\n5,a,1.0\n"
+def test_a_file_in_the_place_of_the_folder_is_one_error(capsys):
+    Path("results").write_text("not a folder")
+    assert tfstudy(*command()) == 2
+    err = capsys.readouterr().err
+    assert err == "error: --results must be a folder, but 'results' is a file\n"
+    assert Path("results").read_text() == "not a folder"
 
 
-def test_metrics_have_one_header_and_one_row_for_each_step_and_name(finished_run):
-    finished_run()
-    header, *rows = (folder() / "metrics.csv").read_text().splitlines()
-    assert header == "step,metric,value"
-    keys = [tuple(row.split(",")[:2]) for row in rows]
-    assert len(keys) == len(set(keys)) == 8 * 3 + 4 * 3
-    assert {key[0] for key in keys if key[1] == "validation_loss"} == {"10", "20", "30", "40"}
-    assert [int(key[0]) for key in keys] == sorted(int(key[0]) for key in keys)
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 300 kB, and a function that enlarges it."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    mount = shutil.which("mount")
+    done = (
+        subprocess.run([mount, "-t", "tmpfs", "-o", "size=300k", "none", path], capture_output=True) if mount else None
+    )
+    if not done or done.returncode:
+        pytest.skip("may not mount a file system here")
+    try:
+        yield path, lambda: subprocess.run([mount, "-o", "remount,size=50m", path], check=True)
+    finally:
+        subprocess.run(["umount", path], check=True)
+
+
+def test_a_really_full_disk_is_reported_and_the_same_command_resumes_with_space(small_disk, capsys):
+    path, enlarge = small_disk
+    assert tfstudy(*command(), "--results", path / "results") == 1
+    err = capsys.readouterr().err
+    assert "No space left on device" in err
+    assert "Traceback" not in err
+    assert not list(path.rglob("result.json"))
+    enlarge()
+    assert tfstudy(*command(), "--results", path / "results") == 0
+    assert tfstudy(*command(), "--results", "others") == 0
+    assert_same(folder(path / "results"), folder(Path("others")))
+
+
+ATTEMPT = ("env.json", "progress.json")  # every attempt adds to these
+
+
+def files(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file() and file.name != ".lock"}
+
+
+def interrupted(step: int = 15) -> Path:
+    """A run that was killed at this step, with a checkpoint at 10."""
+    killed(command(), at_row(step))
+    return folder()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[: len(content) // 2],
+        lambda _: b"",
+        lambda _: b"garbage" * 99,
+        lambda content: content[:2000] + bytes(500) + content[2500:],
+    ],
+    ids=["truncated", "empty", "garbage", "overwritten"],
+)
+def test_a_run_with_a_damaged_checkpoint_goes_back_to_the_one_before(damage, capsys, undisturbed):
+    path = interrupted(25)
+    checkpoint = path / "checkpoints/last.ckpt"
+    damaged = damage(checkpoint.read_bytes())
+    checkpoint.write_bytes(damaged)
+    assert tfstudy(*command()) == 0
+    err = capsys.readouterr().err
+    assert f"{checkpoint} is damaged and is not used (kept as last.ckpt.damaged)" in err
+    assert "resuming after step 10" in err
+    assert checkpoint.with_name("last.ckpt.damaged").read_bytes() == damaged
+    assert not checkpoint.with_name("previous.ckpt").exists(), "once the run is finished"
+    assert_same(path, undisturbed(command()))
+
+
+def test_a_run_whose_only_checkpoint_is_damaged_starts_again(capsys, undisturbed):
+    path = interrupted(15)
+    (path / "checkpoints/last.ckpt").write_bytes(b"garbage")
+    assert tfstudy(*command()) == 0
+    err = capsys.readouterr().err
+    assert "last.ckpt is damaged" in err
+    assert "resuming" not in err
+    assert_same(path, undisturbed(command()))
+
+
+def test_another_runs_checkpoint_is_refused_and_kept(capsys):
+    killed(command("lstm", "--seed", "1"), at_row(15))
+    foreign = folder() / "checkpoints/last.ckpt"
+    content = foreign.read_bytes()
+    other = folder()
+    other.rename(other.with_name("other"))
+    killed(command(), at_row(15))
+    shutil.rmtree(other.with_name("other"))
+    (folder() / "checkpoints/last.ckpt").write_bytes(content)
+    before = files(folder())
+    assert tfstudy(*command()) == 2
+    assert "belongs to another run" in capsys.readouterr().err
+    assert all(files(folder())[file] == text for file, text in before.items() if file.name not in ATTEMPT)
+    assert tfstudy(*command("lstm", "--restart")) == 0
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda text: text.replace("steps: 40", "steps: 50"),
+        lambda text: text.replace("arch: lstm", "arch: cnn"),
+        lambda _: "",
+        lambda _: "- a list",
+        lambda _: "a: [",
+        lambda text: text + "extra: 1\n",
+    ],
+)
+@pytest.mark.parametrize("finished", [False, True])
+def test_an_edited_config_is_refused_and_nothing_is_changed(edit, finished, capsys):
+    path = interrupted(40 if finished else 5)
+    if finished:
+        (path / "result.json").write_text("{}")
+    config = path / "config.yaml"
+    config.write_text(edit(config.read_text()))
+    before = files(path)
+    assert tfstudy(*command()) == 2
+    assert f"{config} was edited" in capsys.readouterr().err
+    assert files(path) == before
+
+
+def test_a_result_of_another_format_is_refused(tmp_path, capsys):
+    path = interrupted(5)
+    (path / "result.json").write_text('{"format": 99, "run": "x"}')
+    with pytest.raises(UserError, match=r"result\.json.* format 99"):
+        read_result(path)
+    assert tfstudy(*command()) == 2
+    assert "format 99" in capsys.readouterr().err
+
+
+def test_of_a_run_that_has_not_finished_the_command_that_resumes_it_is_named(tmp_path):
+    with pytest.raises(UserError, match="scan/scan-length/lstm/s0 has not finished; `tfstudy retry scan` resumes it"):
+        read_result(Path("results/scan/scan-length/lstm/s0"))
+    (tmp_path / "progress.json").write_text('{"steps": 10, "tuning": true}')
+    with pytest.raises(UserError, match="has not finished; the `tfstudy tune` command of its search resumes it"):
+        read_result(tmp_path)
+
+
+def test_looking_at_a_lock_neither_takes_nor_creates_it(tmp_path):
+    assert not is_locked(tmp_path)
+    assert not (tmp_path / ".lock").exists()
+    (tmp_path / ".lock").touch()
+    with (tmp_path / ".lock").open("rb") as observer:
+        fcntl.flock(observer, fcntl.LOCK_SH)
+        assert not is_locked(tmp_path), "another process that looks does not work on the run"
+
+
+def test_a_run_can_start_while_another_process_looks_at_its_lock(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = resolve(CONFIG)
+    path = Path("run")
+    path.mkdir()
+    with (path / ".lock").open("w+") as observer:
+        fcntl.flock(observer, fcntl.LOCK_SH)
+        monkeypatch.setattr("time.sleep", lambda _: fcntl.flock(observer, fcntl.LOCK_UN))
+        with open_run(path, config, identify(config, "", {})):
+            assert is_locked(path)
+            monkeypatch.setattr("time.sleep", lambda _: None)
+            with pytest.raises(BusyError, match="process"), open_run(path, config, identify(config, "", {})):
+                pass

@@ -12,10 +12,9 @@ from tests.example_search import ROOT, SMALL, request, trials
 from tests.example_task import TASK, added
 from tfstudy import tasks
 from tfstudy.cli.trials import show_trials
-from tfstudy.config.files import read_yaml
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
-from tfstudy.config.trees import merge
+from tfstudy.config.trees import merge, read_yaml
 from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
 from tfstudy.experiment.options import RunOptions

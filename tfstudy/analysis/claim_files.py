@@ -40,9 +40,9 @@ from tfstudy import instruments, tasks
 from tfstudy.analysis import benchmarks
 from tfstudy.analysis.conditions import AMOUNT
 from tfstudy.analysis.published import figure_of
-from tfstudy.config.files import configs, read_yaml
+from tfstudy.config.trees import configs, read_yaml
 from tfstudy.errors import UserError, one_of
-from tfstudy.runs.metrics import METRIC_NAMES
+from tfstudy.runs.display import METRIC_NAMES
 
 OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
@@ -171,7 +171,7 @@ def read_claims(folder: Path | None = None) -> dict[str, Claim]:
     """Return all claims of a folder (default: `configs/claims/`) by id, L1 first; `UserError` if one is invalid."""
     claims: list[Claim] = []
     for path in sorted((folder or configs() / "claims").glob("*.yaml")):
-        tree = read_yaml(path)
+        tree = read_yaml(path, aliases=True)
         for key in tree:
             one_of("key", str(key), ("claims",), path.name)
         if not isinstance(tree.get("claims"), list):

@@ -11,10 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
-
-from tfstudy.config.files import MAX_BYTES, parse_yaml
-from tfstudy.config.trees import flatten
+from tfstudy.config.trees import MAX_BYTES, flatten, parse_yaml
 from tfstudy.errors import UserError, one_of
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
@@ -124,8 +121,7 @@ def read_record(path: Path) -> RunRecord | str:
         return TRIAL
     if not exists(f"{path}/config.yaml"):
         return "config.yaml is missing or unreadable"
-    splits = {name: scores.packed() for name, scores in result.splits.items()}
-    return RunRecord(path, msgspec.structs.replace(result, splits=splits))
+    return RunRecord(path, result)
 
 
 def _without_duplicates(runs: Sequence[RunRecord]) -> tuple[list[RunRecord], list[LeftOut]]:
@@ -213,7 +209,7 @@ def results(
 
     for role in roles:
         one_of("role", role, ROLES)
-    finished = read_finished_runs(study_folder(study, results))
+    finished = read_finished_runs(study_folder(study, results, several=True))
     configs = experiment_settings(finished.runs)
     rows = [row for run in finished.runs for row in _rows(run, configs[run.result.experiment])]
     frame = pd.DataFrame(rows)

@@ -34,8 +34,8 @@ from tfstudy.analysis.significance import (
     seeds_needed,
 )
 from tfstudy.errors import UserError
+from tfstudy.runs.display import METRIC_NAMES
 from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
-from tfstudy.runs.metrics import METRIC_NAMES
 from tfstudy.tasks.scoring import wilson
 
 WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"

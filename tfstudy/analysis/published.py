@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from tfstudy.analysis.conditions import Condition
-from tfstudy.config.files import configs
+from tfstudy.config.trees import configs
 from tfstudy.errors import one_of
 
 ValueKind = Literal["mean", "median", "best", "max", "single", "lower_bound", "upper_bound", "approximate"]

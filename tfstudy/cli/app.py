@@ -226,7 +226,7 @@ def _plain(error: Any) -> str:
     """Return the message of an error of Click, in the words of the config's errors if it is on the kind of a value."""
     if not hasattr(error.__cause__, "errors"):  # pydantic's, which parses numbers
         return str(error.message)
-    from tfstudy.config.value_errors import rule
+    from tfstudy.config.resolve import rule
 
     problem = error.__cause__.errors()[0]
     return f"{rule(problem)}, but is '{problem['input']}'"

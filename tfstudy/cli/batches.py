@@ -19,7 +19,7 @@ from tfstudy.report.grid_progress import BatchProgress
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import coloured, columns, show_lines
 from tfstudy.report.varying import varying_settings
-from tfstudy.runs.commands import results_option
+from tfstudy.runs.files import results_option
 from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
 
 

@@ -29,10 +29,10 @@ def check(
     seeds are missing, and 2 if no condition could be tested.
     """
     from tfstudy.report.baseline import check_study
-    from tfstudy.runs.find import one_study
+    from tfstudy.runs.find import study_folder
 
     format_ = document_format(format_, ("text", "md", "json"))
-    outcome = check_study(one_study(study, results), against, tolerance)
+    outcome = check_study(study_folder(study, results), against, tolerance)
     _show(outcome, tolerance, format_)
     raise typer.Exit(int(outcome.failed))
 

@@ -27,8 +27,7 @@ SHOWN = 20  # tokens that the prompt lists
 def run_with_weights(run: str, results: Path) -> Path:
     """Return a finished run that has weights; `UserError`, before PyTorch is imported, if it has none."""
     from tfstudy.runs.find import find_run
-    from tfstudy.runs.reader import read_result
-    from tfstudy.runs.weights import find_weights
+    from tfstudy.runs.reader import find_weights, read_result
 
     path = find_run(results, run)
     find_weights(path, read_result(path))

@@ -90,7 +90,7 @@ def grid(
     """
     from tfstudy.grids.spec import load_grid
     from tfstudy.launchers import ExecutorSettings
-    from tfstudy.runs.smoke_folder import results_folder
+    from tfstudy.runs.files import results_folder
 
     as_json = is_json(format_)
     if as_json and not dry_run:

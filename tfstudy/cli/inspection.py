@@ -145,7 +145,7 @@ def logs(
 ) -> None:
     """Print the end of the log of a run."""
     from tfstudy.runs.find import find_run
-    from tfstudy.runs.train_log import log_text
+    from tfstudy.runs.status import log_text
 
     try:
         for text in log_text(find_run(results, run), follow_run=follow):

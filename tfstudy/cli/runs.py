@@ -78,7 +78,7 @@ def run(
     The same command resumes an interrupted run; a finished run is not rerun. `--config RUN/config.yaml` runs the config
     of another run.
     """
-    from tfstudy.runs.smoke_folder import results_folder
+    from tfstudy.runs.files import results_folder
 
     request = requested(task, arch, preset, config, set_, split, seed, smoke)
     options = run_options(devices, accelerator, execution, logger, measure)
@@ -118,7 +118,7 @@ def config_(
 ) -> None:
     """Show the resolved config, with every key explained."""
     from tfstudy import tasks
-    from tfstudy.config.display import annotated
+    from tfstudy.config.schema import annotated
 
     as_json = is_json(format_, "yaml")
     resolved = requested(task, arch, preset, config, set_, split, seed, smoke).resolve()
@@ -188,8 +188,8 @@ def requested(
     The names are checked before anything slow is imported.
     """
     from tfstudy import models, tasks
-    from tfstudy.config.files import read_yaml
     from tfstudy.config.resolve import overrides
+    from tfstudy.config.trees import read_yaml
     from tfstudy.runs.reader import read_config
 
     if arch is not None:

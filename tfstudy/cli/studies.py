@@ -62,9 +62,9 @@ def plot(
     set. differences: pairwise comparisons. errors: kinds of wrong predictions. slices: accuracy by the values of a tag.
     """
     from tfstudy.report import plots
-    from tfstudy.runs.find import one_study
+    from tfstudy.runs.find import study_folder
 
-    folders = [one_study(study, results) for study in studies or [""]]
+    folders = [study_folder(study, results) for study in studies or [""]]
     plots.save_plot(folders, kind, out, plots.Selection(tag, task, split, width))
     print(out)
 
@@ -88,10 +88,10 @@ def report(
     from tfstudy.analysis.collection import read_finished_runs
     from tfstudy.report.claims import study_claims
     from tfstudy.report.html_page import check_folder, publish
-    from tfstudy.runs.find import one_study
+    from tfstudy.runs.find import study_folder
 
     check_folder(out)
-    runs = read_finished_runs(one_study(study, results))
+    runs = read_finished_runs(study_folder(study, results))
     path, page = publish(runs, out, study_claims(runs), metric, baseline)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
     for line in page.left_out:

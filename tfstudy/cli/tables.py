@@ -34,14 +34,14 @@ def table(
     from tfstudy.report.table_formats import FORMATS, latex
     from tfstudy.report.table_terminal import print_table
     from tfstudy.report.terminal import Terminal
-    from tfstudy.runs.find import one_study
+    from tfstudy.runs.find import study_folder
 
     name = document_format(format_, FORMATS)
     if (caption or label) and name != "tex":
         raise UserError(f"--caption and --label need --format tex, not {name}")
     if (columns or seeds) and name in ("csv", "json"):
         raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
-    found = tables.table(one_study(study, results), by, metric, baseline, columns, seeds)
+    found = tables.table(study_folder(study, results), by, metric, baseline, columns, seeds)
     if name == "text" and sys.stdout.isatty():
         print_table(found, Terminal())
     else:

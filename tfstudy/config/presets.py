@@ -5,8 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tfstudy import models, tasks
-from tfstudy.config.files import configs, read_yaml
-from tfstudy.config.trees import Tree
+from tfstudy.config.trees import Tree, configs, read_yaml
 from tfstudy.errors import UserError, one_of
 from tfstudy.plugins import Plugin, presets_file
 
@@ -44,7 +43,7 @@ def _from(path: Path) -> dict[str, Tree]:
 @lru_cache(maxsize=32)
 def _presets(path: Path, modified: int) -> dict[str, Tree]:
     """Read a file once per version: tables compare each condition with its preset."""
-    return read_yaml(path)
+    return read_yaml(path, aliases=True)
 
 
 def preset(task: str, arch: str, name: str = "default") -> Tree:

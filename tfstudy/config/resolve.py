@@ -6,16 +6,14 @@ Imports no torch before the names of the task and the architecture are known to 
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from tfstudy import models, tasks
-from tfstudy.config.files import MAX_DEPTH, SyntaxUserError, parse_yaml
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
-from tfstudy.config.trees import Tree, merge, nested
-from tfstudy.config.value_errors import is_whole, refusal, rule
+from tfstudy.config.trees import MAX_DEPTH, SyntaxUserError, Tree, merge, nested, parse_yaml
 from tfstudy.errors import UserError, nearest, quoted
 from tfstudy.tasks.base import Task
 
@@ -36,6 +34,13 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "model.layer_init": "xavier",
     "train.average_last": 0,
     "train.ema_decay": 0.0,
+}
+WRONG_KINDS = {  # what pydantic says of values of another kind, in plain words
+    **dict.fromkeys(("int_parsing", "int_type", "int_from_float"), "must be a whole number"),
+    **dict.fromkeys(("float_parsing", "float_type"), "must be a number"),
+    **dict.fromkeys(("bool_parsing", "bool_type"), "must be true or false"),
+    "string_type": "must be text",
+    "list_type": "must be a list",
 }
 SMOKE: Tree = {
     "train": {"steps": 20, "warmup_steps": 5, "batch_size": 16, "log_interval": 5, "validation_interval": 10},
@@ -159,7 +164,7 @@ def _wrong_kinds(values: Tree, section: type[BaseModel], prefix: str) -> dict[st
             wrong[key] = shown.format("true or false")
         elif kind in (int, float) and isinstance(value, bool):
             wrong[key] = shown.format("a number")
-        elif kind is int and isinstance(value, str) and not is_whole(value):
+        elif kind is int and isinstance(value, str) and "-" in value.strip()[1:]:  # 0-2 would be -2
             wrong[key] = shown.format("a whole number")
         elif kind is int and isinstance(value, int) and abs(value) > LARGEST:
             wrong[key] = shown.format(f"at most {LARGEST}")
@@ -174,7 +179,21 @@ def _explain(error: ValidationError, section: type[BaseModel], prefix: str, know
         elif problem["type"] == "missing":
             yield f"'{prefix}{key}' is required"
         else:
-            yield f"'{prefix}{key}' {refusal(problem)}" if key else f"{prefix}{rule(problem)}"
+            yield f"'{prefix}{key}' {_refusal(problem)}" if key else f"{prefix}{rule(problem)}"
+
+
+def rule(problem: Mapping[str, Any]) -> str:
+    """Return what a value must be, such as `must be a number`, for one of the errors of pydantic."""
+    text: str = problem["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
+    return WRONG_KINDS.get(problem["type"]) or text
+
+
+def _refusal(problem: Mapping[str, Any]) -> str:
+    """Return what a value must be and what it is, with the nearest word if only some words are allowed."""
+    value, allowed = problem["input"], problem.get("ctx", {}).get("expected", "")
+    words = re.findall(r"'([^']*)'", allowed) if problem["type"] == "literal_error" else ()
+    hint = nearest(value, words) if isinstance(value, str) else ""
+    return f"{rule(problem)}, but is {quoted(value)}{hint}"
 
 
 def _settings_of(arch: str) -> Iterable[str]:

@@ -1,11 +1,20 @@
-"""Trees of settings: nested dictionaries, merged, flattened to dotted keys and back."""
+"""Trees of settings: nested dictionaries, merged and flattened, and read from YAML within bounds. Imports no torch."""
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+
+from tfstudy.errors import UserError, quoted
 
 Tree = dict[str, Any]
 AMBIGUOUS = ("batch_size", "seed")  # the last words of keys of several sections
+MAX_BYTES = 1 << 20
+MAX_DEPTH = 64  # of lists and mappings within each other
+MAX_VALUES = 100_000
+MAX_DIGITS = 40  # of an integer
 
 
 def merge(*trees: Tree) -> Tree:
@@ -53,3 +62,84 @@ def nested(key: str, value: Any) -> Tree:
         value = {part: value}
     tree: Tree = value
     return tree
+
+
+class SyntaxUserError(UserError):
+    """Text that is not YAML."""
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads numbers, booleans, null and text, but no dates: a config has none, and 2020-02-30 is a name."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def integer(self, node: yaml.ScalarNode) -> int:
+        """Return an integer, which may not be too long to be shown."""
+        if len(node.value) > MAX_DIGITS:
+            raise ValueError(f"an integer has more than {MAX_DIGITS} digits")
+        return int(self.construct_yaml_int(node))
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.integer)
+
+
+def configs() -> Path:
+    """Return the folder `configs/`: next to the package in a checkout, inside the package in an installed wheel."""
+    package = Path(__file__).parents[1]
+    inside = package / "configs"
+    return inside if inside.is_dir() else package.parent / "configs"
+
+
+def read_yaml(path: Path, what: str = "", aliases: bool = False) -> dict[str, Any]:
+    """Return the mapping that a YAML file holds; `UserError` with the file and the line if it holds something else.
+
+    `what` names the file in messages; the default is its path. `aliases` are for files of the project only.
+    """
+    what = what or quoted(path, limit=300, marks="")
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"can't read {what}: {error.strerror}") from None
+    return yaml_sections(content, what, aliases)
+
+
+def yaml_sections(content: bytes, what: str, aliases: bool = False) -> dict[str, Any]:
+    """Return the mapping that a YAML document holds; `UserError` with its name if it holds something else."""
+    tree = parse_yaml(content, what, aliases)
+    if not isinstance(tree, dict):
+        raise UserError(f"{what} must contain sections such as 'train:', but contains {quoted(tree)}")
+    return tree
+
+
+def parse_yaml(text: str | bytes, what: str, aliases: bool = False) -> Any:
+    """Return the value of a YAML document: mappings, lists, text, numbers, booleans and None.
+
+    `UserError` if it is larger or deeper than the bounds of this module, has explicit tags, or has aliases where none
+    are allowed: a few of them can stand for more values than fit into memory. `SyntaxUserError` if it is not YAML.
+    `what` names the text in the message.
+    """
+    if len(text) > MAX_BYTES:
+        raise UserError(f"{what} is too large: at most {MAX_BYTES:,} bytes are read")
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        depth = total = 0
+        for event in yaml.parse(text, _Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            total += isinstance(event, yaml.NodeEvent)
+            if depth > MAX_DEPTH:
+                raise UserError(f"{what} is too deeply nested: at most {MAX_DEPTH} levels are read")
+            if total > MAX_VALUES:
+                raise UserError(f"{what} is too large: at most {MAX_VALUES:,} values are read")
+            if isinstance(event, yaml.AliasEvent) and not aliases:
+                raise UserError(f"{what} must not have aliases, but has {quoted(f'*{event.anchor}')}")
+            if tag := getattr(event, "tag", None):
+                raise UserError(f"{what} must not have tags, but has {quoted(tag)}")
+        return _Loader(text).get_single_data()
+    except (yaml.YAMLError, ValueError) as error:  # a ValueError: wrong encoding, or a long integer
+        reason = quoted(" ".join(str(error).split()), limit=200, marks="")
+        raise SyntaxUserError(f"{what} is not valid YAML: {reason}") from None

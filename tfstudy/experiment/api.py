@@ -9,7 +9,7 @@ from tfstudy.config.resolve import SMOKE, resolve
 from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.experiment.options import DEFAULTS, RunOptions
-from tfstudy.runs.smoke_folder import results_folder
+from tfstudy.runs.files import results_folder
 
 if TYPE_CHECKING:
     from tfstudy.experiment.run import Outcome

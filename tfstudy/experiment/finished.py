@@ -22,10 +22,9 @@ from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
 from tfstudy.runs.measurement_record import Measurement, save_measurement
-from tfstudy.runs.reader import read_config, read_predictions, read_result
+from tfstudy.runs.reader import WEIGHTS, find_weights, read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.studyfile import check_unpacked
-from tfstudy.runs.weights import WEIGHTS, find_weights
 from tfstudy.runs.writer import open_run
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 

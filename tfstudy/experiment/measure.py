@@ -10,7 +10,7 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
-from tfstudy.runs.commands import command_again
+from tfstudy.runs.files import command_again
 from tfstudy.runs.measurement_record import Measurement, read_measurement, saved_instruments
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.writer import open_run

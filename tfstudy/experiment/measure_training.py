@@ -7,7 +7,7 @@ from typing import Any
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError
 from tfstudy.instruments.during_training import Listener, listener, measurement
-from tfstudy.runs.commands import command_again
+from tfstudy.runs.files import command_again
 from tfstudy.runs.measurement_record import save_measurement, saved_instruments
 from tfstudy.runs.writer import RunFolder
 

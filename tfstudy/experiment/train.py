@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -27,7 +27,7 @@ Report = Callable[[str], None]  # prints a line
 class Trained(NamedTuple):
     """How training ended; if it finished, the model has the weights to evaluate."""
 
-    status: str = "finished"  # or diverged
+    status: Literal["finished", "diverged"] = "finished"
     reason: str = ""  # why it diverged
     step: int = 0  # of the weights to evaluate
     tokens: float = 0.0  # target tokens trained on

@@ -25,9 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.config.files import configs, read_yaml
 from tfstudy.config.resolve import overrides
-from tfstudy.config.trees import Tree, flatten, merge
+from tfstudy.config.trees import Tree, configs, flatten, merge, read_yaml
 from tfstudy.errors import UserError, one_of, quoted
 
 KEYS = {  # with the type that each must have

@@ -16,7 +16,7 @@ from tfstudy.analysis.counterparts import AGREES, DIFFERS, TOLERANCE, UNDECIDED,
 from tfstudy.analysis.significance import MAX_SEEDS, POWER
 from tfstudy.report.markup import count_range, ends, listed, number, p_value, plural, signed
 from tfstudy.report.table_columns import Line, Table
-from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.display import metric_name
 
 MAX_LISTED = 300
 NOTE = (

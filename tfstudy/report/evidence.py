@@ -22,6 +22,7 @@ from tfstudy.analysis.significance import UNPAIRED
 from tfstudy.config.trees import short_key
 from tfstudy.report.markup import markdown_table, p_equals, plural, significant_interval, with_interval
 from tfstudy.runs.find import PERFORMANCE
+from tfstudy.runs.studyfile import packed_in
 
 PLACE = ("work", *SIZES)  # what two measurements of a ratio mostly share
 SHOWN = 2  # statements of a claim
@@ -113,12 +114,13 @@ def settings(judged: StatementVerdict) -> str:
 
 
 def _run_links(conditions: Iterable[Condition]) -> str:
-    """Return the folders of the runs as links, grouped by parent."""
+    """Return the folders of the runs as links, grouped by parent; only the names of runs that have no folder."""
     paths = list(dict.fromkeys(run.path for condition in conditions for run in condition.every_run))
     texts = []
     for parent, members in groupby(paths, key=lambda path: path.parent):
-        links = ", ".join(f"[{path.name.partition('-')[0]}]({path.as_posix()})" for path in members)
-        texts.append(f"{parent.as_posix()} {links}")
+        names = [(path.name.partition("-")[0], path) for path in members]
+        links = (name if packed_in(path) else f"[{name}]({path.as_posix()})" for name, path in names)
+        texts.append(f"{parent.as_posix()} {', '.join(links)}")
     return "; ".join(texts) or "none"
 
 

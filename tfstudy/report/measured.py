@@ -14,8 +14,8 @@ from tfstudy.analysis.intervals import Interval, interval
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, listed, plural
 from tfstudy.report.terminal import Terminal, plain_table
+from tfstudy.runs.display import metric_name
 from tfstudy.runs.measurement_record import Cell, Chart, Measurement, read_measurement, saved_instruments
-from tfstudy.runs.metrics import metric_name
 
 MAX_NAMED = 4  # runs that a note names
 MAX_SHOWN = 6  # values of x in a table, if they are numbers

@@ -15,9 +15,9 @@ from tfstudy.errors import UserError
 from tfstudy.experiment.code_versions import declared_versions, missing_plugin, version_changes
 from tfstudy.report.markup import MINUS, number, signed
 from tfstudy.report.terminal import columns
+from tfstudy.runs.display import metric_name
 from tfstudy.runs.environment import belongs_to_project, code_digest, current_name, plugin_digests
 from tfstudy.runs.identity import identify, run_hash, settings_of
-from tfstudy.runs.metrics import metric_name
 from tfstudy.runs.reader import broken_because, how_to_continue, read_config, read_environments, read_result
 from tfstudy.runs.schema import Environment, Result
 from tfstudy.runs.status import DIVERGED, FAILED, FINISHED, RUNNING, RunStatus, run_status

@@ -13,8 +13,7 @@ from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.errors import one_of
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting, plain_table, total_width
-from tfstudy.runs.display import percent_of
-from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.display import metric_name, percent_of
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
 COLUMNS = {  # metrics in the main table, if they were measured; others have a table of their own

@@ -13,7 +13,7 @@ from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.terminal import coloured, columns
 from tfstudy.report.varying import varying_runs
-from tfstudy.runs.commands import retry_command
+from tfstudy.runs.files import retry_command
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.status import (
     DIVERGED,

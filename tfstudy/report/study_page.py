@@ -24,7 +24,7 @@ from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
 from tfstudy.report.table_columns import Cells, Line, Table, columns, mean_text
 from tfstudy.report.tables import build_table
-from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.display import metric_name
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.studyfile import packed_in
 

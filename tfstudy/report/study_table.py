@@ -8,7 +8,7 @@ from tfstudy.errors import one_of
 from tfstudy.report import tables
 from tfstudy.report.table_columns import Table
 from tfstudy.report.table_formats import FORMATS, latex, values
-from tfstudy.runs.find import one_study
+from tfstudy.runs.find import study_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +97,7 @@ def table(
         >>> table = tfstudy.table("scan", baseline="lstm")
         >>> table.frame[["split", "arch", "mean", "low", "high"]]
     """
-    folder = one_study(study, results)
+    folder = study_folder(study, results)
     return StudyTable(tables.table(folder, _joined(by), metric, baseline, _joined(columns), seeds))
 
 

@@ -11,7 +11,7 @@ from tfstudy.analysis.counterparts import Quotation, quotations
 from tfstudy.analysis.intervals import median_length
 from tfstudy.errors import UserError, one_of
 from tfstudy.report.markup import number, p_value, with_interval
-from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.display import metric_name
 from tfstudy.runs.schema import Lengths
 
 Cells = dict[str, str]  # by the head of the column

@@ -13,7 +13,7 @@ from tfstudy.analysis.conditions import Condition, preset_beside_label, preset_t
 from tfstudy.analysis.counterparts import SIGN_NOTE, Quotation
 from tfstudy.config.presets import preset
 from tfstudy.report.markup import count_range, plural, several
-from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.display import metric_name
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.schema import SplitScores
 

@@ -1,48 +1,26 @@
-"""Results as text and HTML, for the interpreter and for notebooks."""
+"""Results as text and HTML, for the interpreter and for notebooks, and the names of metrics as people read them."""
 
 import html
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tfstudy.runs.metrics import metric_name
-
 if TYPE_CHECKING:
-    from tfstudy.runs.schema import Prediction, Result, Slice, SplitScores
+    from tfstudy.runs.schema import Result, Slice
 
 HEAD = ("", "examples", "metric", "percent")
+METRIC_NAMES = {  # in tables and in configs/published.csv
+    "exact_match": "exact match",
+    "token_accuracy": "token accuracy",
+    "oracle_length_exact_match": "exact match, oracle length",
+    "teacher_forced_accuracy": "teacher-forced accuracy",
+    "bleu": "BLEU",
+    "chrf": "chrF",
+}
 
 
-class ShownResult:
-    """A result in the interpreter is a line, printed the table of its metrics, and in a notebook an HTML table."""
-
-    def __repr__(self: "Result") -> str:  # type: ignore[misc]
-        return f"Result({one_line(self)})"
-
-    def __str__(self: "Result") -> str:  # type: ignore[misc]
-        return scores_text(self)
-
-    def _repr_html_(self: "Result") -> str:  # type: ignore[misc]
-        return scores_html(self)
-
-
-class ShownScores:
-    """The scores of a split as a line."""
-
-    def __repr__(self: "SplitScores") -> str:  # type: ignore[misc]
-        return f"SplitScores({self.role}: {first_metric(self)} of {self.n:,} examples)"
-
-
-class ShownPrediction:
-    """A prediction as a line."""
-
-    @property
-    def correct(self: "Prediction") -> bool:  # type: ignore[misc]
-        """Whether the prediction is the target."""
-        return self.prediction == self.target
-
-    def __repr__(self: "Prediction") -> str:  # type: ignore[misc]
-        verdict = "correct" if self.correct else f"wrong, target={self.target!r}"
-        return f"Prediction({self.source!r} -> {self.prediction!r}, {verdict})"
+def metric_name(metric: str) -> str:
+    """Return the name of a metric as people read it."""
+    return METRIC_NAMES.get(metric, metric.replace("_", " "))
 
 
 def title(result: "Result") -> str:
@@ -102,7 +80,7 @@ def scores_html(result: "Result") -> str:
     return f"<table>{caption}<thead><tr>{_cells('th', head)}</tr></thead><tbody>{cells}</tbody></table>"
 
 
-def _rows(splits: "Mapping[str, Slice]") -> list[tuple[str, str, str, str]]:
+def _rows(splits: Mapping[str, "Slice"]) -> list[tuple[str, str, str, str]]:
     return [
         (name if first else "", f"{scores.n:,}" if first else "", metric_name(metric), percent_of(value))
         for name, scores in splits.items()

@@ -8,13 +8,12 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
-from importlib.machinery import PathFinder
 from importlib.metadata import version
 from pathlib import Path
 
+import tfstudy
 from tfstudy import models, tasks
 from tfstudy.plugins import source_files
 from tfstudy.runs.identity import Identity
@@ -79,12 +78,8 @@ def code_digests() -> dict[str, str]:
 def plugin_digests(task: str, arch: str) -> dict[str, str]:
     """Return the digest of the code of each plug-in that a run uses, by a name such as `plug-in task mine`."""
     found = {f"plug-in task {task}": tasks.plugin(task), f"plug-in architecture {arch}": models.plugin(arch)}
-    files = {name: source_files(plugin.load()) for name, plugin in found.items() if plugin}
-    return {name: _together(map(_digest, paths)) for name, paths in files.items()}
-
-
-def _together(digests: Iterable[str]) -> str:
-    return hashlib.sha256(" ".join(digests).encode()).hexdigest()[:16]
+    digests = {name: " ".join(map(_digest, source_files(one.load()))) for name, one in found.items() if one}
+    return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in digests.items()}
 
 
 def code_digest(module: str) -> str:
@@ -105,20 +100,13 @@ def current_name(module: str) -> str:
 def belongs_to_project(module: str) -> bool:
     """Whether this is the name of a module of tfstudy."""
     package, *names = module.split(".")
-    return (
-        package == "tfstudy" and bool(names) and len(names) <= MAX_DEPTH and all(name.isidentifier() for name in names)
-    )
+    return package == "tfstudy" and 0 < len(names) <= MAX_DEPTH and all(name.isidentifier() for name in names)
 
 
 def _source(module: str) -> Path | None:
-    """The file of a module of the project; None if there is none. `find_spec` would import the packages around it."""
-    parts = module.split(".")
-    folders: Sequence[str] | None = import_module(parts[0]).__path__
-    spec = None
-    for depth in range(2, len(parts) + 1):
-        spec = PathFinder.find_spec(".".join(parts[:depth]), folders) if folders is not None else None
-        folders = spec.submodule_search_locations if spec else None
-    return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
+    """The file of a module of tfstudy; None if there is none."""
+    base = Path(tfstudy.__file__).parent.joinpath(*module.split(".")[1:])
+    return next((file for file in (base.with_suffix(".py"), base / "__init__.py") if file.is_file()), None)
 
 
 @cache

@@ -1,8 +1,9 @@
-"""Atomic writes, and the lock of a run folder."""
+"""Run folders on the disk: names, locks, atomic writes, and the commands that messages name for a run or a study."""
 
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import time
 from datetime import UTC, datetime
@@ -10,9 +11,11 @@ from itertools import count
 from pathlib import Path
 from typing import IO
 
+from tfstudy import RESULTS
 from tfstudy.errors import UserError
 
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
+SMOKE = "-smoke"  # end of the name of the folder of smoke runs: `results-smoke` next to `results`
 LOCK_ATTEMPTS = 5  # a process that only checks the lock (`is_locked`) holds it for a moment
 
 
@@ -110,3 +113,44 @@ def sync_folder(path: Path) -> None:
 def utc_now() -> str:
     """The time as records hold it, such as 2026-01-31T12:00:00Z."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def results_folder(results: Path, smoke: bool) -> Path:
+    """The folder for runs, of which `results` is the one for those that are not smoke runs."""
+    if not smoke:
+        return results
+    return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}{SMOKE}")
+
+
+def results_option(results: Path) -> str:
+    """The option ` --results PATH`, or nothing for the default folder of results."""
+    return "" if results == RESULTS else f" --results {shlex.quote(str(results))}"
+
+
+def has_study(path: Path) -> bool:
+    """Whether the path of a run names its study: RESULTS/STUDY/EXPERIMENT/ARCHITECTURE/RUN."""
+    return len(path.parents) > 3
+
+
+def command_again(path: Path, smoke: bool = False, option: str = "") -> str:
+    """The command that runs a run again, in the same study, with one more option."""
+    command = f"tfstudy run --config {shlex.quote(str(path / 'config.yaml'))}"
+    if has_study(path):
+        study = path.parents[2]
+        results = study.parent
+        if smoke:  # a smoke run finds its own folder
+            results = results.with_name(results.name.removesuffix(SMOKE) or SMOKE)
+        command += f"{results_option(results)} --study {shlex.quote(study.name)}"
+    return f"{command}{option} --restart"
+
+
+def retry_command(study: Path) -> str:
+    """The command that reruns the failed and interrupted runs of a study."""
+    return f"tfstudy retry {shlex.quote(study.name)}{results_option(study.parent)}"
+
+
+def resuming_command(path: Path, tuning: bool = False) -> str:
+    """What resumes an unfinished run, in backticks if it is known; a trial of a search has no other command."""
+    if tuning:
+        return "the `tfstudy tune` command of its search"
+    return f"`{retry_command(path.parents[2])}`" if has_study(path) else "its own command"

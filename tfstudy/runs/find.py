@@ -7,9 +7,8 @@ from pathlib import Path
 
 from tfstudy.errors import UserError, expected, one_of, quoted
 from tfstudy.runs.files import RUN, is_archived
-from tfstudy.runs.reader import is_finished
+from tfstudy.runs.reader import has_weights, is_finished
 from tfstudy.runs.studyfile import exists, packed_runs, zip_names
-from tfstudy.runs.weights import has_weights
 
 MAX_LINKS = 2
 LONGEST = 200  # characters of a path that a message quotes
@@ -64,30 +63,17 @@ def _words(root: Path, text: str) -> list[str]:
     return text.strip("/").split("/")
 
 
-def study_folder(study: str | Path, results: str | Path) -> Path:
-    """The folder of a study given by its name or its path; the folder of all results for an empty name.
-
-    `UserError` if there is none.
-    """
-    root = Path(results)
-    if not str(study):
-        check_results_folder(root)
-        return root
-    if str(study) not in studies(root) and os.path.isdir(study):
-        return Path(study)
-    return find_study(root, str(study))
-
-
-def one_study(study: str | Path, results: str | Path) -> Path:
+def study_folder(study: str | Path, results: str | Path, several: bool = False) -> Path:
     """The folder of a study given by its name or its path, or that of all results if it is named.
 
-    Without a name it is the folder of all results, which must have one study only. `UserError` if they have several,
-    or for an unknown name.
+    Without a name it is the folder of all results, which must have one study only unless `several` are allowed.
+    `UserError` for an unknown name.
     """
     root, name = Path(results), str(study)
     if not name:
         check_results_folder(root)
-        _check_single(root)
+        if not several:
+            _check_single(root)
         return root
     if name not in studies(root):
         folder, whole = Path(name).resolve(), root.resolve()

@@ -9,13 +9,14 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Literal, get_args
 
 import msgspec
 
-from tfstudy.errors import UserError, one_of, printable, quoted
+from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.runs.files import write_atomically
 from tfstudy.runs.reader import UNREADABLE, read_hash
 from tfstudy.runs.schema import Count
@@ -103,7 +104,7 @@ class Measurement(msgspec.Struct, frozen=True):
         columns = {key: [_rounded(row[key]) for row in rows] for key in keys}
         digest = settings_digest(instrument, version, settings)
         record = cls(run, instrument, version, dict(settings), digest, chart, columns, note, examples)
-        if problem := impossible_values(record):
+        if problem := _misfit(record):
             raise UserError(f"the measurement {instrument} can't be used: {problem}")
         return record
 
@@ -143,24 +144,22 @@ def saved_instruments(run: Path) -> list[str]:
 def read_measurement(run: Path, instrument: str) -> Measurement:
     """Return a measurement that is saved in a run folder.
 
-    `UserError` if there is none, if it has impossible values, or if it belongs to another run.
+    `UserError` if there is none, if it can't be drawn, or if it belongs to another run.
     """
     file = run / FOLDER / f"{instrument}.json"
     if not exists(file):
         raise UserError(f"{run} has no measurement {quoted(instrument)}; `tfstudy measure --save` saves it")
     content = read_bytes(file, MAX_BYTES + 1)
     try:
-        if len(content) > MAX_BYTES:
-            raise UserError(f"{file} is broken (too large)")
-        record = RECORDS.decode(content)
-        digest = read_hash(run)
+        record, owner = RECORDS.decode(content[:MAX_BYTES]), read_hash(run)
     except UNREADABLE as error:
-        raise UserError(f"{file} is broken ({error})") from None
+        too_large = f"larger than {MAX_BYTES >> 20} MiB" if len(content) > MAX_BYTES else str(error)
+        raise UserError(f"{file} is broken ({too_large})") from None
     if record.instrument != instrument:
         raise UserError(f"{file} is broken (it is of the instrument {quoted(record.instrument)})")
-    if problem := impossible_values(record):
+    if problem := _misfit(record):
         raise UserError(f"{file} is broken ({problem})")
-    if record.run != digest:
+    if record.run != owner:
         raise UserError(f"{file} belongs to another run ({quoted(record.run[:8])})")
     return record
 
@@ -170,8 +169,6 @@ def save_measurement(run: Path, record: Measurement) -> Path:
 
     Several processes may save at the same time: the last one replaces the others.
     """
-    if problem := impossible_values(record):
-        raise UserError(f"the measurement {record.instrument} can't be saved: {problem}")
     check_unpacked(run)
     folder = run / FOLDER
     folder.mkdir(exist_ok=True)
@@ -184,38 +181,22 @@ def save_measurement(run: Path, record: Measurement) -> Path:
     return folder / f"{record.instrument}.json"
 
 
-def impossible_values(record: Measurement) -> str:
-    """Return why a measurement is invalid; empty if it is valid."""
+def _misfit(record: Measurement) -> str:
+    """Why a measurement can't be used; empty if it can."""
     names = [record.instrument, *record.settings, *record.columns]
-    labels = [record.chart.x_label, record.chart.y_label, record.chart.hue_label, record.note]
     if wrong := next((name for name in names if not NAME.fullmatch(name)), None):
         return f"the name {quoted(wrong)}"
     if record.digest != settings_digest(record.instrument, record.version, record.settings):
         return "the digest is not that of its settings"
-    if not 1 <= len(record.columns) <= MAX_COLUMNS:
-        return f"no columns, or more than {MAX_COLUMNS}"
     counts = {len(cells) for cells in record.columns.values()}
-    if len(counts) > 1 or not 1 <= max(counts) <= MAX_ROWS:
-        return f"columns of different lengths, no rows, or more than {MAX_ROWS:,}"
-    for cells in (labels, record.settings.values(), *record.columns.values()):
-        if problem := _impossible_cell(cells):
-            return problem
-    return _impossible_chart(record)
-
-
-def _impossible_cell(cells: Iterable[Value]) -> str:
-    for cell in cells:
-        if isinstance(cell, str):
-            if len(cell) > MAX_LETTERS or printable(cell) != cell or "\n" in cell:
-                return f"the text {quoted(cell)} is long or not printable"
-        elif not math.isfinite(cell):
+    if len(counts) != 1 or not 1 <= max(counts) <= MAX_ROWS or len(record.columns) > MAX_COLUMNS:
+        return f"no columns or more than {MAX_COLUMNS}, of different lengths, no rows or more than {MAX_ROWS:,}"
+    for cell in (*record.settings.values(), *chain.from_iterable(record.columns.values())):
+        if isinstance(cell, str) and len(cell) > MAX_LETTERS:
+            return f"the text {quoted(cell)} is too long"
+        if not isinstance(cell, str) and not math.isfinite(cell):
             return f"the number {cell}"
-    return ""
-
-
-def _impossible_chart(record: Measurement) -> str:
     try:
-        one_of("kind of chart", record.chart.kind, KINDS)
         for name in record.chart.columns:
             one_of("column of the chart", name, record.columns)
     except UserError as error:

@@ -15,18 +15,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tfstudy.config.files import MAX_BYTES as MAX_YAML
-from tfstudy.config.files import read_yaml, yaml_sections
-from tfstudy.errors import UserError
-from tfstudy.runs.commands import resuming_command
-from tfstudy.runs.files import is_locked
-from tfstudy.runs.result_checks import impossible_values, mixed_up
+from tfstudy.config.trees import MAX_BYTES as MAX_YAML
+from tfstudy.config.trees import read_yaml, yaml_sections
+from tfstudy.errors import UserError, one_of, quoted
+from tfstudy.runs.files import RUN, command_again, is_locked, resuming_command
 from tfstudy.runs.schema import FORMAT, SLICES, Environment, Failure, Prediction, Progress, Result, Scores
-from tfstudy.runs.sealing import seal_matches
 from tfstudy.runs.studyfile import PACKED_WITHOUT, BrokenError, exists, packed_in, read_bytes, read_file
 
 T = TypeVar("T")
+CONFIG_HEADER = b"# tfstudy run "  # first line of a config.yaml, followed by the hash of the run
 HEADER = "step,metric,value"  # of metrics.csv
+WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy weights`
+CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
 MAX_BYTES = 1 << 26  # of a JSON file
 MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked
 MAX_LINE = 1000  # characters of a line of `test_reads.csv`
@@ -114,7 +114,7 @@ def how_to_continue(path: Path) -> str:
 def decode_result(path: Path) -> Result:
     """The result in a folder that has a `result.json`.
 
-    `BrokenError` if it can't be read, was damaged or edited, has impossible values, or belongs to another run.
+    `BrokenError` if it can't be read, was damaged or edited, or belongs to another run.
     """
     content = read_bytes(f"{path}/result.json", MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
@@ -130,11 +130,39 @@ def decode_result(path: Path) -> Result:
         _check_format(content)
     if result.digest and not seal_matches(content):
         raise BrokenError("the result is broken (its digest does not match: it was damaged or edited)")
-    if impossible := impossible_values(result):
-        raise BrokenError(f"the result is broken ({impossible})")
-    if foreign := mixed_up(path, result):
+    if foreign := _mixed_up(path, result):
         raise BrokenError(foreign)
     return result
+
+
+def _mixed_up(path: Path, result: Result) -> str:
+    """Which files in the folder belong to different runs; empty if none do."""
+    name = RUN.fullmatch(path.name)
+    if name and (int(name["seed"]) != result.seed or not result.run.startswith(name["hash"])):
+        return f"the result belongs to another run (s{result.seed}-{quoted(result.run, 8, '')})"
+    header = read_bytes(f"{path}/config.yaml", len(CONFIG_HEADER) + 65).partition(b"\n")[0]
+    owner = header.removeprefix(CONFIG_HEADER).strip().decode(errors="replace")
+    if header.startswith(CONFIG_HEADER) and owner != result.run:
+        return "config.yaml belongs to another run than the result"
+    return ""
+
+
+def seal(content: bytes) -> bytes:
+    """An indented JSON object with the sha256 of its own text as its last value, the `digest`, which must be empty."""
+    if not content.endswith(_digest_line(b"")):
+        raise ValueError("'digest' must be the last key and empty")
+    body = content[: -len(_digest_line(b""))]
+    return body + _digest_line(digest_of(body).encode())
+
+
+def seal_matches(content: bytes) -> bool:
+    """Whether the text of a sealed object still has the digest that it was sealed with."""
+    size = len(_digest_line(b"")) + 64
+    return content[-size:] == _digest_line(digest_of(content[:-size]).encode())
+
+
+def _digest_line(digest: bytes) -> bytes:
+    return b'"digest": "' + digest + b'"\n}'
 
 
 def _check_format(content: bytes) -> None:
@@ -145,6 +173,29 @@ def _check_format(content: bytes) -> None:
         return
     if isinstance(number, int) and number != FORMAT:
         raise OtherFormatError(f"the result has format {number}, but this version reads format {FORMAT}")
+
+
+def find_weights(path: Path, result: Result) -> Path:
+    """Return the checkpoint that a run was evaluated with, or else its `weights.safetensors`.
+
+    `UserError` if the run did not finish or has neither; it names the command that trains the run again.
+    """
+    if result.status != "finished":
+        raise UserError(f"{path} {result.status}, so it has no weights to use")
+    name = one_of("checkpoint", result.checkpoint, CHECKPOINTS, str(path / "result.json"))
+    for file in (path / "checkpoints" / f"{name}.ckpt", path / WEIGHTS):
+        if exists(file):
+            return file
+    raise UserError(
+        f"{path} has a result but no weights, neither checkpoints/{name}.ckpt nor {WEIGHTS}; "
+        f"`{command_again(path, result.smoke)}` trains it again"
+    )
+
+
+def has_weights(path: Path) -> bool:
+    """Whether a run folder has a file of weights."""
+    files = (path / WEIGHTS, *(path / "checkpoints" / f"{name}.ckpt" for name in CHECKPOINTS))
+    return any(map(exists, files))
 
 
 def read_environments(path: Path) -> list[Environment]:

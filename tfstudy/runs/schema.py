@@ -15,13 +15,12 @@ instruments/*.json        a `tfstudy.runs.measurement_record.Measurement` each (
 failed.json               `Failure`: why a run was given up
 """
 
-import zlib
 from functools import lru_cache
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
-from tfstudy.runs.display import ShownPrediction, ShownResult, ShownScores
+from tfstudy.runs.display import first_metric, one_line, scores_html, scores_text
 
 FORMAT = 2  # of result.json
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**15)]
@@ -45,7 +44,7 @@ class ErrorKind(msgspec.Struct, frozen=True):
     first_error: Share | None = None  # mean position of the first wrong token, as a share of the target
 
 
-class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
+class SplitScores(Slice, frozen=True, kw_only=True):
     """What a run measured on a held-out split, as a whole and by tag."""
 
     role: str  # validation or test
@@ -57,16 +56,13 @@ class SplitScores(ShownScores, Slice, frozen=True, kw_only=True, dict=True):
     mean_over_lengths: dict[str, Share] = {}
     encoded_slices: msgspec.Raw = msgspec.field(default=msgspec.Raw(b"{}"), name="slices")  # the bulk of a record
 
+    def __repr__(self) -> str:
+        return f"SplitScores({self.role}: {first_metric(self)} of {self.n:,} examples)"
+
     @property
     def slices(self) -> dict[str, dict[str, Slice]]:
         """Tag and value to what was measured on the examples with this value, decoded on use."""
-        return _decoded_slices(self.__dict__.get("packed") or bytes(self.encoded_slices))
-
-    def packed(self) -> "SplitScores":
-        """The same for reading only, in a seventh of the memory: the slices are compressed."""
-        copy = msgspec.structs.replace(self, encoded_slices=msgspec.Raw(b"{}"))
-        copy.__dict__["packed"] = zlib.compress(self.encoded_slices, 1)
-        return copy
+        return _decoded_slices(bytes(self.encoded_slices))
 
     @classmethod
     def create(cls, role: str, summary: dict[str, Any]) -> "SplitScores":
@@ -127,8 +123,11 @@ class EvaluationSettings(msgspec.Struct, frozen=True):
     batch_size: int = 0
 
 
-class Result(ShownResult, msgspec.Struct, frozen=True, kw_only=True):
-    """`result.json`: what a finished run is, and what it measured."""
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """`result.json`: what a finished run is, and what it measured.
+
+    It is a line in the interpreter, the table of its metrics if printed, and an HTML table in a notebook.
+    """
 
     format: int = FORMAT
     run: str  # the hash of the run
@@ -138,7 +137,7 @@ class Result(ShownResult, msgspec.Struct, frozen=True, kw_only=True):
     corpus: str = ""  # the name of the corpus that the examples are from; empty if the task generates them
     arch: str
     seed: int
-    status: str  # finished or diverged
+    status: Literal["finished", "diverged"]
     smoke: bool
     preset: str = "default"
     reason: str = ""  # why it diverged
@@ -167,7 +166,16 @@ class Result(ShownResult, msgspec.Struct, frozen=True, kw_only=True):
     lengths: Lengths = Lengths()
     splits: dict[str, SplitScores] = {}
     test_reads: dict[str, int] = {}  # how often each test set was evaluated until now
-    digest: str = ""  # see `tfstudy.runs.sealing`; empty in records of older code
+    digest: str = ""  # see `tfstudy.runs.reader.seal_matches`; empty in records of older code
+
+    def __repr__(self) -> str:
+        return f"Result({one_line(self)})"
+
+    def __str__(self) -> str:
+        return scores_text(self)
+
+    def _repr_html_(self) -> str:
+        return scores_html(self)
 
     @property
     def seconds(self) -> float:
@@ -182,7 +190,7 @@ class Scores(msgspec.Struct, frozen=True):
     splits: dict[str, SplitScores] = {}
     seconds: Seconds = 0.0  # of evaluation
     peak_mib: Mebibytes = 0.0
-    digest: str = ""  # see `tfstudy.runs.sealing`
+    digest: str = ""  # see `tfstudy.runs.reader.seal_matches`
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -229,7 +237,7 @@ class Failure(msgspec.Struct, frozen=True):
         return self.reason + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
 
 
-class Prediction(ShownPrediction, msgspec.Struct, frozen=True):
+class Prediction(msgspec.Struct, frozen=True):
     """A line of `predictions/SPLIT.jsonl.gz`; tokens are joined by spaces."""
 
     source: str
@@ -239,10 +247,19 @@ class Prediction(ShownPrediction, msgspec.Struct, frozen=True):
     teacher_forced_accuracy: float = 0.0
     tags: dict[str, Any] = {}
 
+    @property
+    def correct(self) -> bool:
+        """Whether the prediction is the target."""
+        return self.prediction == self.target
+
+    def __repr__(self) -> str:
+        verdict = "correct" if self.correct else f"wrong, target={self.target!r}"
+        return f"Prediction({self.source!r} -> {self.prediction!r}, {verdict})"
+
 
 SLICES = msgspec.json.Decoder(dict[str, dict[Annotated[str, msgspec.Meta(max_length=200)], Slice]])  # by tag and value
 
 
 @lru_cache(maxsize=512)  # plots ask for the same slices many times
 def _decoded_slices(content: bytes) -> dict[str, dict[str, Slice]]:
-    return SLICES.decode(zlib.decompress(content) if content.startswith(b"x") else content)
+    return SLICES.decode(content)

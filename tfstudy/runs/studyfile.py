@@ -13,7 +13,6 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -202,22 +201,14 @@ def exists(path: str | Path) -> bool:
 def names_in(folder: Path) -> list[str]:
     """The names of the files and folders in a folder, also of packed ones, sorted."""
     try:
-        names = set(os.listdir(folder))
+        return sorted({*os.listdir(folder), *(run.relative_to(folder).parts[0] for run in packed_runs(folder))})
     except OSError:
-        names = set()
-    return sorted(names | {path.parts[0] for path in _packed_below(folder)})
-
-
-def _packed_below(folder: Path) -> Iterator[PurePosixPath]:
-    """The paths of packed files below a folder, relative to it."""
-    if run_within(str(folder)):
         found = locate(folder)
-        names = found[0].runs[run_within(found[1])] if found else []
-        prefix = f"{found[1]}/" if found else ""
-        yield from (PurePosixPath(name[len(prefix) :]) for name in names if name.startswith(prefix))
-        return
-    for run in packed_runs(folder):
-        yield PurePosixPath(run.relative_to(folder))
+    if not found:
+        return sorted({run.relative_to(folder).parts[0] for run in packed_runs(folder)})
+    one, name = found
+    members = (member for member in one.runs[run_within(name)] if member.startswith(f"{name}/"))
+    return sorted({member[len(name) + 1 :].split("/")[0] for member in members})
 
 
 def packed_runs(folder: Path, within: bool = True) -> list[Path]:

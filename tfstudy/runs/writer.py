@@ -5,6 +5,7 @@ A run lives in `<root>/<study>/<task>-<split>/<arch>/s<seed>-<hash8>/`; see `tfs
 
 import csv
 import gzip
+import io
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,12 +14,10 @@ from typing import Any
 
 import msgspec
 
-from tfstudy.config.display import to_yaml
 from tfstudy.config.resolve import resolve
-from tfstudy.config.schema import RunConfig
+from tfstudy.config.schema import RunConfig, to_yaml
 from tfstudy.errors import UserError
-from tfstudy.runs.commands import resuming_command
-from tfstudy.runs.files import archive_name, lock_run, write_atomically
+from tfstudy.runs.files import archive_name, lock_run, resuming_command, write_atomically
 from tfstudy.runs.identity import Identity, settings_of
 from tfstudy.runs.reader import (
     HEADER,
@@ -34,13 +33,13 @@ from tfstudy.runs.reader import (
     read_result,
     read_scores,
     read_test_reads,
+    seal,
     sound_metrics,
+    sound_test_reads,
 )
-from tfstudy.runs.repair import repair
 from tfstudy.runs.schema import SLICES, Environment, Failure, Lengths, Prediction, Progress, Result, Scores, SplitScores
-from tfstudy.runs.sealing import seal
+from tfstudy.runs.status import last_lines
 from tfstudy.runs.studyfile import MAX_DEPTH, BrokenError, check_unpacked, study_zips
-from tfstudy.runs.train_log import last_lines
 
 
 class RunFolder:
@@ -147,8 +146,11 @@ class RunFolder:
 
     def count_read(self, split: str, reason: str) -> None:
         """Record in `test_reads.csv` that a test set is evaluated."""
-        with (self.path / "test_reads.csv").open("a", newline="") as file:
-            csv.writer(file).writerow([split, reason])
+        file = self.path / "test_reads.csv"
+        content = file.read_bytes() if file.exists() else b""
+        text = io.StringIO()
+        csv.writer(text).writerows([*sound_test_reads(content), [split, reason]])
+        write_atomically(file, text.getvalue().encode())
 
     def test_reads(self) -> dict[str, int]:
         """How often each test set was evaluated with this run's weights."""
@@ -171,8 +173,7 @@ def run_folder(root: Path, study: str, config: RunConfig, identity: Identity) ->
 def open_run(
     path: Path, config: RunConfig, identity: Identity, restart: bool = False, replace_broken: bool = False
 ) -> Iterator[RunFolder]:
-    """The run's folder, locked until the block or this process ends; damaged small files of an unfinished run are
-    repaired, with a line on each. With `restart` an existing run is archived.
+    """The run's folder, locked until the block or this process ends. With `restart` an existing run is archived.
 
     `UserError` if the folder can't be written, if another process works on the run, if its config was edited, or if its
     result is broken; with `replace_broken`, such a result is renamed and the run counts as unfinished. `UserError` also
@@ -193,9 +194,6 @@ def open_run(
         folder = RunFolder(path, identity.hash)
         _check_config(folder, config)
         _check_result(path, replace_broken)
-        if not folder.finished:
-            for line in repair(path):
-                print(line)
         yield folder
 
 

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from tfstudy.analysis.conditions import Condition, test_set_label, trained_steps
 from tfstudy.report.markup import count_range, short_number
-from tfstudy.runs.metrics import metric_name
+from tfstudy.runs.display import metric_name
 
 COLOURS = {"transformer": "#0072B2", "lstm": "#D55E00", "cnn": "#009E73"}  # Okabe & Ito 2008, safe for the colour-blind
 OTHER_COLOURS = ("#CC79A7", "#56B4E9", "#E69F00", "#000000", "#7F7F7F")  # for other architectures

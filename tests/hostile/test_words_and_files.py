@@ -1,0 +1,189 @@
+"""Words of the command line and files that a user names, damaged or hostile: one line, exit code 2, nothing written."""
+
+import contextlib
+import csv
+import io
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tfstudy.cli.command_group import was_interrupted
+
+from tests.commands import tfstudy
+from tests.example_records import edit_result, result, write
+from tfstudy.config.trees import parse_yaml
+from tfstudy.errors import UserError
+from tfstudy.grids.expand import expand
+from tfstudy.grids.spec import validated
+
+CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\ud800-\udfff]")
+ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b2J\u202e"
+WORDS = {
+    "nested brackets": "config scan --set model.dim=" + "[" * 5000,
+    "many digits": "config scan --set train.batch_size=" + "9" * 5000,
+    "a key of many points": "config scan --set " + "a." * 5000 + "a=1",
+    "a tag": "config scan --set train.steps=!!python/name:os.system",
+    "half of a character": "config scan --set \udcff=3",
+    "control characters": f"config {ESCAPES}",
+    "a long command": "a" * 100_000,
+    "a seed of many digits": "config scan --seed " + "9" * 5000,
+    "too many seeds": "grid --task copying --seed 0-999999999 --dry-run",
+    "a shard of other digits": "grid --task copying --shard ٣/٣ --dry-run",
+    "a study above": "grid --task copying --study ../x --dry-run",
+    "results that are a file": "run copying --smoke --results /dev/null",
+    "an empty path": "plot --results . --out=",
+    "a long file name": f"plot --results . --out {'a' * 300}.png",
+    "an endless search": f"tune copying --search train.learning_rate=1..{'9' * 5000}",
+}
+FILES = {
+    "nested lists": "train: " + "[" * 3000 + "]" * 3000,
+    "many values": "a: [" + "1," * 200_000 + "]",
+    "aliases": "a: &a [1]\ntrain: {steps: *a}",
+    "python object": "train: !!python/object/apply:os.system [touch hacked]",
+    "a date that does not exist": "train: {batch_size: 2020-02-30}",
+    "two documents": "train: {steps: 3}\n---\ntrain: {steps: 4}",
+    "not UTF-8": b"\xff\xfe\xfa",
+    "escaped control characters": 'train: {steps: "\\e]0;title\\a"}',
+    "a long key": "a" * 100_000 + ": 1",
+    "no string as a key": "{1: 2}",
+}
+GRIDS = (
+    "axes: {train.steps: {from: 1, to: .inf}}",
+    "axes: {train.learning_rate: {from: 0.0, to: 1.0, step: 1.0e-320}}",
+    "axes: {train.steps: {from: 1, to: 2, count: 99999999999}}",
+)
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int = 60) -> Iterator[None]:
+    """Fail if the block takes longer, on a busy machine."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"took longer than {seconds} s")
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
+
+
+def refusal(capsys, *words: str | Path) -> str:
+    """The one line by which a command refuses its input; it leaves no file in the working folder."""
+    before = sorted(Path().rglob("*"))
+    with time_limit():
+        assert tfstudy(*words) == 2
+    out, err = capsys.readouterr()
+    assert sorted(Path().rglob("*")) == before
+    assert out == ""
+    assert "Traceback" not in err
+    if err.startswith("Usage:"):  # Click's
+        err = err.partition("\n\nerror")[2]
+    assert err.count("\n") == 1, err
+    assert not CONTROLS.search(err)
+    assert len(err) < 1000
+    return err
+
+
+def written(content: str | bytes, name: str = "mine.yaml") -> Path:
+    path = Path(name)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize("words", WORDS.values(), ids=WORDS)
+def test_hostile_words_are_refused(words, capsys):
+    refusal(capsys, *words.split(" "))
+    assert not Path("/dev/null-smoke").exists()
+
+
+@pytest.mark.parametrize("content", FILES.values(), ids=FILES)
+def test_a_hostile_file_of_settings_is_refused(content, capsys):
+    refusal(capsys, "config", "scan", "--config", written(content))
+    assert not Path("hacked").exists()
+
+
+def test_hostile_grids_presets_and_baselines_are_refused(capsys):
+    for text in GRIDS:
+        refusal(capsys, "grid", written(f"base: {{task: scan}}\n{text}"), "--dry-run", "--accelerator", "cpu")
+    refusal(capsys, "config", "scan", "--preset", f"{written(FILES['aliases'])}:mine")
+    Path("results/study").mkdir(parents=True)
+    for text in ("[" * 100_000, "9" * 5000, '{"rows": [3]}'):
+        refusal(capsys, "check", "study", "--against", written(text, "baseline.json"))
+
+
+def test_what_is_no_file_or_too_large_is_not_read(capsys):
+    for path in ("nowhere.yaml", ".", "/dev/zero", "a" * 5000 + ".yaml"):
+        refusal(capsys, "config", "scan", "--config", path)
+    with Path("mine.yaml").open("wb") as file:
+        file.truncate(100_000_000)
+    assert "too large" in refusal(capsys, "config", "scan", "--config", "mine.yaml")
+
+
+leaves = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5), st.sampled_from(["scan", "lstm", "0-3"])
+)
+keys = st.sampled_from(["task", "arch", "train.steps", "model", "model.dim", "from", "to", "step", "count", ""])
+trees = st.recursive(
+    leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=8
+)
+parts = st.sampled_from(["about", "base", "axes", "per", "exclude", "seeds", "smoke", "tiers"])
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(parts, trees, max_size=4))
+def test_any_tree_is_a_grid_or_is_refused(tree):
+    with time_limit(), contextlib.suppress(UserError):
+        assert all(run.config.task for run in expand(validated({"base": {"task": "copying", "arch": "lstm"}, **tree})))
+
+
+@settings(max_examples=300)
+@given(st.text(st.sampled_from("[]{}:,-?*&!|>'\"#% \n\tab01.e~<="), max_size=60))
+def test_any_text_is_yaml_or_is_refused(text):
+    with time_limit(), contextlib.suppress(UserError):
+        assert len(str(parse_yaml(text, "the text"))) < 1000
+
+
+def test_names_of_others_control_no_terminal_spreadsheet_or_browser(capsys):
+    hostile = "=HYPERLINK(1)<script>alert(1)</script>![x](http://example.org)$\\frac{$"
+    study = write(Path("results/study"), *(result(seed, 0.5 + seed / 10, preset=hostile) for seed in range(3)))
+    run, *others = study.glob("*/*/s*")
+    for one in (run, *others):
+        edit_result(one, signatures={"bleu": ESCAPES})
+    (run / "train.log").write_text(f"step 1\n{ESCAPES}\n")
+    shown = {}
+    for format_ in ("text", "md", "csv", "tex", "html", "json"):
+        assert tfstudy("table", "study", "--format", format_) == 0
+        shown[format_] = capsys.readouterr().out
+    [row] = csv.DictReader(io.StringIO(shown["csv"]))
+    assert row["preset"].startswith("'=HYPERLINK")
+    assert not any(re.match(r"[=+\-@\t\r]", cell) for cell in row.values() if not re.fullmatch(r"[-+.\de]*", cell))
+    edit_result(run, status="diverged", reason=ESCAPES)
+    for words in (["logs", run], ["result", run], ["list", "runs"], ["status", "study"], ["table", "study"]):
+        assert tfstudy(*words) == 0
+        shown[words[0]] = capsys.readouterr().out
+    assert r"\x1b]0;title\x07" in shown["logs"]
+    assert not [name for name, text in shown.items() if CONTROLS.search(text)]
+    assert tfstudy("report", "study", "--out", "out") == 0
+    page, text = (Path("out", name).read_text() for name in ("index.html", "report.md"))
+    assert "HYPERLINK" in text
+    assert "<script>alert" not in page + text
+    assert "](http://example" not in text
+
+
+def test_an_import_that_ctrl_c_ended_counts_as_interrupted():
+    for interruption in (KeyboardInterrupt(), SystemError("x")):
+        error = ImportError("can't import numpy")
+        error.__cause__ = interruption
+        assert was_interrupted(error) == isinstance(interruption, KeyboardInterrupt)
