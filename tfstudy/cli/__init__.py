@@ -2,8 +2,6 @@
 
 from tfstudy.cli import (
     bench,
-    check,
-    claims,
     finished,
     grids,
     inspection,
@@ -12,7 +10,6 @@ from tfstudy.cli import (
     pack,
     runs,
     studies,
-    tables,
     tuning,
 )
 from tfstudy.cli.app import app
@@ -20,8 +17,6 @@ from tfstudy.cli.app import app
 __all__ = [
     "app",
     "bench",
-    "check",
-    "claims",
     "finished",
     "grids",
     "inspection",
@@ -31,7 +26,6 @@ __all__ = [
     "pack",
     "runs",
     "studies",
-    "tables",
     "tuning",
 ]
 

@@ -1,5 +1,6 @@
-"""The commands that show a study: its progress, plots and report."""
+"""The commands that show a study: its progress, table, plots, claims, report, and a check against a saved table."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,11 +13,13 @@ from tfstudy.cli.options import (
     ExistingResults,
     Metric,
     OneStudy,
+    Results,
     StudyName,
     complete_study,
     some_path,
 )
-from tfstudy.cli.output import Format, is_json, print_json
+from tfstudy.cli.output import DocumentFormat, Format, document_format, is_json, print_json
+from tfstudy.errors import UserError
 
 
 @app.command()
@@ -35,6 +38,43 @@ def status(
         print_json(report.status_values(results, study))
     else:
         show_lines(report.status_lines(results, study))
+
+
+@app.command()
+def table(
+    study: OneStudy = "",
+    by: Annotated[str, typer.Option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
+    metric: Metric = "",
+    baseline: Baseline = "",
+    columns: Annotated[str, typer.Option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
+    seeds: Annotated[bool, typer.Option("--seeds", help="Also show the result of each seed.")] = False,
+    format_: Annotated[
+        str, typer.Option("--format", help="text (terminals), md (else), csv, tex, html, json, or bib for the papers.")
+    ] = "",
+    caption: Annotated[str, typer.Option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
+    label: Annotated[str, typer.Option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
+    results: ExistingResults = RESULTS,
+) -> None:
+    """Print the results of a study as a table.
+
+    One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
+    """
+    from tfstudy.report import tables
+    from tfstudy.report.table_formats import FORMATS, latex
+    from tfstudy.report.table_terminal import print_table
+    from tfstudy.report.terminal import Terminal
+    from tfstudy.runs.find import study_folder
+
+    name = document_format(format_, FORMATS)
+    if (caption or label) and name != "tex":
+        raise UserError(f"--caption and --label need --format tex, not {name}")
+    if (columns or seeds) and name in ("csv", "json"):
+        raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
+    found = tables.table(study_folder(study, results), by, metric, baseline, columns, seeds)
+    if name == "text" and sys.stdout.isatty():
+        print_table(found, Terminal())
+    else:
+        print(latex(found, caption, label) if name == "tex" else FORMATS[name](found), end="")
 
 
 @app.command()
@@ -67,6 +107,59 @@ def plot(
     folders = [study_folder(study, results) for study in studies or [""]]
     plots.save_plot(folders, kind, out, plots.Selection(tag, task, split, width))
     print(out)
+
+
+@app.command()
+def claims(
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Claims, such as L2 (default: all).")] = None,
+    format_: DocumentFormat = "",
+    results: Results = RESULTS,
+) -> None:
+    """Judge claims by the finished runs.
+
+    Each claim is supported, refuted, mixed, undecided or not run; the evidence is listed.
+    """
+    from tfstudy.report.claims import FORMATS, claim_lines, judged_claims
+    from tfstudy.report.terminal import show_lines
+
+    format_ = document_format(format_, ("text", *FORMATS))
+    names = [name for text in ids or [] for name in text.replace(",", " ").split() or [text]]
+    verdicts, notes = judged_claims(results, names)
+    if format_ == "text":
+        show_lines(claim_lines(verdicts, notes, details=bool(names)))
+    else:
+        print(FORMATS[format_](verdicts, notes), end="")
+
+
+@app.command()
+def check(
+    against: Annotated[
+        Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")
+    ],
+    study: OneStudy = "",
+    tolerance: Annotated[float, typer.Option(min=0, help="Allowed drop in percentage points.")] = 1.0,
+    format_: DocumentFormat = "",
+    results: ExistingResults = RESULTS,
+) -> None:
+    """Fail if a metric dropped below a baseline.
+
+    The exit code is 1 if a metric dropped significantly and beyond the tolerance, or if a condition or some of its
+    seeds are missing, and 2 if no condition could be tested.
+    """
+    from tfstudy.report.baseline import check_lines, check_study, outcome_values
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.runs.find import study_folder
+
+    format_ = document_format(format_, ("text", "md", "json"))
+    outcome = check_study(study_folder(study, results), against, tolerance)
+    if format_ == "text":
+        show_lines(check_lines(outcome.headline, outcome.outcomes))
+    elif format_ == "json":
+        conditions = [outcome_values(one) for one in outcome.outcomes]
+        print_json({"failed": outcome.failed, "tolerance": tolerance, "conditions": conditions})
+    else:
+        print(outcome.markdown)
+    raise typer.Exit(int(outcome.failed))
 
 
 @app.command()

@@ -1,0 +1,208 @@
+"""`tfstudy grid` and `tfstudy retry`: what they would run, what they run, and with which settings."""
+
+import gc
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.example_jobs import COPYING
+from tests.example_study import finish_run, planned, runs_in_every_state, start_run
+from tfstudy import tasks
+from tfstudy.experiment.options import RunOptions
+from tfstudy.launchers.batch import retry_jobs, save_plan
+from tfstudy.report.grid_forecast import Forecast, ForecastRun, forecast_lines
+from tfstudy.runs.status import study_runs
+from tfstudy.runs.writer import write_failure
+
+SETTINGS = {
+    "data.train_examples": 200,
+    "model.dim": 16,
+    "train.steps": 10,
+    "train.validation_interval": 10,
+    "train.log_interval": 5,
+    "eval.max_examples": 20,
+}
+SMALL = [*(w for k, v in SETTINGS.items() for w in ("--set", f"{k}={v}")), "--accelerator", "cpu"]
+GRID = ["grid", "--task", "copying", "--arch", "lstm", *SMALL]
+RATES = [*GRID, "--seed", "0-1", "--set", "train.learning_rate=1e-3,2e-3"]
+
+
+def test_a_dry_run_lists_the_runs_with_what_varies_and_writes_nothing(capsys):
+    assert tfstudy(*RATES, "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    runs = [line.split() for line in lines if line.startswith("pending")]
+    assert [words[-1] for words in runs] == ["learning_rate=0.001"] * 2 + ["learning_rate=0.002"] * 2
+    assert all("/lstm/s" in words[1] for words in runs)
+    assert lines[-2:] == ["4 runs, 0 finished", "no estimate: no similar run has finished yet"]
+    assert tfstudy(*RATES, "--dry-run", "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    lists = {"runs", "outdated", "unmeasured"}
+    assert found.keys() == {"pending", "parallel", "seconds", "total", "finished"} | lists
+    assert (found["total"], found["finished"], found["seconds"]) == (4, 0, None)
+    assert found["runs"][0].keys() == {"name", "path", "state", "settings", "seconds"}
+    assert tfstudy(*GRID, "--set", "seed=3,5", "--dry-run") == 0
+    out = capsys.readouterr().out
+    assert "s3-" in out, "seeds can be set like any axis"
+    assert "s5-" in out
+    assert not list(Path().iterdir())
+
+
+def test_the_estimate_fits_80_columns_and_counts_the_runs_that_it_guesses():
+    runs = [ForecastRun("a", "a", "pending", "", cost) for cost in (1.0, None)]
+    found = Forecast(runs * 500, 1000, 16, 12000.0, [], [])
+    lines = [str(line) for line in forecast_lines(found)]
+    assert "about 3 h 20 min for 1,000 runs, 16 in parallel (estimated from finished runs)" in lines
+    assert lines[-1].endswith(": 500")
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_grid_says_which_finished_runs_it_does_not_measure(capsys):
+    assert tfstudy(*RATES, "--dry-run", "--format", "json") == 0
+    for run in json.loads(capsys.readouterr().out)["runs"]:
+        finish_run(Path(run["path"]))
+    for words in (["--dry-run"], []):
+        assert tfstudy(*RATES, "--measure", "layer_gradients", *words) == 0
+        assert "4 finished runs kept without layer_gradients" in capsys.readouterr().out
+    assert tfstudy(*RATES, "--dry-run") == 0
+    assert "layer_gradients" not in capsys.readouterr().out
+
+
+def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
+    words = [*GRID, "--seed", "0,2", "--study"]
+    assert tfstudy(*words, "mine") == 0
+    out = capfd.readouterr().out
+    assert "2 runs to start, 0 already finished (results/mine); device: cpu, " in out
+    assert "[2/2]" in out
+    assert out.splitlines()[-1] == "results/mine: 2 finished"
+    results = sorted(Path().glob("results/mine/copying-copy/lstm/s*/result.json"))
+    assert [json.loads(path.read_text())["seed"] for path in results] == [0, 2]
+    before = [path.stat().st_mtime_ns for path in results]
+    assert tfstudy(*words, "mine") == 0
+    assert "0 runs to start, 2 already finished" in capfd.readouterr().out
+    assert [path.stat().st_mtime_ns for path in results] == before
+    assert tfstudy(*GRID, "--seed", "0-1", "--study", "mine", "--dry-run") == 0
+    finished, pending, *_, estimate = capfd.readouterr().out.splitlines()
+    assert finished.startswith("finished")
+    assert "about" not in finished
+    assert re.match(r"pending +about \d+ s ", pending)
+    assert "estimated from finished runs" in estimate
+    assert tfstudy(*words, "other") == 0
+    assert "2 finished runs copied from other studies" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("devices", ["1", pytest.param("2", marks=pytest.mark.slow)])
+def test_another_copy_of_the_code_in_the_working_folder_is_not_run(devices, tmp_path):
+    for name in ("tfstudy", "tasks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise RuntimeError('the wrong copy')")
+    program = [str(Path(sys.executable).with_name("tfstudy")), *GRID, "--devices", devices]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list(tmp_path.glob("results/*/*/lstm/*/result.json"))) == 1
+
+
+def test_a_failed_run_is_named_and_the_others_run(capfd):
+    grid = {**COPYING, "axes": {"arch": ["lstm"], "train.learning_rate": [1e-3]}, "seeds": "0-1"}
+    Path("grid.yaml").write_text(json.dumps(grid))
+    assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu", "--dry-run") == 0
+    name = next(line.split()[-1] for line in capfd.readouterr().out.splitlines() if "/s1-" in line)
+    broken = Path("results/grid", name)
+    (broken / "metrics.csv").mkdir(parents=True)  # which can't be written
+    assert tfstudy("grid", "grid.yaml", "--accelerator", "cpu") == 1
+    out, err = capfd.readouterr()
+    assert f"failed: {broken}" in err
+    assert "[2/2]" in out
+    assert json.loads((broken / "failed.json").read_text())["reason"] == "exit code 1"
+    assert len(list(Path().glob("results/grid/*/*/s0*/result.json"))) == 1
+
+
+def test_impossible_options_are_refused_before_anything_is_written(capsys):
+    for words, fact in {
+        ("--study", "a/b"): "'a/b'",
+        ("--slurm", "partition=gpu"): "--launcher slurm",
+        ("--set", "seed=x"): "'x'",
+    }.items():
+        assert tfstudy(*GRID, *words) == 2
+        assert fact in capsys.readouterr().err
+        assert not list(Path().iterdir())
+    Path("file").write_text("")
+    assert tfstudy(*GRID, "--results", "file") == 2
+    assert "error: --results must be a folder, but 'file' is a file" in capsys.readouterr().err
+
+
+def test_a_broken_file_of_another_task_stops_no_process(tmp_path, monkeypatch):
+    (tmp_path / "broken.py").write_text("raise ValueError('half written')\n")
+    monkeypatch.setattr(tasks, "__path__", [*tasks.__path__, str(tmp_path)])
+    assert "broken" in tasks.names()
+    runpy.run_module("tfstudy.launchers.preload")
+    gc.unfreeze()
+
+
+def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
+    jobs = runs_in_every_state()
+    assert tfstudy("retry", "study", "--dry-run") == 0
+    lines = capsys.readouterr().out.splitlines()
+    [failed] = [line for line in lines if jobs[2].name in line]
+    [interrupted] = [line for line in lines if jobs[3].name in line]
+    assert "out of memory" in failed
+    assert "step 150 of 400" in interrupted
+    assert not any(job.name in line for line in lines for job in (*jobs[:2], *jobs[4:]))
+
+
+def test_runs_are_retried_with_the_options_of_a_grid(monkeypatch):
+    used = []
+    monkeypatch.setattr("tfstudy.cli.batches.retry_study", lambda folder, settings, *_: used.append(settings))
+    monkeypatch.setattr("tfstudy.training.logger_choice.installed", lambda name: True)
+    Path("results/study").mkdir(parents=True)
+    words = ("--per-device", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")
+    assert tfstudy("retry", "study", *words) == 0
+    options = RunOptions(execution="graphed", loggers=("tensorboard",), measure=("layer_gradients",))
+    assert (used[0].per_device, used[0].options) == ("2", options)
+
+
+def test_what_can_not_be_retried_is_skipped(capsys):
+    finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
+    assert tfstudy("retry", "study") == 0
+    assert "no failed or interrupted runs" in capsys.readouterr().out
+    write_failure(Path(planned()[0].path), "refused: see its log", 1)
+    assert tfstudy("retry", "study") == 1
+    assert "config.yaml" in capsys.readouterr().out
+
+
+def test_a_run_is_retried_with_its_preset_and_a_changed_one_is_skipped():
+    jobs = planned("0-4", preset="paper")
+    save_plan(jobs[:1])
+    for number, job in enumerate(jobs):
+        reports = {2: {"tuning": True}, 4: {"preset": "small"}}
+        start_run(job, 100, **reports.get(number, {}))
+    for number, change in ((1, "steps: 500"), (3, "stesp: 400")):
+        config = Path(jobs[number].path) / "config.yaml"
+        config.write_text(config.read_text().replace("steps: 400", change))
+    retried, skipped = retry_jobs(
+        study_runs(Path("results/study")), Path("results"), "study", RunOptions(accelerator="cpu")
+    )
+    assert sorted((job.path, job.options.preset) for job in retried) == sorted(
+        [(jobs[0].path, "paper"), (jobs[4].path, "small")]
+    )
+    assert "would be another run" in skipped[jobs[1].name]
+    assert "tune" in skipped[jobs[2].name]
+    assert "did you mean 'train.steps'?" in skipped[jobs[3].name]
+
+
+def test_data_of_the_hub_need_online_unless_they_are_in_a_folder(capsys):
+    jobs = planned("0-1")
+    Path("folder").mkdir()
+    for job, hub in zip(jobs, ("somebody/corpus", "folder"), strict=True):
+        start_run(job, 100)
+        data = f"split: corpus\n  hub: {hub}\n  source_language: en\n  target_language: de"
+        (Path(job.path) / "config.yaml").write_text(f"task: translation\narch: lstm\ndata:\n  {data}\n")
+    assert tfstudy("retry", "study", "--dry-run") == 1
+    network, folder = capsys.readouterr().out.splitlines()[-2:]
+    assert "(data.hub 'somebody/corpus'); --online loads them" in network
+    assert "data.hub: can't load 'folder'" in folder
