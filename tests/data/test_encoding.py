@@ -1,11 +1,30 @@
-"""Examples as padded tensors."""
+"""Vocabularies, examples as padded tensors, and batches divided into micro-batches and groups without a change."""
 
+import itertools
+import tracemalloc
+from collections import Counter
+
+import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data.generated_data import LENGTHS, encoded
-from tfstudy.data.encoding import BOS, EOS, PAD, UNK, Encoded, Vocab, pad
+from tests.data.generated_data import LENGTHS, encoded, pairs
+from tfstudy.data.encoding import (
+    BOS,
+    CANDIDATES,
+    EOS,
+    GROUP_OVERHEAD,
+    PAD,
+    SPECIAL,
+    UNK,
+    Encoded,
+    Vocab,
+    least_padding,
+    pad,
+    split_evenly,
+)
 from tfstudy.tasks.base import Example
 
 
@@ -32,3 +51,74 @@ def test_rows_are_cut_to_their_own_longest(lengths, data):
     assert padded.target.shape == (len(index), max(lengths[i][1] for i in index) + 2)
     assert [(row != PAD).sum() for row in padded.source] == [lengths[i][0] + 1 for i in index]
     assert [(row != PAD).sum() for row in padded.target] == [lengths[i][1] + 2 for i in index]
+
+
+def test_special_tokens_have_the_first_ids():
+    assert [Vocab("xy").tokens[i] for i in (PAD, BOS, EOS, UNK)] == list(SPECIAL)
+
+
+@given(st.lists(st.lists(st.text(max_size=5), max_size=6), max_size=6))
+def test_what_is_encoded_is_decoded_to_itself(sequences):
+    vocab = Vocab({token for sequence in sequences for token in sequence})
+    for sequence in sequences:
+        assert vocab.decode([*vocab.encode(sequence), EOS, 4]) == tuple(sequence)
+
+
+def test_a_word_that_is_spelt_like_a_special_token_is_none():
+    assert EOS not in Vocab(["<eos>", "a"]).encode(["<eos>", "a"])
+
+
+@given(LENGTHS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))
+def test_devices_divide_a_batch_and_their_token_counts_add_up(lengths, micro_batches, groups, ranks):
+    data, index = encoded(lengths), torch.randperm(len(lengths))
+    whole = data.rows(index)
+    shares = [data.batch(index, micro_batches, groups, rank, ranks) for rank in range(ranks)]
+    assert sum(share.tokens for share in shares) == pytest.approx((whole.target[:, 1:] != PAD).sum())
+    assert sum((pairs(share.micro_batches) for share in shares), Counter()) == pairs([[whole]])
+    for share in shares:
+        assert len(share.micro_batches) <= micro_batches
+        assert all(0 < len(micro_batch) <= groups for micro_batch in share.micro_batches)
+
+
+@given(st.lists(st.integers(1, 50), max_size=30), st.integers(1, 6))
+def test_micro_batches_are_consecutive_and_differ_by_less_than_a_row(lengths, count):
+    ranges = split_evenly(np.array(lengths, dtype=np.int64), count)
+    assert [i for start, end in ranges for i in range(start, end)] == list(range(len(lengths)))
+    assert len(ranges) <= count
+    for start, end in ranges:
+        assert end > start
+        assert sum(lengths[start:end]) < sum(lengths) / count + max(lengths) + 1e-9
+
+
+def cost(source, target, ranges):
+    return sum(
+        (end - start) * (source[start:end].max() + target[start:end].max()) + GROUP_OVERHEAD for start, end in ranges
+    )
+
+
+@given(st.lists(st.tuples(st.integers(1, 300), st.integers(1, 300)), max_size=7), st.integers(1, 4))
+def test_groups_are_those_with_the_least_padding(lengths, groups):
+    source, target = (np.array([pair[side] for pair in lengths], dtype=np.int64) for side in (0, 1))
+    n, ranges = len(lengths), least_padding(source, target, groups)
+    possible = [
+        list(itertools.pairwise([0, *inner, n]))
+        for size in range(min(groups, n))
+        for inner in itertools.combinations(range(1, n), size)
+    ]
+    assert cost(source, target, ranges) == min((cost(source, target, p) for p in possible), default=0)
+    assert [i for start, end in ranges for i in range(start, end)] == list(range(n))
+    assert len(ranges) <= groups
+
+
+@pytest.mark.parametrize("rows", [CANDIDATES + 1, 5000])
+def test_a_large_batch_is_grouped_too_and_needs_little_memory(rows):
+    random = np.random.default_rng(0)
+    source, target = random.integers(3, 10, rows), np.sort(random.integers(3, 50, rows))
+    tracemalloc.start()
+    ranges = least_padding(source, target, 4)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 64 * CANDIDATES**2, "some tables of candidates x candidates numbers of 8 bytes"
+    assert [i for start, end in ranges for i in range(start, end)] == list(range(rows))
+    assert len(ranges) == 4
+    assert cost(source, target, ranges) < 0.75 * cost(source, target, [(0, rows)])

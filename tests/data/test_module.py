@@ -92,13 +92,6 @@ def test_vocabularies_come_from_the_train_split_only(task, monkeypatch):
     assert data.encoded["validation"].source[-1].tolist()[:2] == [UNK, EOS]
 
 
-def test_loaders_work_without_a_trainer(task):
-    data = TaskData(task, batch_size=8)
-    loader = data.train_dataloader()
-    assert len(loader) == len(list(loader)) == len(data.batches)
-    assert sum((pairs(batch.micro_batches) for batch in data.val_dataloader()), Counter()) == split(data, "validation")
-
-
 def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
     from tfstudy.config.schema import TrainConfig
     from tfstudy.training.module import Seq2Seq
@@ -113,9 +106,3 @@ def test_the_lightning_module_learns_in_a_plain_trainer(task, tmp_path, build):
         plain.fit(module, data)
         losses.append(float(plain.callback_metrics["validation_loss"]))
     assert losses[1] < losses[0] < 3
-
-
-def test_other_epochs_leave_the_data_as_they_are(task):
-    data = TaskData(task, batch_size=8)
-    assert len(data.with_epochs_of(3).train_dataloader()) == 3
-    assert len(data.train_dataloader()) == len(data.batches) == 5
