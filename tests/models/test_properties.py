@@ -1,28 +1,68 @@
 """Every architecture, in each of its variants, has the properties of `tfstudy.testing`. It is found by its name."""
 
+from itertools import product
+from typing import get_args
+
 import pytest
 import torch
 
-from tests.conftest import VARIANTS
+from tests.conftest import VARIANTS, perturbed
 from tfstudy import models
 from tfstudy.models.base import select_rows
+from tfstudy.models.parts.transformer_config import Positions
+from tfstudy.models.transformer import Transformer
 from tfstudy.testing.architecture_properties import PROPERTIES, ArchitectureVariant
 
-ARCHS = models.built_in()
-# In `make check` each architecture has every property, and each variant these; in `make slow` each variant has all.
-CORE = ("decoding in pieces", "no logit depends", "padding changes", "gradients reach", "select rows")
-CASES = [
-    pytest.param(name, check, id=f"{name}-{label}", marks=() if core or name in ARCHS else pytest.mark.slow)
-    for name in VARIANTS
-    for label, check in PROPERTIES.items()
-    for core in [label.startswith(CORE)]
-]
+CORE = ("decoding in pieces equals teacher forcing", "no logit depends on a later token", "padding changes nothing")
+SIX = (
+    "transformer",
+    "transformer-randomised",
+    "transformer-decoder_only",
+    "lstm-input_feeding",
+    "cnn",
+    "mingru-hybrid",
+)
+CASES = [(name, title) for name in VARIANTS for title in PROPERTIES if title in CORE or name in SIX]
 
 
-@pytest.mark.parametrize(("name", "check"), CASES)
-def test_the_property_holds(name, check):
-    arch = VARIANTS[name][0]
-    check(ArchitectureVariant(models.find(arch), name.removeprefix(arch).removeprefix("-")))
+@pytest.mark.parametrize(("name", "title"), CASES)
+def test_the_property_holds(name, title, request):
+    """With the three that every variant has, the shapes in signatures are checked."""
+    if title in CORE:
+        request.getfixturevalue("shapes")
+    arch, _ = VARIANTS[name]
+    PROPERTIES[title](ArchitectureVariant(models.find(arch), name.removeprefix(arch).removeprefix("-")))
+
+
+SCHEMES = {
+    f"{layout}, {scheme}, window {window}": {"layout": layout, "positions": scheme, "attention_window": window}
+    for layout, scheme, window in product(("encoder_decoder", "decoder_only"), get_args(Positions), (0, 2))
+    if (layout, scheme) != ("decoder_only", "contextual")
+}
+
+
+class SchemeVariant(ArchitectureVariant):
+    """A Transformer with one of `SCHEMES`."""
+
+    def build(self, **changes):
+        return super().build(**SCHEMES[self.name], **changes)
+
+
+@pytest.mark.parametrize("name", SCHEMES)
+def test_each_position_scheme_with_or_without_a_window_has_the_properties_of_a_decoder(name):
+    for title in CORE[:2]:
+        PROPERTIES[title](SchemeVariant(Transformer, name))
+
+
+@pytest.mark.parametrize("name", SIX)
+def test_outputs_in_bfloat16_are_close_to_those_in_float32(build, name, source, tokens):
+    model, mask = perturbed(build(name)), source > 0
+    expected = model(source, mask, tokens)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = model(source, mask, tokens)
+    found.float().logsumexp(-1).sum().backward()
+    assert (found.float() - expected).abs().mean() < 0.05 * expected.std()
+    assert all(one.grad.isfinite().all() for one in model.parameters() if one.grad is not None)
 
 
 def test_select_rows_refuses_what_is_no_tensor():

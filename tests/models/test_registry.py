@@ -1,13 +1,12 @@
 """Architectures are found by name, and wrong architectures and configs are refused."""
 
-import importlib
 import inspect
 import math
-import pkgutil
 import sys
 
 import pytest
 from jaxtyping import TypeCheckError
+from pydantic import ValidationError
 
 from tfstudy import models
 from tfstudy.data.encoding import PAD
@@ -15,12 +14,13 @@ from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import CNN
 from tfstudy.models.lstm import LSTM
+from tfstudy.models.mingru import MinGRU
 from tfstudy.models.transformer import Transformer
 
 
-def test_architectures_are_found_by_name():
-    assert {"cnn", "lstm", "transformer"} <= set(models.names())
-    assert [models.find(name) for name in ("cnn", "lstm", "transformer")] == [CNN, LSTM, Transformer]
+def test_every_module_is_an_architecture_or_shared():
+    assert models.built_in() == ["cnn", "lstm", "mingru", "transformer"]
+    assert [models.find(name) for name in models.built_in()] == [CNN, LSTM, MinGRU, Transformer]
 
 
 def test_an_unknown_architecture_is_refused_with_the_nearest_name():
@@ -28,51 +28,18 @@ def test_an_unknown_architecture_is_refused_with_the_nearest_name():
         models.find("transfomer")
 
 
-def test_a_subclass_of_an_architecture_is_refused():
+def test_a_subclass_of_an_architecture_and_a_model_without_decode_are_refused():
     with pytest.raises(TypeError, match="architectures are final"):
         type("Larger", (LSTM,), {})
-
-
-def test_a_model_without_decode_is_refused():
+    half = type("Half", (Model,), {"encode": lambda *_: None})
+    assert inspect.isabstract(half)
     with pytest.raises(TypeError, match="abstract"):
-        type("Half", (Model,), {"encode": lambda *_: None})(None, 5, 5)
+        half(None, 5, 5)
 
 
-def test_heads_must_divide_dim():
-    with pytest.raises(ValueError, match=r"heads must divide dim \(16\), but is 3"):
-        Transformer.Config(dim=16, heads=3)
-
-
-def test_shared_embeddings_need_one_vocabulary():
-    with pytest.raises(ValueError, match="share_embeddings needs one vocabulary, but there are 7 and 8"):
-        Transformer(Transformer.Config(dim=16, share_embeddings=True), 7, 8)
-
-
-@pytest.mark.parametrize("wrong", [{"dim": 0}, {"dropout": 1.0}, {"dropout": math.nan}, {"width": 3}], ids=str)
-@pytest.mark.parametrize("cls", [CNN, LSTM, Transformer])
-def test_values_out_of_range_and_unknown_keys_are_refused(cls, wrong):
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        cls.Config(**wrong)
-
-
-def test_shapes_are_checked_while_tests_run(transformer, source):
+def test_shapes_are_checked_while_tests_of_properties_run(transformer, source, shapes):
     with pytest.raises(TypeCheckError):
         transformer.encode(source, source[:2] != PAD)
-
-
-def test_every_module_is_an_architecture_or_shared():
-    modules = {module.name for module in pkgutil.iter_modules(models.__path__)}
-    assert modules - models.SHARED == set(models.names())
-    assert modules >= models.SHARED
-    for name in models.names():
-        assert issubclass(models.find(name), Model)
-
-
-def test_shared_modules_define_no_architecture():
-    for name in models.SHARED:
-        module = importlib.import_module(f"tfstudy.models.{name}")
-        own = [v for v in vars(module).values() if inspect.isclass(v) and v.__module__ == module.__name__]
-        assert [cls for cls in own if issubclass(cls, Model) and not inspect.isabstract(cls)] == []
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -85,10 +52,61 @@ def test_what_is_declared_is_read_without_importing_the_architecture(name, monke
     assert f"tfstudy.models.{name}" not in sys.modules
 
 
-@pytest.mark.parametrize("name", models.names())
-def test_declared_widths_and_variants_are_valid(name):
-    cls = models.find(name)
-    assert set(cls.widths) <= set(cls.Config.model_fields)
-    assert set(cls.bags) <= {"", *cls.variants}
-    for changes in ({}, *cls.variants.values()):
-        cls.Config(**{**cls.small, **changes})
+def test_shared_embeddings_need_one_vocabulary():
+    with pytest.raises(ValueError, match="share_embeddings needs one vocabulary, but there are 7 and 8"):
+        Transformer(Transformer.Config(dim=16, share_embeddings=True), 7, 8)
+
+
+@pytest.mark.parametrize(
+    ("cls", "settings", "words"),
+    [
+        (CNN, {"dim": 0}, ["dim"]),
+        (LSTM, {"dropout": math.nan}, ["dropout"]),
+        (LSTM, {"width": 3}, ["width"]),
+        (LSTM, {"attention": "dot"}, ["attention 'dot' needs", "bidirectional must be false"]),
+        (LSTM, {"attention": "none", "copy_output": True}, ["copy_output needs attention", "'none'"]),
+        (CNN, {"attention": False, "copy_output": True}, ["copy_output needs attention"]),
+        (CNN, {"kernel": 1, "dilation_cycle": 2}, ["dilation_cycle must be 1"]),
+        (MinGRU, {"layers": 2, "self_attention_every": 1}, ["self_attention_every must be 0", "but is 1"]),
+        (MinGRU, {"layers": 2, "self_attention_every": 3}, ["self_attention_every must be 0", "but is 3"]),
+        (MinGRU, {"heads": 2}, ["heads is 2, but no layer has self-attention"]),
+        (MinGRU, {"dim": 16, "self_attention_every": 2, "heads": 3}, ["heads must divide dim (16)", "but is 3"]),
+        (Transformer, {"dim": 16, "heads": 3}, ["heads must divide dim (16)", "but is 3"]),
+        (Transformer, {"norm": "none", "norm_type": "rms"}, ["norm_type rms", "none"]),
+        (Transformer, {"depth_signal": True}, ["depth_signal", "share_layers"]),
+        (Transformer, {"test_layers": 4}, ["test_layers", "share_layers"]),
+        (Transformer, {"layout": "decoder_only", "cross_positions": "t5"}, ["cross_positions", "decoder_only"]),
+        (Transformer, {"layout": "decoder_only", "decoder_positions": "t5"}, ["decoder_positions", "decoder_only"]),
+        (Transformer, {"layout": "decoder_only", "positions": "contextual"}, ["needs layout encoder_decoder"]),
+        (Transformer, {"layout": "decoder_only", "copy_output": True}, ["copy_output", "decoder_only"]),
+        (Transformer, {"layout": "encoder_only", "tie_output": True}, ["tie_output needs layout", "encoder_only"]),
+        (Transformer, {"positions": "rotery"}, ["rotary"]),
+        (Transformer, {"cross_positions": "sinusoidal"}, ["cross_positions"]),
+        (Transformer, {"dim": 12, "heads": 4, "positions": "rotary"}, ["dim must be a multiple of 2 * heads (8)"]),
+        (Transformer, {"dim": 12, "heads": 4, "cross_positions": "rotary"}, ["dim must be a multiple of 2 * heads"]),
+        (Transformer, {"share_embeddings": True, "decoder_positions": "none"}, ["sinusoidal and none"]),
+        (Transformer, {"randomised_positions": 511}, ["at least max_positions (512), but is 511"]),
+        (Transformer, {"randomised_positions": 600, "positions": "contextual", "decoder_positions": "none"}, ["be 0"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, dict) else "",
+)
+def test_settings_out_of_range_or_in_contradiction_are_refused_with_one_message(cls, settings, words):
+    with pytest.raises(ValidationError) as error:
+        cls.Config(**settings)
+    assert error.value.error_count() == 1
+    assert all(word in str(error.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"norm": "none", "norm_type": "rms", "qk_norm": True},
+        {"layout": "decoder_only", "temperature": 2.0, "score_scale": "none"},
+        {"layout": "encoder_only", "positions": "contextual"},
+        {"share_embeddings": True, "positions": "rotary", "decoder_positions": "none"},
+        {"positions": "none", "cross_positions": "alibi", "randomised_positions": 512},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_settings_that_have_an_effect_are_allowed(settings):
+    assert Transformer.Config(**settings).model_dump().items() >= settings.items()

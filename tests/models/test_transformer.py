@@ -1,20 +1,27 @@
-"""Attention and the layers of the Transformer, against slow computations and against torch."""
+"""Attention, the layers of the Transformer and its layouts, against slow computations and against torch."""
 
 import math
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
+from tests.conftest import perturbed
 from tests.models.reference import CLOSE, randomised
-from tfstudy.data.encoding import PAD
+from tfstudy.data.encoding import EOS, PAD
+from tfstudy.evaluation.decoding import greedy
 from tfstudy.models.base import parameter_count
-from tfstudy.models.parts.attention import Cache, KeyValue, MultiHeadAttention, Scores
-from tfstudy.models.parts.observing import Site, recorded_attention
-from tfstudy.models.parts.tokens import flatten_groups
-from tfstudy.models.parts.transformer_layers import Layer
+from tfstudy.models.parts.attention import Cache, KeyValue, MultiHeadAttention, Scores, windowed
+from tfstudy.models.parts.layers import Residual, norm_layer
+from tfstudy.models.parts.observing import Site, record_states, recorded_attention
+from tfstudy.models.parts.positions.schemes import sinusoids
+from tfstudy.models.parts.tokens import RaggedGroup, flatten_groups
+from tfstudy.models.parts.transformer_layers import Layer, feedforward
 from tfstudy.models.transformer import Transformer
+
+# Attention
 
 
 def by_hand(attention, x, y, allowed):
@@ -50,40 +57,72 @@ def test_attention_looks_at_its_own_row_of_its_own_group_only(causal):
         assert_close(got[start:end], expected, **CLOSE)
 
 
-@pytest.mark.parametrize("new", [1, 2, 5])
-def test_causal_attention_sees_the_past_and_itself(new):
-    attention, x = randomised(MultiHeadAttention(12, 3)), torch.randn(5, 12)
-    expected = by_hand(attention, x, x, lambda i, j: j <= i)[5 - new :]
-    seen = attention.project(x, [(1, 5)])
-    assert_close(attention(x[5 - new :], [(1, new)], seen, causal=True), expected, **CLOSE)
+@pytest.mark.parametrize("window", [1, 3, 20])
+def test_a_window_is_an_explicit_mask_and_decoding_sees_the_same(window):
+    attention, x = randomised(MultiHeadAttention(8, 2, window=window)), torch.randn(9, 8)
+    own, expected = attention.project(x, [(1, 9)]), by_hand(attention, x, x, lambda i, j: 0 <= i - j <= window)
+    assert_close(attention(x, [(1, 9)], own, causal=True), expected, **CLOSE)
+    past, found = [attention.empty(x, 1)], []
+    for piece in x.split([4, 1, 1, 3]):
+        attended, past = attention.attend_causally(piece, [(1, len(piece))], past)
+        found.append(attended)
+    assert_close(torch.cat(found), expected, **CLOSE)
 
 
-def test_attention_agrees_with_that_of_torch():
-    attention, x, y = randomised(MultiHeadAttention(12, 3)), torch.randn(2, 4, 12), torch.randn(2, 5, 12)
-    reference = nn.MultiheadAttention(12, 3, batch_first=True)
-    copy_attention(attention, reference)
-    mask = torch.tensor([[True] * 5, [True, True, False, False, False]])
-    expected = reference(x, y, y, key_padding_mask=~mask, need_weights=False)[0]
-    got = attention(
-        flatten_groups([x]), [(2, 4)], attention.project(flatten_groups([y]), [(2, 5)]), [mask[:, None, None]]
-    )
-    assert_close(got.view(2, 4, 12), expected, **CLOSE)
+def test_a_window_to_both_sides_hides_padding_and_what_is_further_away():
+    mask = torch.tensor([[True, True, True, False, False]])
+    seen = windowed(mask, 1)[0, 0].int().tolist()
+    assert seen[:4] == [[1, 1, 0, 0, 0], [1, 1, 1, 0, 0], [0, 1, 1, 0, 0], [0, 0, 1, 0, 0]]
+    assert seen[4] == [1, 1, 1, 0, 0], "a query that is padding has to see something"
+    assert torch.equal(windowed(mask, 0), mask[:, None, None])
+
+
+def weights(attention, x, y=None):
+    """The weights (heads, queries, keys) of queries x and keys y, by default those of x."""
+    y = x if y is None else y
+    with recorded_attention() as recorded, torch.no_grad():
+        attention(x, [(1, len(x))], attention.project(y, [(1, len(y))]), site=Site("encoder", 1))
+    return recorded[0].weights[0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "divisor"), [(Scores(), 2), (Scores(False), 1), (Scores(temperature=3), 6), (Scores(False, 0.5), 0.5)]
+)
+def test_scores_are_divided_by_their_scale_and_the_temperature(scores, divisor):
+    attention, x = randomised(MultiHeadAttention(8, 2, scores=scores)), torch.randn(5, 8)
+    q, (k, v) = attention.query(x), attention.key_value(x).chunk(2, -1)
+    heads = slice(0, 4), slice(4, 8)
+    expected = torch.stack([(q[:, at] @ k[:, at].T / divisor).softmax(-1) for at in heads])
+    assert_close(weights(attention, x), expected, **CLOSE)
+    attended = attention.out(torch.cat([w @ v[:, at] for w, at in zip(expected, heads, strict=True)], -1))
+    assert_close(attention(x, [(1, 5)], attention.project(x, [(1, 5)])), attended, **CLOSE)
 
 
 @pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("d_k", [16, 64, 256, 1024])
+@pytest.mark.parametrize("d_k", [16, 1024])
 def test_scores_have_the_variance_1_if_scaled_and_d_k_otherwise(d_k, scaled):
     torch.manual_seed(0)
     attention = MultiHeadAttention(d_k, 1, scores=Scores(scaled=scaled)).double()
     with torch.no_grad():  # queries and keys are the inputs
         attention.query.weight.copy_(torch.eye(d_k))
         attention.key_value.weight.copy_(torch.eye(d_k).repeat(2, 1))
-        queries, inputs = torch.randn(1000, d_k).double(), torch.randn(400, d_k).double()
-        keys = attention.project(inputs, [(1, 400)])
-        with recorded_attention() as recorded:
-            attention(queries, [(1, 1000)], keys, site=Site("encoder", 1))
-    scores = recorded[0].weights.log()  # up to a constant for each query
+    found = weights(attention, torch.randn(1000, d_k).double(), torch.randn(400, d_k).double())
+    scores = found[0].log()  # up to a constant for each query
     assert scores.var(-1).mean().item() == pytest.approx(1 if scaled else d_k, rel=0.05)
+
+
+@pytest.mark.parametrize("norm", ["layer", "rms"])
+def test_scores_of_normalised_queries_and_keys_are_bounded_however_large_the_input(norm):
+    torch.manual_seed(0)
+    attention, x = MultiHeadAttention(16, 2, scores=Scores(norm=norm)).eval(), 100 * torch.randn(30, 16)
+    found = weights(attention, x)
+    ratio = (found.amax(-1) / found.amin(-1)).log()  # the difference of the largest and the least score
+    assert 1 < ratio.max() <= 2 * 8**0.5 + 1e-3
+    assert weights(MultiHeadAttention(16, 2).eval(), x).amax() > 0.999
+    assert attention.key_norm.weight.shape == (8,), "one norm for all heads"
+
+
+# Layers
 
 
 def copy_attention(ours, theirs):
@@ -93,64 +132,145 @@ def copy_attention(ours, theirs):
     theirs.out_proj.load_state_dict(ours.out.state_dict())
 
 
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_an_encoder_layer_agrees_with_that_of_torch(norm):
-    layer = randomised(Layer(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder=False))
-    theirs = nn.TransformerEncoderLayer(12, 3, 20, dropout=0.0, batch_first=True, norm_first=norm == "pre")
-    copy_attention(layer.attention, theirs.self_attn)
-    copies = {theirs.linear1: layer.feedforward[0], theirs.linear2: layer.feedforward[-1]}
-    copies |= {theirs.norm1: layer.attention_norm, theirs.norm2: layer.feedforward_norm}
-    for reference, ours in copies.items():
-        reference.load_state_dict(ours.state_dict())
-    x, mask = torch.randn(2, 5, 12), torch.tensor([[True] * 5, [True, True, False, False, False]])
-    got = layer.encode(flatten_groups([x]), [(2, 5)], [mask[:, None, None]], 1).view(2, 5, 12)
-    assert_close(got[mask], theirs(x, src_key_padding_mask=~mask)[mask], **CLOSE)
+def copy_layer(ours, theirs):
+    """Copy the weights of a layer into that of torch."""
+    copy_attention(ours.attention, theirs.self_attn)
+    copies = [(theirs.linear1, ours.feedforward[0]), (theirs.linear2, ours.feedforward[-1])]
+    copies += [(theirs.norm1, ours.attention_norm)]
+    if hasattr(theirs, "multihead_attn"):
+        copy_attention(ours.cross, theirs.multihead_attn)
+        copies += [(theirs.norm2, ours.cross_norm), (theirs.norm3, ours.feedforward_norm)]
+    else:
+        copies += [(theirs.norm2, ours.feedforward_norm)]
+    for copy, original in copies:
+        copy.load_state_dict(original.state_dict())
 
 
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_a_decoder_layer_agrees_with_that_of_torch(norm):
-    layer = randomised(Layer(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder=True))
-    theirs = nn.TransformerDecoderLayer(12, 3, 20, dropout=0.0, batch_first=True, norm_first=norm == "pre")
-    copy_attention(layer.attention, theirs.self_attn)
-    copy_attention(layer.cross, theirs.multihead_attn)
-    copies = {theirs.linear1: layer.feedforward[0], theirs.linear2: layer.feedforward[-1]}
-    copies |= {theirs.norm1: layer.attention_norm, theirs.norm2: layer.cross_norm, theirs.norm3: layer.feedforward_norm}
-    for reference, ours in copies.items():
-        reference.load_state_dict(ours.state_dict())
+@pytest.mark.parametrize("decoder", [False, True])
+def test_a_layer_agrees_with_that_of_torch(norm, decoder):
+    layer = randomised(Layer(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder))
+    cls = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
+    theirs = cls(12, 3, 20, dropout=0.0, batch_first=True, norm_first=norm == "pre")
+    copy_layer(layer, theirs)
     x, y, mask = torch.randn(2, 4, 12), torch.randn(2, 5, 12), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
-    none = Cache(KeyValue(torch.zeros(2, 3, 0, 4), torch.zeros(2, 3, 0, 4)))
-    ahead = nn.Transformer.generate_square_subsequent_mask(4)
-    expected = theirs(x, y, tgt_mask=ahead.isinf(), memory_key_padding_mask=~mask)
-    memory = layer.cross.project(flatten_groups([y]), [(2, 5)])
-    got, _ = layer.decode_self(flatten_groups([x]), [(2, 4)], [none], 1)
-    got, _ = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]], 1)
-    assert_close(got.view(2, 4, 12), expected, **CLOSE)
+    if decoder:
+        ahead = nn.Transformer.generate_square_subsequent_mask(4).isinf()
+        expected = theirs(x, y, tgt_mask=ahead, memory_key_padding_mask=~mask)
+        none = Cache(KeyValue(torch.zeros(2, 3, 0, 4), torch.zeros(2, 3, 0, 4)))
+        memory = layer.cross.project(flatten_groups([y]), [(2, 5)])
+        got, _ = layer.decode_self(flatten_groups([x]), [(2, 4)], [none], 1)
+        got, _ = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]], 1)
+        assert_close(got.view(2, 4, 12), expected, **CLOSE)
+    else:
+        got = layer.encode(flatten_groups([y]), [(2, 5)], [mask[:, None, None]], 1).view(2, 5, 12)
+        assert_close(got[mask], theirs(y, src_key_padding_mask=~mask)[mask], **CLOSE)
 
 
-def test_pre_norm_ends_with_a_norm_and_post_norm_does_not(build):
-    pre, post = build("transformer"), build("transformer-postnorm")
-    assert parameter_count(pre) - parameter_count(post) == 2 * 2 * 16
+def layer_norm(norm, x):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * norm.weight + norm.bias
 
 
-def test_shared_layers_count_once_and_apply_at_every_depth(build, source, tokens):
-    shared, deeper = (build("transformer-share_layers", encoder_layers=n).eval() for n in (1, 3))
-    assert parameter_count(shared) == parameter_count(deeper)
-    assert not torch.allclose(shared(source, source != PAD, tokens), deeper(source, source != PAD, tokens))
-    assert len(shared.encode(source, source != PAD).past) == 3
+def rms_norm(norm, x):
+    return x / x.square().mean(-1, keepdim=True).sqrt() * norm.weight
+
+
+@pytest.mark.parametrize(("norm_type", "formula"), [("layer", layer_norm), ("rms", rms_norm)])
+def test_a_norm_is_that_of_its_formula(norm_type, formula):
+    norm, x = randomised(norm_layer(norm_type, 6)), torch.randn(4, 6)
+    assert_close(norm(x), formula(norm, x), **CLOSE)
+
+
+PLACEMENTS = {
+    "pre": lambda x, f, first, second: x + f(first(x)),
+    "post": lambda x, f, first, second: first(x + f(x)),
+    "sandwich": lambda x, f, first, second: x + second(f(first(x))),
+    "none": lambda x, f, first, second: x + f(x),
+}
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+def test_the_sublayer_and_its_norms_stand_where_the_paper_has_them(placement):
+    residual, f, x = Residual(placement, "rms"), randomised(nn.Linear(6, 6)), torch.randn(4, 6)
+    norm = randomised(residual.norm(6))
+    first, second = norm if placement == "sandwich" else (norm, norm)
+    got = residual.after(norm, x, f(residual.before(norm, x)))
+    assert_close(got, PLACEMENTS[placement](x, f, first, second), **CLOSE)
+
+
+@pytest.mark.parametrize(("connection", "of_x", "of_update"), [("sum", 1, 1), ("scaled", 1, 0.25), ("none", 0, 1)])
+def test_a_connection_weights_its_input_and_the_update(connection, of_x, of_update):
+    config = Transformer.Config(dim=8, heads=1, encoder_layers=8, residual=connection)
+    residual, x, update = Transformer(config, 5, 5).encoder.layers[0].residual, torch.randn(4, 8), torch.randn(4, 8)
+    assert_close(residual.after(residual.norm(8), x, update), of_x * x + of_update * update)
+
+
+def phi(x):
+    return 0.5 * (1 + torch.erf(x / math.sqrt(2)))
+
+
+ACTIVATIONS = {
+    "relu": lambda x: x * (x > 0),
+    "gelu": lambda x: x * phi(x),
+    "swiglu": lambda x: x / (1 + torch.exp(-x)),
+    "geglu": lambda x: x * phi(x),
+}
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_an_activation_is_that_of_its_formula(activation):
+    config = Transformer.Config(dim=6, heads=1, feedforward=10, dropout=0.3, activation=activation)
+    network, x = randomised(feedforward(config)), torch.randn(4, 6)
+    inner, outer = network[0], network[-1]
+    hidden = ACTIVATIONS[activation](x @ inner.weight[:10].T + inner.bias[:10])
+    if activation.endswith("glu"):  # (g(x W) * x V) W2
+        hidden = hidden * (x @ inner.weight[10:].T + inner.bias[10:])
+    assert_close(network(x), hidden @ outer.weight.T + outer.bias, **CLOSE)
+    assert network[2].probability == 0.3
+    assert feedforward(config.model_copy(update={"activation_dropout": 0.6}))[2].probability == 0.6
+
+
+def test_a_stack_of_shared_layers_adds_its_input_and_a_signal_of_the_depth(build):
+    stack, x, embedded = build("transformer-universal").encoder, torch.randn(4, 16), torch.randn(4, 16)
+    signals = sinusoids(torch.tensor([1, 2]), 16)
+    assert_close(stack.enter(x, embedded, 1), x + signals[0])
+    assert_close(stack.enter(x, embedded, 2), x + embedded + signals[1])
+    assert build("transformer").encoder.enter(x, embedded, 2) is x
+
+
+def test_shared_layers_count_once_and_can_be_applied_more_often_at_test_than_in_training(build, source, tokens):
+    mask = source != PAD
+    deeper, same = (
+        build("transformer-universal", test_layers=5),
+        build("transformer-universal", encoder_layers=5, decoder_layers=5),
+    )
+    same.load_state_dict(deeper.state_dict())
+    assert parameter_count(deeper) == parameter_count(same)
+    assert [len(list(deeper.train().encoder)), len(list(deeper.eval().encoder))] == [2, 5]
+    assert_close(deeper(source, mask, tokens), same.eval()(source, mask, tokens), **CLOSE)
+    assert len(deeper.encode(source, mask).past) == 5
+
+
+def test_word_dropout_drops_whole_tokens_and_keeps_their_positions(build):
+    embedding = build("transformer", word_dropout=0.5).source_embedding
+    tokens, positions = torch.full((400,), 4), torch.arange(400)
+    added = embedding(tokens, positions) - sinusoids(positions, 16)
+    kept = added.abs().sum(1) > 1e-4
+    assert 140 < kept.sum() < 260
+    word = embedding.scale * embedding.tokens.weight[4]
+    assert_close(added[kept], (2 * word).expand(int(kept.sum()), -1), **CLOSE)
+    assert_close(embedding.eval()(tokens, positions) - sinusoids(positions, 16), word.expand(400, -1), **CLOSE)
+
+
+# Sizes
 
 
 def test_the_original_transformer_has_63_million_parameters():
     config = Transformer.Config(
-        dim=512,
-        heads=8,
-        feedforward=2048,
-        encoder_layers=6,
-        decoder_layers=6,
-        norm="post",
-        positions="sinusoidal",
-        tie_output=True,
+        dim=512, heads=8, feedforward=2048, encoder_layers=6, decoder_layers=6, norm="post", tie_output=True,
         share_embeddings=True,
-    )
+    )  # fmt: skip
     with torch.device("meta"):
         model = Transformer(config, 37_000, 37_000)
     attention = 4 * (512 * 512 + 512)  # query, key, value, out
@@ -164,9 +284,78 @@ def test_the_original_transformer_has_63_million_parameters():
     assert parameter_count(model) == 37_000 * 512 + encoder + decoder == 63_082_496
 
 
-def test_weight_decay_spares_the_biases_of_relative_positions(build):
-    model = build("transformer-relative")
-    spared = {id(parameter) for parameter in model.parameters_without_decay()}
-    exempt = {name for name, p in model.named_parameters() if id(p) in spared and p.ndim > 1}
-    layers = [f"{side}.layers.{i}.attention.relative" for side in ("encoder", "decoder") for i in (0, 1)]
-    assert exempt == {f"{layer}.{name}" for layer in layers for name in ("content_bias", "position_bias")}
+def test_sizes_depend_on_the_final_norm_and_not_on_the_number_of_heads(build):
+    assert parameter_count(build("transformer")) - parameter_count(build("transformer-postnorm")) == 2 * 2 * 16
+    assert len({parameter_count(build("transformer", dim=32, heads=heads)) for heads in (1, 2, 4, 8, 16, 32)}) == 1
+
+
+# Layouts
+
+
+def test_decoder_only_is_an_encoder_of_torch_with_the_mask_of_a_prefix_language_model(build, source, tokens):
+    model = perturbed(build("transformer-decoder_only", attention_window=0, positions="none"))
+    row, target = source[:1], tokens[:1]
+    theirs = nn.TransformerEncoderLayer(16, 2, 24, 0.0, batch_first=True, norm_first=True)
+    stack = nn.TransformerEncoder(theirs, 2, model.decoder.norm, enable_nested_tensor=False)
+    for copy, original in zip(stack.layers, model.decoder.layers, strict=True):
+        copy_layer(original, copy)
+    scale = model.source_embedding.scale
+    tables = ((model.source_embedding, row), (model.target_embedding, target))
+    embedded = torch.cat([scale * table.tokens.weight[ids] for table, ids in tables], 1)
+    hidden = torch.ones(13, 13, dtype=torch.bool).triu(1)
+    hidden[:, :6] = False  # everybody sees the source
+    hidden[:6, 6:] = True
+    assert_close(model(row, row > 0, target), model.output(stack.eval()(embedded, mask=hidden))[:, 6:], **CLOSE)
+
+
+def test_in_decoder_only_positions_of_the_target_follow_those_of_the_source(build, source):
+    model = build("transformer-decoder_only")
+    places = model.encode(source, source > 0).places(3, 2)
+    lengths = (source > 0).sum(1).tolist()
+    assert places.queries.tolist() == [[n, n + 1] for n in lengths]
+    assert places.keys[1].tolist() == [0, 1, 2, 3, 4, 5, lengths[1], lengths[1] + 1]
+    longest = build("transformer-decoder_only_learned", max_positions=8)
+    source = torch.full((1, 8), 4)
+    assert longest(source, source > 0, source).isfinite().all(), "learned positions suffice for source and target"
+
+
+@pytest.mark.parametrize(
+    ("name", "modules"),
+    [
+        ("transformer-decoder_only", {"source_embedding", "target_embedding", "decoder", "output"}),
+        ("transformer-encoder_only", {"source_embedding", "encoder", "output"}),
+    ],
+)
+def test_one_stack_has_the_layers_of_both_and_no_cross_attention(build, name, modules):
+    model = build(name, encoder_layers=1, decoder_layers=2)
+    [stack] = [module for module in (getattr(model, "encoder", None), getattr(model, "decoder", None)) if module]
+    assert len(stack.layers) == 3
+    assert not any("cross" in key for key in model.state_dict())
+    assert {key.split(".")[0] for key in model.state_dict()} == modules
+
+
+SOURCE = torch.tensor([[4, 5, 6, 2], [8, 2, 0, 0]])
+TOKENS = torch.tensor([[1, 4, 5, 6, 7, 8]] * 2)
+
+
+def test_encoder_only_reads_an_output_off_its_place_of_the_source_and_ends_after_it(build):
+    model = perturbed(build("transformer-encoder_only"))
+    with torch.no_grad():
+        logits = model(SOURCE, SOURCE > 0, TOKENS)
+        states = record_states(model, RaggedGroup(SOURCE, SOURCE > 0, TOKENS)).states()
+        read = model.output(model.encoder.norm(states[Site("encoder", 4)]))
+    assert_close(logits[0, :4], read[0])
+    assert_close(logits[1, :2], read[1, :2])
+    for after in (logits[0, 4:], logits[1, 2:]):
+        assert_close(after.softmax(-1)[:, EOS], torch.ones(len(after)))
+    with torch.no_grad():
+        model.output.bias[7] = 100.0
+    assert greedy(model, SOURCE, SOURCE > 0, torch.tensor([9, 9])) == [[7] * 4, [7] * 2]
+    assert cross_entropy(logits.flatten(0, 1), TOKENS.flatten()).isfinite(), "a longer target has a finite loss"
+
+
+def test_every_parameter_of_encoder_only_is_trained_by_targets_as_long_as_their_sources(build):
+    model = build("transformer-encoder_only")
+    logits = model(SOURCE[:1], SOURCE[:1] > 0, TOKENS[:1, :4])
+    cross_entropy(logits[0], torch.tensor([4, 5, 6, EOS])).backward()
+    assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []

@@ -1,12 +1,39 @@
-"""Dropout: its statistics, its seeds and its gradient."""
+"""Dropout, layers in less memory, the cache of keys and values, and ragged groups."""
 
 import math
+from contextlib import nullcontext
+from itertools import pairwise
 
 import pytest
 import torch
+from torch.autograd.graph import saved_tensors_hooks
 from torch.testing import assert_close
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from tfstudy.models.parts.layers import Dropout, dropout_seed, same_dropout
+from tests.conftest import perturbed
+from tests.models.reference import CLOSE
+from tests.training.small_training import ARCHITECTURES
+from tfstudy import models
+from tfstudy.data.encoding import PAD
+from tfstudy.models.parts import layers
+from tfstudy.models.parts.attention import SPARE, Cache, KeyValue
+from tfstudy.models.parts.layers import (
+    Dropout,
+    dropout_seed,
+    gradient_checkpointing,
+    in_chunks,
+    run_layer,
+)
+from tfstudy.models.parts.tokens import (
+    RaggedGroup,
+    flatten_groups,
+    shapes_by_source,
+    shapes_of,
+    split_groups,
+    token_positions,
+)
+
+# Dropout
 
 
 @pytest.mark.parametrize("probability", [0.1, 0.5, 0.9])
@@ -28,21 +55,6 @@ def test_dropped_elements_are_independent_of_their_neighbours():
         assert abs((dropped[lag:] * dropped[:-lag]).mean()) < 4 * 0.3 * 0.7 / math.sqrt(n)
 
 
-def test_dropout_in_eval_mode_is_the_identity():
-    x = torch.randn(7)
-    assert Dropout(0.5).eval()(x) is x
-    assert Dropout(0.0)(x) is x
-
-
-def test_dropout_is_reproducible_by_seed():
-    def draw(seed):
-        torch.manual_seed(seed)
-        return Dropout(0.5)(torch.ones(101))
-
-    assert torch.equal(draw(3), draw(3))
-    assert not torch.equal(draw(3), draw(4))
-
-
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (5,), (2, 3, 7), (0, 4)], ids=str)
 def test_dropout_takes_any_shape_and_kind_of_float(shape):
     for dtype in (torch.float32, torch.float64, torch.bfloat16):
@@ -52,18 +64,261 @@ def test_dropout_takes_any_shape_and_kind_of_float(shape):
         assert set(y.flatten().tolist()) <= {0.0, 2.0}
 
 
-def test_dropout_scales_the_gradient_as_it_scales_the_value():
-    x = torch.ones(50, requires_grad=True)
-    y = Dropout(0.5)(x)
-    y.sum().backward()
-    assert torch.equal(x.grad, y.detach())
+# Attention in chunks
 
 
-def test_a_function_with_the_same_dropout_repeats_its_own_only():
-    x, dropout = torch.ones(1000), Dropout(0.5)
-    with dropout_seed(3):
-        first, second = same_dropout(dropout), same_dropout(dropout)
-        assert torch.equal(first(x), first(x))
-        assert not torch.equal(first(x), second(x))
-    with dropout_seed(3):
-        assert torch.equal(same_dropout(dropout)(x), first(x))
+class Largest(TorchDispatchMode):
+    """The largest number of elements of any tensor of numbers that an operation returns (oneDNN's memory is bytes)."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        out = function(*args, **kwargs or {})
+        for tensor in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(tensor, torch.Tensor) and tensor.is_floating_point():
+                self.elements = max(self.elements, tensor.numel())
+        return out
+
+
+def outer(x, y):
+    """Sums over y of x * y, from all products, with the sizes of the chunks that compute them."""
+    sizes = []
+
+    def compute(rows, queries):
+        products = x[rows, queries, None] * y[rows, None]
+        sizes.append(products.numel())
+        return products.tanh().sum(2)
+
+    return compute, sizes
+
+
+@pytest.mark.parametrize("bound", [1, 70, 599])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_chunks_give_the_same_outputs_and_gradients_within_the_bound(monkeypatch, bound, gradients):
+    x, y = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 10, 5, requires_grad=True)
+    expected = outer(x, y)[0](slice(None), slice(None))
+    compute, sizes = outer(x, y)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", bound)
+    with torch.set_grad_enabled(gradients):
+        out = in_chunks(compute, 3, 4, 50)
+    assert_close(out, expected)
+    assert len(sizes) > 1
+    assert max(sizes) <= max(bound, 50), "a pair of a row and a query is never split"
+    if gradients:
+        weights = torch.randn_like(out)
+        assert_close(*(torch.autograd.grad((o * weights).sum(), [x, y]) for o in (out, expected)))
+
+
+def test_several_calls_share_the_bound(monkeypatch):
+    compute, sizes = outer(torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 10, 5))
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 600)
+    in_chunks(compute, 3, 4, 50, calls=2).sum().backward()
+    assert sizes == [600, 600], "computed again in the backward pass"
+
+
+def loss_and_gradients(model, source, tokens):
+    torch.manual_seed(5)
+    loss = model(source, source != PAD, tokens).square().mean()
+    return loss, torch.autograd.grad(loss, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
+
+
+EXPLICIT = {
+    "lstm-additive": {},
+    "lstm": {},
+    "cnn": {},
+    "transformer-relative": {},
+    "transformer": {"attention_dropout": 0.3},
+}
+
+
+@pytest.mark.parametrize("name", [*EXPLICIT, "transformer-contextual", "transformer-share_embeddings"])
+def test_a_model_has_the_same_outputs_and_gradients_in_chunks(monkeypatch, build, source, tokens, name):
+    model = perturbed(build(name))
+    expected = loss_and_gradients(model, source, tokens)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 40)
+    got = loss_and_gradients(model, source, tokens)
+    assert_close(got[0], expected[0], **CLOSE)
+    for ours, theirs in zip(got[1], expected[1], strict=True):
+        assert_close(ours, theirs, **CLOSE)
+
+
+@pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
+def test_dropout_on_weights_is_the_same_in_the_backward_pass(monkeypatch, build, source, tokens, positions):
+    model = build("transformer", attention_dropout=0.4, dropout=0.0, positions=positions).double()
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 40)
+    weight = model.encoder.layers[0].attention.query.weight
+    _, gradients = loss_and_gradients(model, source, tokens)
+    gradient = gradients[[p is weight for p in model.parameters()].index(True)]
+    losses = []
+    for change in (1e-5, -1e-5):
+        with torch.no_grad():
+            weight[3, 4] += change
+        losses.append(float(loss_and_gradients(model, source, tokens)[0].detach()))
+        with torch.no_grad():
+            weight[3, 4] -= change
+    assert gradient[3, 4].item() == pytest.approx((losses[0] - losses[1]) / 2e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+@pytest.mark.parametrize("training", [True, False])
+def test_no_tensor_of_a_long_input_is_much_larger_than_the_bound(monkeypatch, build, name, training):
+    model = build(name, **EXPLICIT[name], **({} if "lstm" in name else {"max_positions": 200})).train(training)
+    source, tokens = torch.randint(4, 9, (6, 150)), torch.randint(4, 9, (6, 130))
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 2**16)  # all states have 6 * 150 * 80 elements at most
+    with Largest() as largest, torch.set_grad_enabled(training):
+        loss = model(source, source != PAD, tokens).sum()
+        if training:
+            loss.backward()
+    assert largest.elements < 2**17
+
+
+# Gradient checkpointing
+
+CHANGES = {  # of the configs for quick tests
+    "transformer": {"attention_dropout": 0.2, "feedforward": 64},
+    "lstm": {"layers": 3},
+    "cnn": {"kernel": 5},
+    "mingru": {"attention": "additive"},
+}
+
+
+def groups():
+    source, tokens = torch.randint(4, 9, (3, 7)), torch.randint(4, 9, (3, 6))
+    return [RaggedGroup(source, source > 0, tokens), RaggedGroup(source[:2, :4], source[:2, :4] > 0, tokens[:2, :3])]
+
+
+def gradients(arch, enabled, seed):
+    """The gradients of a model, the bytes that its forward pass keeps, and a random number drawn afterwards."""
+    torch.manual_seed(0)
+    cls = models.find(arch)
+    model = cls(cls.Config(**{**cls.small, "dropout": 0.3, **CHANGES[arch]}), 9, 9)
+    batch, kept = groups(), []
+    hooks = saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x)
+    with nullcontext() if seed is None else dropout_seed(seed):
+        with gradient_checkpointing(enabled), hooks:
+            loss = model.forward_groups(batch).logsumexp(-1).sum()
+        found = torch.autograd.grad(loss, list(model.parameters()))
+    return found, sum(kept), torch.rand(())
+
+
+@pytest.mark.parametrize(("arch", "seed"), [*((arch, 3) for arch in ARCHITECTURES), ("transformer", None)])
+def test_checkpointed_layers_have_the_same_gradients_and_keep_less(arch, seed):
+    expected, most, after = gradients(arch, False, seed)
+    found, kept, after_too = gradients(arch, True, seed)
+    assert all(torch.equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert kept < 0.9 * most
+    assert after == after_too
+
+
+def test_a_layer_is_computed_again_in_the_backward_pass_only_if_enabled():
+    calls, x, dropout = [], torch.ones(100, requires_grad=True), Dropout(0.5)
+
+    def layer(x):
+        calls.append(dropout(x))
+        return calls[-1].exp().sum()
+
+    for enabled, count in ((False, 1), (True, 2)):
+        calls.clear()
+        with dropout_seed(0), gradient_checkpointing(enabled):
+            run_layer(layer, x).backward()
+        assert len(calls) == count
+        assert all(torch.equal(one, calls[0]) for one in calls)
+
+
+# The cache
+
+
+def drawn(length, batch=2):
+    return KeyValue(torch.randn(batch, 3, length, 4), torch.randn(batch, 3, length, 4))
+
+
+def appended(*parts):
+    return tuple(torch.cat(tensors, 2) for tensors in zip(*parts, strict=True))
+
+
+def grown(*parts):
+    cache = Cache(drawn(0))
+    for part in parts:
+        cache = cache.append(part)
+    return cache
+
+
+@pytest.mark.parametrize("gradients", [True, False])
+@pytest.mark.parametrize("sizes", [[1] * 50, [5, 1, 1, 40, 1, 1], [3]], ids=len)
+def test_a_cache_holds_all_that_was_appended(sizes, gradients):
+    parts = [drawn(size) for size in sizes]
+    with torch.set_grad_enabled(gradients):
+        cache = grown(*parts)
+    assert cache.length == sum(sizes)
+    assert_close(tuple(cache.seen), appended(*parts), rtol=0, atol=0)
+
+
+@torch.no_grad()
+def test_appending_copies_nothing_that_is_there_until_the_room_is_used_up():
+    cache, places = grown(drawn(1), drawn(1)), []
+    for _ in range(300):
+        cache = cache.append(drawn(1))
+        places.append(cache.seen.keys.data_ptr())
+    assert places[: SPARE - 1] == [places[0]] * (SPARE - 1)
+    moves = sum(before != after for before, after in pairwise(places))
+    assert 0 < moves < 10
+
+
+@torch.no_grad()
+def test_selected_rows_have_memory_of_their_own():
+    parts, rows, more = [drawn(1) for _ in range(4)], torch.tensor([1, 1, 0]), drawn(1, batch=3)
+    cache = grown(*parts)
+    chosen = cache.select_rows(rows)
+    expected = tuple(tensor[rows] for tensor in appended(*parts))
+    assert_close(tuple(chosen.seen), expected, rtol=0, atol=0)
+    cache.append(drawn(1))
+    after = chosen.append(more)
+    assert after.seen.keys.data_ptr() == chosen.seen.keys.data_ptr(), "it was selected with room for more"
+    assert_close(tuple(after.seen), appended(KeyValue(*expected), more), rtol=0, atol=0)
+
+
+def test_gradients_flow_through_a_cache():
+    parts = [KeyValue(*(tensor.requires_grad_() for tensor in drawn(2))) for _ in range(3)]
+    sum(tensor.square().sum() for tensor in grown(*parts).select_rows(torch.tensor([0, 0, 1])).seen).backward()
+    for part in parts:
+        for tensor in part:
+            assert_close(tensor.grad, 2 * tensor.detach() * torch.tensor([2.0, 1.0])[:, None, None, None])
+
+
+@torch.no_grad()
+def test_a_beam_uses_the_same_memory_again_but_never_that_of_a_cache_that_is_kept():
+    rows, cache, places, kept = torch.tensor([1, 0]), grown(drawn(1), drawn(1)), set(), []
+    for step in range(SPARE - 2):
+        cache = cache.append(drawn(1)).select_rows(rows)
+        places.add(cache.seen.keys.data_ptr())
+        if step % 4 == 0:
+            kept.append((cache, [tensor.clone() for tensor in cache.seen]))
+    assert len(places) <= 2 + len(kept)
+    for held, before in kept:
+        assert_close(list(held.seen), before, rtol=0, atol=0)
+
+
+# Ragged groups
+
+GROUPS = [torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7]]), torch.zeros(0, 4, dtype=torch.long)]
+
+
+def test_groups_are_flattened_row_by_row_and_split_again():
+    flat = flatten_groups(GROUPS)
+    assert flat.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    again = split_groups(flat, shapes_of(GROUPS))
+    assert all(torch.equal(a, b) for a, b in zip(again, GROUPS, strict=True))
+
+
+def test_positions_start_at_0_or_at_each_rows_own_start():
+    assert token_positions(GROUPS).tolist() == [0, 1, 2, 0, 1, 2, 0]
+    starts = [torch.tensor([5, 1]), torch.tensor([9]), torch.tensor([], dtype=torch.long)]
+    assert token_positions(GROUPS, starts).tolist() == [5, 6, 7, 1, 2, 3, 9]
+
+
+def test_the_hypotheses_of_a_source_are_like_one_longer_target():
+    groups = [torch.zeros(6, 5), torch.zeros(2, 1), torch.zeros(0, 4)]
+    masks = [torch.ones(2, 3), torch.ones(2, 7), torch.ones(0, 7)]
+    assert shapes_by_source(groups, masks) == [(2, 15), (2, 1), (0, 0)]

@@ -1,6 +1,7 @@
-"""Positions against their formulas, and what theory says of attention with and without them."""
+"""Positions against the formulas of their papers, and what theory says of attention with and without them."""
 
 import math
+from typing import get_args
 
 import pytest
 import torch
@@ -9,25 +10,40 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
+from tests.models.reference import CLOSE, randomised
+from tfstudy.models.parts import layers
 from tfstudy.models.parts.attention import MultiHeadAttention
 from tfstudy.models.parts.layers import Embedding, EmbeddingInit, embedding_init
-from tfstudy.models.parts.positions.base import Places, Setup, consecutive
-from tfstudy.models.parts.positions.schemes import TransformerXL, sinusoids
+from tfstudy.models.parts.positions import SCHEMES, Setup, acts_on_attention
+from tfstudy.models.parts.positions.base import Places, consecutive
+from tfstudy.models.parts.positions.schemes import (
+    BUCKETS,
+    ALiBi,
+    Contextual,
+    KerpleLog,
+    Learned,
+    Rotary,
+    Sinusoidal,
+    T5Buckets,
+    alibi_slopes,
+    rotated,
+    sinusoids,
+)
+from tfstudy.models.parts.transformer_config import CrossPositions, Positions
+from tfstudy.models.transformer import Transformer
 
-CLOSE = {"atol": 2e-5, "rtol": 1e-4}
+DIM, HEADS = 12, 3
+HEAD = DIM // HEADS
+ON_ATTENTION = [name for name in SCHEMES if acts_on_attention(name)]
+BY_DISTANCE = sorted(set(ON_ATTENTION) - {"fire"})
+
+# On embeddings
 
 
 def encoding(position, dim):
     """Vaswani et al. 2017, section 3.5, element by element, in double precision."""
     angles = [position / 10000 ** (2 * (k // 2) / dim) for k in range(dim)]
     return torch.tensor([math.cos(a) if k % 2 else math.sin(a) for k, a in enumerate(angles)])
-
-
-def randomised(module):
-    torch.manual_seed(0)
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return module.eval()
 
 
 @given(position=st.integers(-500, 500), dim=st.integers(1, 33))
@@ -71,20 +87,9 @@ def test_a_sinusoidal_position_past_the_table_is_computed():
     assert_close(added, sinusoids(far, 6), **CLOSE)
 
 
-def test_an_embedding_that_knows_the_end_of_its_positions_is_the_same():
-    embedding, places = Embedding(9, 6, "sinusoidal", max_positions=4), torch.tensor([3, 0, 70, 3])
-    tokens = torch.tensor([4, 5, 6, 7])
-    assert torch.equal(embedding(tokens, places, end=71), embedding(tokens, places))
-
-
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
         Embedding(9, 6, "learned", max_positions=4)(torch.tensor([[5]]), torch.tensor([[4]]))
-
-
-def test_a_sinusoidal_table_is_neither_trained_nor_saved():
-    embedding = Embedding(9, 6, "sinusoidal", max_positions=4)
-    assert [name for name, _ in embedding.named_parameters()] == list(embedding.state_dict()) == ["tokens.weight"]
 
 
 @pytest.mark.parametrize(("new", "keys", "causal"), [(5, 5, True), (1, 5, True), (2, 5, True), (5, 5, False)], ids=str)
@@ -113,16 +118,6 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
     assert_close(got, torch.stack(rows), **CLOSE)
 
 
-@given(start=st.integers(0, 12), keys=st.integers(1, 9), shift=st.integers(1, 20))
-@settings(max_examples=30)
-def test_relative_terms_depend_on_the_distance_alone(start, keys, shift):
-    relative = randomised(TransformerXL(Setup(8, 2)))
-    queries, near_keys = torch.randn(1, 2, 3, 4), torch.randn(1, 2, keys, 4)
-    near = Places(torch.arange(start, start + 3)[None], torch.arange(keys)[None], start - keys + 1, start + 2)
-    far = Places(near.queries + shift, near.keys + shift, near.lowest - 2, near.highest + 3)
-    assert_close(relative.bias(queries, near_keys, far), relative.bias(queries, near_keys, near), **CLOSE)
-
-
 def test_consecutive_places_have_the_distances_from_queries_to_keys():
     places = consecutive(5, 2, torch.device("cpu"))
     assert places.distances.tolist() == [[[3, 2, 1, 0, -1], [4, 3, 2, 1, 0]]]
@@ -142,12 +137,6 @@ def test_self_attention_without_positions_is_permutation_equivariant(order):
     assert_close(to_itself(attention, x[order]), to_itself(attention, x)[order], **CLOSE)
 
 
-def test_self_attention_with_relative_positions_is_not_permutation_equivariant():
-    attention, x = randomised(MultiHeadAttention(8, 2, scheme="relative")), torch.randn(6, 8)
-    order = [1, 0, 2, 3, 4, 5]
-    assert (to_itself(attention, x[order]) - to_itself(attention, x)[order]).abs().max() > 1e-3
-
-
 @pytest.mark.parametrize(
     ("name", "kind", "std", "scale"),
     [
@@ -165,11 +154,257 @@ def test_embeddings_start_as_csordas_et_al_describe(name, kind, std, scale):
     expected = scale * weight + sinusoids(positions, 100)
     assert_close(embedding(positions, positions), expected)
     assert_close(embedding(positions, positions, end=400), expected)
+    learned = Embedding(400, 100, "learned", 500, embedding_init(name, 400, 100))
+    assert_close(learned.positions.weight.std().item(), std * scale, rtol=0.02, atol=0)
 
 
-@pytest.mark.parametrize("name", ["unit_variance", "token_upscaling", "xavier"])
-def test_learned_positions_start_with_the_scale_of_the_tokens(name):
+# On attention
+
+
+def built(name, causal=False):
+    """A scheme with random parameters."""
     torch.manual_seed(0)
-    embedding = Embedding(400, 100, "learned", 500, embedding_init(name, 400, 100))
-    tokens = (embedding.scale * embedding.tokens.weight).std().item()
-    assert_close(embedding.positions.weight.std().item(), tokens, rtol=0.02, atol=0)
+    return randomised(SCHEMES[name](Setup(DIM, HEADS, causal)))
+
+
+def at(queries, keys):
+    """Places with loose bounds."""
+    queries, keys = torch.tensor([queries]), torch.tensor([keys])
+    return Places(queries, keys, int(queries.min() - keys.max()) - 2, int(queries.max() - keys.min()) + 3)
+
+
+def vectors(*lengths):
+    return [torch.randn(2, HEADS, length, HEAD) for length in lengths]
+
+
+def scores(scheme, queries, keys, places):
+    """Unscaled products with the bias of a scheme."""
+    keys = scheme.rotate_keys(keys, places.keys)
+    bias = scheme.bias(queries, keys, places)
+    products = scheme.rotate_queries(queries, places.queries) @ keys.transpose(-1, -2)
+    return products if bias is None else products + bias
+
+
+def by_position(name, setting):
+    """The bias of one head for a query at i and a key at j, from the paper, for the schemes without queries."""
+
+    def psi(x):
+        return math.log(abs(setting.c.item() * x) + 1)
+
+    def bias(head, i, j):
+        distance = abs(i - j)
+        if name == "alibi":
+            return -distance * alibi_slopes(HEADS)[head]
+        if name == "fire":
+            x = psi(distance) / psi(max(i, j, abs(512 * setting.threshold.item())))
+            x = x if i > j else -x
+            return setting.network(torch.tensor([x]))[head].item()
+        r1, r2 = setting.r1[head].item(), setting.r2[head].item()
+        return -r1 * math.log(1 + r2 * distance) if name == "kerple" else -r1 * distance**r2
+
+    return bias
+
+
+def test_the_config_admits_the_schemes_of_the_registry():
+    assert set(get_args(Positions)) == set(SCHEMES)
+    assert {name for name in get_args(CrossPositions) if not acts_on_attention(name)} == {"none"}
+
+
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("name", BY_DISTANCE)
+def test_scores_depend_on_the_distance_only(name, causal):
+    scheme, (queries, keys) = built(name, causal), vectors(3, 6)
+    near = scores(scheme, queries, keys, at([3, 4, 5], [0, 1, 2, 3, 4, 5]))
+    far = scores(scheme, queries, keys, at([43, 44, 45], [40, 41, 42, 43, 44, 45]))
+    assert_close(near, far, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ON_ATTENTION)
+def test_scores_depend_on_the_distance(name):
+    scheme, (query, keys) = built(name), vectors(1, 1)
+    keys = keys.repeat(1, 1, 3, 1)
+    if name == "contextual":
+        keys = torch.cat([keys, query], 2)  # the query's own token
+    place = at([5], [0, 2, 4, 5][: keys.shape[2]])
+    first, second, third = scores(scheme, query, keys, place)[..., :3].unbind(-1)
+    assert min((first - second).abs().max(), (second - third).abs().max()) > 1e-3
+
+
+@pytest.mark.parametrize("name", ["alibi", "kerple", "kerple_power", "fire"])
+def test_a_bias_follows_the_formula_of_its_paper(name):
+    scheme, (queries, keys) = built(name), vectors(3, 5)
+    rows, columns = [0, 7, 30], [0, 1, 7, 9, 64]
+    found = scheme.bias(queries, keys, at(rows, columns))
+    expected = [[[by_position(name, scheme)(h, i, j) for j in columns] for i in rows] for h in range(HEADS)]
+    assert_close(found, torch.tensor([expected]), **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["kerple", "kerple_power"])
+def test_parameters_of_kerple_keep_their_bounds_and_their_gradients(name):
+    scheme = SCHEMES[name](Setup(DIM, HEADS))
+    for value in (-10.0, 10.0):
+        for parameter in scheme.parameters():
+            parameter.data.fill_(value)
+        assert min(scheme.r1.min(), scheme.r2.min()) > 0
+        assert name == "kerple" or scheme.r2.max() < 2
+        other = scheme.of_distances(torch.tensor([3])).sum()
+        assert all(gradient.all() for gradient in torch.autograd.grad(other, list(scheme.parameters())))
+
+
+def test_parameters_of_kerple_start_uniform_as_in_the_paper():
+    torch.manual_seed(0)
+    log, power = (SCHEMES[name](Setup(8000, 4000)) for name in ("kerple", "kerple_power"))
+    for values, end in ((log.r1, 2), (log.r2, 1), (power.r1, 2), (power.r2, 2)):
+        quantiles = values.quantile(torch.tensor([0.25, 0.5, 0.75])) / end
+        assert_close(quantiles, torch.tensor([0.25, 0.5, 0.75]), atol=0.03, rtol=0)
+
+
+def test_fire_depends_on_the_distance_alone_below_its_threshold():
+    scheme = built("fire")
+    scheme.threshold.data.fill_(1)
+    assert torch.equal(scheme.interpolated(at([20], [10])), scheme.interpolated(at([511], [501])))
+    assert scheme.interpolated(at([20], [10])) > scheme.interpolated(at([700], [690]))
+
+
+def test_fire_interpolates_beyond_its_threshold():
+    scheme = built("fire")
+    scheme.threshold.data.fill_(10 / 512)
+    assert scheme.interpolated(at([8], [0])) < 1
+    assert_close(scheme.interpolated(at([20, 4000], [0])).flatten(), torch.ones(2))
+    near, far = scheme.interpolated(at([20], [10])), scheme.interpolated(at([40], [30]))
+    assert near > far
+
+
+@pytest.mark.parametrize(("heads", "slopes"), [(4, [2, 4, 6, 8]), (8, range(1, 9)), (6, [2, 4, 6, 8, 1, 3])])
+def test_slopes_of_alibi_are_those_of_the_paper(heads, slopes):
+    assert_close(torch.tensor(alibi_slopes(heads)), torch.tensor([2.0**-slope for slope in slopes]))
+
+
+def t5_bucket(distance, number):
+    """Raffel et al. 2020: one bucket for each distance below `number` / 2, then ranges that grow logarithmically."""
+    exact = number // 2
+    edges = [exact * (128 / exact) ** (k / (number - exact)) for k in range(number - exact)]
+    return distance if distance < exact else exact - 1 + sum(distance >= edge - 1e-9 for edge in edges)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_buckets_of_t5_are_those_of_the_paper(causal):
+    distances = torch.arange(-300, 301)
+    found = T5Buckets(Setup(DIM, HEADS, causal)).buckets(distances).tolist()
+    half = BUCKETS // 2
+    for distance, bucket in zip(distances.tolist(), found, strict=True):
+        both = half * (distance < 0) + t5_bucket(abs(distance), half)
+        assert bucket == (t5_bucket(max(distance, 0), BUCKETS) if causal else both), distance
+
+
+def test_t5_has_one_bias_for_each_head_and_bucket():
+    scheme, (queries, keys) = built("t5", causal=True), vectors(1, 2)
+    found = scheme.bias(queries, keys, at([200], [199, 0]))
+    assert_close(found[0, :, 0], scheme.biases[[1, 31]].T)
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_shaw_adds_a_vector_of_the_clipped_distance_to_each_key(causal):
+    scheme, (queries, keys) = built("shaw", causal), vectors(2, 4)
+    places = at([30, 31], [0, 16, 29, 30] if causal else [0, 16, 29, 90])
+    found = scores(scheme, queries, keys, places)
+    for i, query in enumerate(places.queries[0]):
+        for j, key in enumerate(places.keys[0]):
+            clipped = max(-16, min(16, int(query - key)))
+            vector = scheme.vectors[clipped if causal else clipped + 16]
+            assert_close(found[..., i, j], (queries[:, :, i] * (keys[:, :, j] + vector)).sum(-1), **CLOSE)
+
+
+def test_rotary_multiplies_pairs_of_features_by_complex_numbers():
+    (x,) = vectors(3)
+    positions = torch.tensor([[0, 3, 50]])
+    rates = torch.tensor([10000 ** (-2 * k / HEAD) for k in range(HEAD // 2)])
+    angles = positions[:, None, :, None] * rates
+    turned = torch.view_as_complex(x.view(2, HEADS, 3, -1, 2).contiguous()) * torch.exp(1j * angles)
+    assert_close(rotated(x, positions), torch.view_as_real(turned).flatten(-2), **CLOSE)
+
+
+def gate(query, key):
+    return 1 / (1 + math.exp(-(query @ key).item() / math.sqrt(HEAD)))
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_contextual_positions_of_three_tokens_are_those_computed_by_hand(causal):
+    """Golovneva et al. 2024, eq. 3 to 7, and the same in the other direction."""
+    scheme = randomised(Contextual(Setup(DIM, HEADS, causal)))
+    queries, keys = vectors(3, 3)
+    found = scheme.bias(queries, keys, consecutive(3, 3, queries.device))
+    query, key = queries[1, 2], keys[1, 2]
+    for i in range(3):
+        for j in range(i + 1 if causal else 3):
+            position = sum(gate(query[i], key[k]) for k in range(min(i, j), max(i, j) + 1))
+            below, first = int(position), 64 if j > i else 0
+            low, high = (scheme.embeddings[first + below + step] for step in (0, 1))
+            expected = query[i] @ (low + (position - below) * (high - low))
+            assert_close(found[1, 2, i, j], expected, **CLOSE)
+
+
+def test_contextual_positions_end_with_the_table():
+    scheme, query = randomised(Contextual(Setup(DIM, HEADS, causal=True))), torch.ones(1, HEADS, 1, HEAD)
+    keys = torch.full((1, HEADS, 200, HEAD), 9.0)  # all gates are open
+    found = scheme.bias(query, keys, at([199], list(range(200))))
+    assert_close(found[0, 0, 0, 0], scheme.embeddings[63].sum(), **CLOSE)
+
+
+@pytest.mark.parametrize("name", ["alibi", "shaw"])
+def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
+    attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name))
+    scheme, x = attention.relative, torch.randn(4, DIM)
+    queries, keys, values = (
+        part.view(1, 4, HEADS, HEAD).transpose(1, 2)
+        for part in (attention.query(x), *attention.key_value(x).chunk(2, -1))
+    )
+    bias = scheme.bias(queries, keys, consecutive(4, 4, x.device))
+    products = queries @ keys.transpose(-1, -2)
+    summed = products / HEAD**0.5 + bias if name == "alibi" else (products + bias) / HEAD**0.5
+    expected = attention.out((summed.softmax(-1) @ values).transpose(1, 2).reshape(4, DIM))
+    assert_close(attention(x, [(1, 4)], attention.project(x, [(1, 4)])), expected, **CLOSE)
+
+
+@pytest.mark.parametrize("name", ON_ATTENTION)
+def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
+    attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name, causal=True))
+    x, places = torch.randn(2, 7, DIM), at(*[[3, 5, 6, 10, 30, 31, 90]] * 2)
+    whole, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
+    past, pieces = [attention.empty(x, 2)], []
+    for start, end in ((0, 3), (3, 4), (4, 7)):
+        place = places._replace(queries=places.queries[:, start:end], keys=places.keys[:, :end])
+        shape = [(2, end - start)]
+        piece, past = attention.attend_causally(x[:, start:end].flatten(0, 1), shape, past, None, [place])
+        pieces.append(piece.view(2, -1, DIM))
+    assert_close(torch.cat(pieces, 1).flatten(0, 1), whole, **CLOSE)
+    monkeypatch.setattr(layers, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
+    chunked, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
+    assert_close(chunked, whole, **CLOSE)
+
+
+def schemes(**settings):
+    model = Transformer(Transformer.Config(**{**Transformer.small, **settings}), 9, 9)
+    on_attention = [model.encoder.layers[0].attention, model.decoder.layers[0].attention, model.decoder.layers[0].cross]
+    embeddings = [model.source_embedding, model.target_embedding]
+    return [type(e.positions) for e in embeddings], [type(a.relative) for a in on_attention]
+
+
+def test_encoder_decoder_and_cross_attention_have_schemes_of_their_own():
+    embedded, attending = schemes(positions="rotary", decoder_positions="t5", cross_positions="alibi")
+    assert attending == [Rotary, T5Buckets, ALiBi]
+    embedded, attending = schemes(positions="learned", decoder_positions="kerple")
+    assert embedded[0] is Learned
+    assert attending == [type(None), KerpleLog, type(None)]
+    assert schemes()[0] == [Sinusoidal, Sinusoidal]
+    assert schemes(positions="alibi")[1] == [ALiBi, ALiBi, type(None)]
+
+
+@pytest.mark.parametrize("name", ["relative", "t5", "kerple", "fire"])
+def test_weight_decay_spares_biases_of_positions(name):
+    model = Transformer(Transformer.Config(**{**Transformer.small, "positions": name}), 9, 9)
+    spared = {id(parameter) for parameter in model.parameters_without_decay()}
+    scheme = model.encoder.layers[0].attention.relative
+    decayed = [parameter for parameter in scheme.parameters() if id(parameter) not in spared]
+    weights = [layer.weight for layer in scheme.modules() if isinstance(layer, nn.Linear)]
+    assert [id(parameter) for parameter in decayed] == [id(weight) for weight in weights]

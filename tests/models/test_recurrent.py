@@ -1,0 +1,215 @@
+"""Recurrent layers, the LSTM and minGRU, against torch, their equations and loops over steps."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+from torch.testing import assert_close
+
+from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
+from tests.models.reference import CLOSE, randomised
+from tfstudy.data.encoding import PAD
+from tfstudy.models.lstm import LSTM
+from tfstudy.models.mingru import recurrence
+from tfstudy.models.parts.observing import Site, joined, recorded_attention
+from tfstudy.models.parts.recurrent import (
+    FEW_ROWS,
+    GATES,
+    advance,
+    advance_by_cell,
+    advance_by_layer,
+    recurrent,
+    scan,
+    state_parts,
+)
+
+# Layers
+
+
+def gru_step(layer, x, h):
+    """r, z = sigmoid(W x + b + U h + c), n = tanh(W x + b + r (U h + c)), h' = (1 - z) n + z h."""
+    own = (x @ layer.weight_ih_l0.T + layer.bias_ih_l0).chunk(3, -1)
+    past = (h @ layer.weight_hh_l0.T + layer.bias_hh_l0).chunk(3, -1)
+    reset, update = ((own[i] + past[i]).sigmoid() for i in (0, 1))
+    return (1 - update) * (own[2] + reset * past[2]).tanh() + update * h
+
+
+def tanh_step(layer, x, h):
+    return (x @ layer.weight_ih_l0.T + layer.bias_ih_l0 + h @ layer.weight_hh_l0.T + layer.bias_hh_l0).tanh()
+
+
+@pytest.mark.parametrize(("cell", "step"), [("gru", gru_step), ("tanh", tanh_step)])
+def test_a_layer_agrees_with_the_equations_of_its_cell(cell, step):
+    layer, x, hidden = randomised(recurrent(cell, 4, 6)), torch.randn(3, 5, 4), torch.randn(3, 6)
+    outputs, (last,) = advance(layer, x, (hidden,))
+    for t in range(5):
+        hidden = step(layer, x[:, t], hidden)
+        assert_close(outputs[:, t], hidden, **CLOSE)
+    assert_close(last, hidden, **CLOSE)
+
+
+@pytest.mark.parametrize("cell", list(GATES))
+def test_a_cell_advances_as_its_layer_does_with_the_same_gradients(cell):
+    layer = randomised(recurrent(cell, 4, 6))
+    work = torch.randn(FEW_ROWS, 1, 4), tuple(torch.randn(FEW_ROWS, 6) for _ in range(state_parts(cell)))
+
+    def outputs_and_gradients(way):
+        outputs, state = way(layer, *work)
+        return outputs, *state, *torch.autograd.grad(sum(x.sum() for x in state), layer.parameters())
+
+    assert_close(outputs_and_gradients(advance_by_cell), outputs_and_gradients(advance_by_layer), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("device", "rows", "length", "by"),
+    [("cpu", FEW_ROWS, 1, "cell"), ("cpu", FEW_ROWS + 1, 1, "layer"), ("cpu", FEW_ROWS, 2, "layer"),
+     ("meta", FEW_ROWS + 1, 1, "cell"), ("meta", FEW_ROWS + 1, 2, "layer")],
+)  # fmt: skip
+def test_one_token_is_computed_by_a_cell_where_this_is_faster_and_always_off_the_cpu(device, rows, length, by):
+    """The device `meta` stands for a GPU."""
+    layer, used = recurrent("gru", 4, 6).to(device), []
+    layer.register_forward_hook(lambda *_: used.append("layer"))
+    advance(layer, torch.zeros(rows, length, 4, device=device), (torch.zeros(rows, 6, device=device),))
+    assert (used or ["cell"]) == [by]
+
+
+@pytest.mark.parametrize("cell", list(GATES))
+def test_recurrent_weights_are_orthogonal_in_each_gate_and_only_an_lstm_forgets_with_a_bias(cell):
+    layer = recurrent(cell, 4, 6)
+    for gate in layer.weight_hh_l0.chunk(GATES[cell]):
+        assert_close(gate @ gate.T, torch.eye(6), **CLOSE)
+    expected = torch.zeros(GATES[cell], 6)
+    expected[1:2] = float(cell == "lstm")
+    assert_close((layer.bias_ih_l0 + layer.bias_hh_l0).view(-1, 6), expected)
+
+
+def by_steps(keep, new, state=0.0):
+    """The linear recurrence, one step after the other."""
+    states = []
+    for step in range(new.shape[1]):
+        state = keep[:, step] * state + new[:, step]
+        states.append(state)
+    return torch.stack(states, 1)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 8, 9, 500])
+def test_the_scan_and_its_gradient_are_those_of_the_recurrence(length):
+    keep, new = torch.rand(3, length, 5, dtype=torch.float64), torch.randn(3, length, 5, dtype=torch.float64)
+    assert_close(scan(keep, new), by_steps(keep, new))
+    if length < 10:
+        assert torch.autograd.gradcheck(scan, (keep.requires_grad_(), new.requires_grad_()))
+
+
+def test_a_state_that_is_always_kept_stays_after_ten_thousand_steps():
+    new = torch.zeros(1, 10_000, 1)
+    new[0, 0] = 3
+    assert_close(scan(torch.ones_like(new), new), torch.full_like(new, 3))
+
+
+# LSTM
+
+
+@pytest.mark.parametrize(("layers", "bidirectional"), [(1, True), (2, True), (2, False)])
+def test_the_lstm_encoder_agrees_with_that_of_torch_on_packed_sequences(source, layers, bidirectional):
+    config = LSTM.Config(dim=8, hidden=6, layers=layers, bidirectional=bidirectional)
+    model = randomised(LSTM(config, SOURCE_VOCAB, TARGET_VOCAB))
+    reference = nn.LSTM(8, 6, layers, bidirectional=bidirectional, batch_first=True)
+    with torch.no_grad():
+        for theirs, ours in zip(reference.parameters(), model.encoder.parameters(), strict=True):
+            theirs.copy_(ours)
+    mask = source != PAD
+    state = model.encode(source, mask)
+    packed = nn.utils.rnn.pack_padded_sequence(
+        model.source_embedding(source), mask.sum(1), batch_first=True, enforce_sorted=False
+    )
+    outputs, (last, _) = reference(packed)
+    expected = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True)[0]
+    assert_close(state.source.values[mask], expected[mask], **CLOSE)
+    for layer in range(layers):
+        ends = torch.cat(list(last.unflatten(0, (layers, -1))[layer]), -1)
+        hidden, cell = model.bridge[layer](ends).chunk(2, -1)
+        assert_close(state.recurrent[layer], (hidden.tanh(), cell), **CLOSE)
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+@pytest.mark.parametrize("attention", ["multiplicative", "dot", "additive", "none"])
+def test_the_lstm_decoder_agrees_with_a_loop_over_cells(source, tokens, attention, input_feeding):
+    config = LSTM.Config(
+        dim=8, hidden=6, attention=attention, input_feeding=input_feeding, bidirectional=attention != "dot"
+    )
+    model = randomised(LSTM(config, SOURCE_VOCAB, TARGET_VOCAB))
+    mask = source != PAD
+    start, logits = model.encode(source, mask), model(source, mask, tokens)
+    cell = nn.LSTMCell(8 + 6 * input_feeding, 6)
+    cell.load_state_dict({name.removesuffix("_l0"): value for name, value in model.decoder[0].state_dict().items()})
+    for row in range(3):
+        encoded = start.source.values[row, mask[row]]
+        (hidden, memory), fed = [part[row, None] for part in start.recurrent[0]], torch.zeros(1, 6)
+        for step, token in enumerate(tokens[row]):
+            x = model.target_embedding(token)[None]
+            hidden, memory = cell(torch.cat([x, fed], 1) if input_feeding else x, (hidden, memory))
+            fed = torch.tanh(model.combine(torch.cat([hidden, context_by_hand(model.attention, hidden, encoded)], 1)))
+            assert_close(logits[row, step], model.output(fed)[0], **CLOSE)
+
+
+def context_by_hand(attention, query, encoded):
+    if attention.kind == "none":
+        return query[:, :0]
+    if attention.kind == "dot":  # s^T h, Luong et al. 2015, eq. 8
+        scores = [(query[0] @ h)[None] for h in encoded]
+    elif attention.kind == "additive":  # v^T tanh(W s + U h), Bahdanau et al. 2015, appendix A.1.2
+        scores = [attention.score(torch.tanh(attention.query(query[0]) + attention.key(h))) for h in encoded]
+    else:  # s^T W h, Luong et al. 2015, eq. 8, scaled by sqrt(hidden)
+        scores = [(query[0] @ attention.key(h) / math.sqrt(query.shape[1]))[None] for h in encoded]
+    weights = torch.cat(scores).exp()
+    return (weights / weights.sum() @ encoded)[None]
+
+
+@pytest.mark.parametrize(("cell", "parts"), [("lstm", 2), ("gru", 1), ("tanh", 1)])
+def test_a_layer_of_the_decoder_has_a_cell_only_with_an_lstm(source, cell, parts):
+    model = LSTM(LSTM.Config(**LSTM.small, cell=cell, layers=2), SOURCE_VOCAB, TARGET_VOCAB)
+    state = model.encode(source, source != PAD)
+    assert [[part.shape for part in layer] for layer in state.recurrent] == [[(3, 20)] * parts] * 2
+    assert model.bridge[0].out_features == parts * 20
+
+
+# minGRU
+
+
+def test_the_recurrence_is_that_of_the_paper():
+    """h_t = (1 - z_t) h_(t-1) + z_t c_t (Feng et al. 2024, section 3.1)."""
+    gates, start = torch.randn(2, 6, 8), torch.randn(2, 4)
+    update, candidate = gates[..., :4].sigmoid(), gates[..., 4:]
+    keep, new = 1 - update, update * candidate
+    assert_close(recurrence(gates, start, None, False), by_steps(keep, new, start), **CLOSE)
+    assert_close(recurrence(gates, None, None, True), by_steps(keep.flip(1), new.flip(1)).flip(1), **CLOSE)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_padding_leaves_the_state_as_it_is(backwards):
+    gates, mask = torch.randn(1, 6, 8), torch.tensor([[True, True, True, False, False, False]])
+    states = recurrence(gates, None, mask, backwards)
+    assert_close(states[:, :3], recurrence(gates[:, :3], None, None, backwards), **CLOSE)
+    if not backwards:
+        assert_close(states[:, 3:], states[:, 2:3].expand(1, 3, 4))
+
+
+def test_a_hybrid_attends_to_all_tokens_in_every_second_layer(build, source, tokens):
+    model, mask = build("mingru-hybrid").eval(), source != PAD
+    with recorded_attention() as recorded:
+        model(source, mask, tokens)
+    weights = {site: found for site, found in joined(recorded).items() if site.kind != "cross"}
+    assert list(weights) == [Site("encoder", 2), Site("decoder", 2)]
+    assert [tuple(found.shape) for found in weights.values()] == [(3, 2, 6, 6), (3, 2, 7, 7)]
+    assert (weights[Site("encoder", 2)] > 0).all(1).all(1).equal(mask), "the encoder sees all tokens, and no padding"
+    assert (weights[Site("decoder", 2)] > 0).equal(torch.ones(3, 2, 7, 7).tril() > 0)
+
+
+def test_the_encoder_of_a_hybrid_in_one_direction_sees_no_later_token(build, source):
+    model, mask = build("mingru-hybrid-forwards").eval(), source != PAD
+    changed = source.clone()
+    changed[0, 4] = 4
+    before, after = (model.encode(tokens, mask).source.values[0] for tokens in (source, changed))
+    assert_close(before[:4], after[:4])
+    assert (before[4] - after[4]).abs().max() > 1e-3
