@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.launchers.batch import jobs_of
 from tfstudy.launchers.job import Job

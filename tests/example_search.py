@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tfstudy.experiment import run as experiment
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.tuning.search import Search, SearchRequest, TrialScore, run_search
 
 ROOT = Path("results/tuning")

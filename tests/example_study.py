@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.launchers.batch import jobs_of, save_plan
 from tfstudy.launchers.job import Job

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tfstudy.analysis.collection import results
     from tfstudy.errors import UserError
-    from tfstudy.experiment.api import run
+    from tfstudy.experiment.api import RunOptions, run
     from tfstudy.experiment.finished import load
-    from tfstudy.experiment.options import RunOptions
     from tfstudy.report.study_table import table
 
 __all__ = ["RunOptions", "UserError", "load", "results", "run", "table"]

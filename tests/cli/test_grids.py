@@ -14,7 +14,7 @@ from tests.commands import tfstudy
 from tests.example_jobs import COPYING
 from tests.example_study import finish_run, planned, runs_in_every_state, start_run
 from tfstudy import tasks
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import retry_jobs, save_plan
 from tfstudy.report.grid_forecast import Forecast, ForecastRun, forecast_lines
 from tfstudy.runs.status import study_runs

@@ -13,7 +13,7 @@ from tests.interrupted_runs import command
 from tfstudy.cli.runs import recorded_preset, requested
 from tfstudy.config.schema import RunConfig
 from tfstudy.experiment import prepare
-from tfstudy.experiment.options import RunOptions, device_of
+from tfstudy.experiment.api import RunOptions, device_of
 from tfstudy.runs.reader import read_result
 from tfstudy.training import progress_display
 from tfstudy.training.module import Seq2Seq

@@ -8,12 +8,15 @@ import pytest
 
 import tfstudy
 from tests.example_task import TASK, added
+from tests.tasks.corpora import root
 from tfstudy import tasks
 from tfstudy.errors import UserError
-from tfstudy.experiment.api import compose_config
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions, compose_config
+from tfstudy.experiment.finished import attention_of
+from tfstudy.experiment.prepare import prepare
 from tfstudy.runs.reader import read_environments
 
+__all__ = ["root"]  # a fixture
 SMALL = {
     "train.steps": 20,
     "train.validation_interval": 10,
@@ -63,19 +66,6 @@ def test_a_run_is_trained_loaded_and_used():
             run.predict(sources)
 
 
-def test_the_frame_of_results_has_a_row_for_each_test_set_of_a_run():
-    outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
-    frame = tfstudy.results("results")
-    test_sets = {name: one.metrics["exact_match"] for name, one in outcome.result.splits.items() if one.role == "test"}
-    assert dict(zip(frame["scored_on"], frame["exact_match"], strict=True)) == test_sets
-    assert set(frame["arch"]) == {"lstm"}
-
-
-def test_a_smoke_run_is_kept_apart():
-    outcome = tfstudy.run("reverse", arch="lstm", smoke=True, options=CPU)
-    assert outcome.path.parts[0] == "results-smoke"
-
-
 def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
@@ -108,3 +98,12 @@ def test_importing_tfstudy_and_asking_for_its_functions_imports_no_torch():
     code = "import sys, tfstudy; tfstudy.run; print('torch' in sys.modules, 'lightning' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_attention_names_subwords_as_people_read_them(root):
+    data = {"split": "corpus", "root": root, "subword_vocab_size": 300}
+    prepared = prepare(compose_config("translation", "transformer", "default", {"data": data, "model": {"dim": 16}}))
+    found = attention_of(prepared, "a red dog 犬", "dog")
+    assert "".join(found.source) == "\u2581a\u2581red\u2581dog\u2581\ufffd\ufffd\ufffd<eos>"
+    assert "".join(found.output) == "\u2581dog<eos>"
+    assert found.weights["cross"].shape[2:] == (len(found.output), len(found.source))

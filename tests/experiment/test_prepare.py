@@ -1,16 +1,100 @@
-"""What a config describes is built: a model that copies knows which tokens are the same."""
+"""A config is checked against its data and built: positions, copies, digits; sizes of models are matched."""
 
 from pathlib import Path
 
-import tfstudy
-from tests.example_task import TASK, added
-from tfstudy import tasks
-from tfstudy.config.resolve import resolve
-from tfstudy.experiment.api import compose_config
-from tfstudy.experiment.options import RunOptions
-from tfstudy.experiment.prepare import describe, prepare
+import pytest
+import torch
 
+import tfstudy
+from tests.example_task import ARCHITECTURE, TASK, added
+from tfstudy import models, tasks
+from tfstudy.config.resolve import overrides, resolve
+from tfstudy.config.trees import merge
+from tfstudy.data.encoding import Vocab
+from tfstudy.errors import UserError
+from tfstudy.evaluation.decoding import needed_positions
+from tfstudy.experiment.api import RunOptions, compose_config
+from tfstudy.experiment.parameter_matching import match_sizes
+from tfstudy.experiment.prepare import DataShape, check, describe, prepare, sized_model
+from tfstudy.grids.expand import expand
+from tfstudy.models.base import parameter_count
+
+SMALL = ["data.train_examples=20", "data.eval_examples=5", "train.steps=10"]
 COPYING = {"copy_output": True, "dim": 16, "hidden": 16}
+OTHERS = [name for name in models.names() if name != "transformer"]
+
+
+@pytest.fixture
+def additions(tmp_path):
+    with added(tasks, "reverse", TASK, tmp_path / "tasks"), added(models, "bag", ARCHITECTURE, tmp_path / "models"):
+        yield
+
+
+def refusal(task: str, *assignments: str) -> str:
+    config = resolve(merge({"task": task, "arch": "transformer"}, overrides(assignments)))
+    with pytest.raises(UserError) as error:
+        check(config, DataShape.of(tasks.find(task)(config.data)))
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "assignments", "facts"),
+    [
+        ("scan", ["model.share_embeddings=true"], ["model.share_embeddings", "scan"]),
+        ("copying", [*SMALL, "decode.max_length=3"], ["decode.max_length", "20", "3"]),
+        (
+            "copying",
+            [*SMALL, "decode.max_length=600", "model.positions=learned"],
+            ["model.max_positions", "601", "decode.max_length=600", "512"],
+        ),
+        (
+            "copying",
+            [*SMALL, "model.randomised_positions=20", "model.max_positions=20"],
+            ["model.randomised_positions", "37", "20"],
+        ),
+        ("copying", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "copying"]),
+        ("arithmetic", [*SMALL, "model.digit_positions=30"], ["model.digit_positions", "data.format=reversed"]),
+        ("scan", ["model.copy_output=true"], ["model.copy_output", "share", "scan"]),
+        ("scan", ["model.layout=encoder_only"], ["model.layout=encoder_only", "tokens more than its source"]),
+        (
+            "arithmetic",
+            [*SMALL, "model.digit_positions=10", "data.format=reversed"],
+            ["model.digit_positions", "at least 11", "longest source", "10"],
+        ),
+        (
+            "scan",
+            ["eval.checkpoint=best", "data.validation_fraction=0"],
+            ["eval.checkpoint", "validation split"],
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused_with_both_values(task, assignments, facts):
+    message = refusal(task, *assignments)
+    assert all(fact in message for fact in facts), message
+
+
+def prepared(*assignments: str, task: str = "copying", arch: str = "cnn"):
+    tree = merge({"task": task, "arch": arch, "model": {"dim": 16, "channels": 16}}, overrides([*SMALL, *assignments]))
+    return prepare(resolve(tree))
+
+
+def test_a_table_of_positions_is_as_large_as_the_data_need():
+    assert prepared().model.max_positions == 512
+    assert prepared("model.max_positions=9").model.max_positions == 37
+    long = prepared("model.max_positions=9", "data.test_length=600-600")
+    assert long.model.max_positions == 617
+    assert long.config.model.max_positions == long.identity.settings["model"]["max_positions"] == 9
+    for decode in ("decode.limit=source", "decode.method=beam", "decode.max_length=30"):
+        assert prepared("model.max_positions=9", decode).model.max_positions == 37, "it depends on the data only"
+
+
+def test_the_cnn_takes_the_lengths_of_chomsky():
+    config = resolve({"task": "chomsky", "arch": "cnn", "data": {"split": "reverse_string", "test_length": "41-500",
+                      "train_examples": 50, "eval_examples": 60}})  # fmt: skip
+    task = tasks.find("chomsky")(config.data)
+    shape = DataShape.of(task)
+    check(config, shape)
+    assert sized_model(config, shape).max_positions == needed_positions(task) > 512
 
 
 def test_a_model_copies_to_tokens_of_the_same_text_and_to_unknown_if_there_is_none():
@@ -62,8 +146,50 @@ def test_the_positions_of_a_run_are_named_if_they_are_more_than_configured():
     assert " parameters, seed 0" in line(37)
 
 
-def test_the_target_tokens_of_the_train_split_are_counted():
-    data = {"train_examples": 20, "eval_examples": 5}
-    prepared = prepare(resolve({"task": "copying", "arch": "lstm", "data": data}))
-    tokens = len(" ".join(" ".join(row.target) for row in prepared.task.examples("train")).split())
-    assert f" examples; {tokens} target tokens in train\n" in describe(prepared, Path())
+def size(config) -> int:
+    source, target = tasks.find(config.task)(config.data).vocabulary()
+    with torch.device("meta"):
+        return parameter_count(models.find(config.arch)(config.model, len(Vocab(source)), len(Vocab(target))))
+
+
+@pytest.mark.usefixtures("additions")
+@pytest.mark.parametrize("arch", [*OTHERS, "bag"])
+def test_without_a_preset_an_architecture_has_the_parameters_of_the_default_transformer(arch):
+    reference = resolve({"task": "reverse", "arch": "transformer"})
+    assert compose_config("reverse", "transformer", "default", {}) == reference
+    assert size(compose_config("reverse", arch, "default", {})) == pytest.approx(size(reference), rel=0.05)
+    [run] = expand({"base": {"task": "reverse", "arch": arch}})
+    assert run.config.model == compose_config("reverse", arch, "default", {}).model
+
+
+@pytest.mark.usefixtures("additions")
+@pytest.mark.parametrize("arch", OTHERS)
+def test_a_width_that_is_given_is_kept_and_so_are_the_others(arch):
+    for width in models.find(arch).widths:
+        given = {"model": {width: 40}}
+        assert compose_config("reverse", arch, "default", given).model == models.find(arch).Config(**{width: 40})
+
+
+@pytest.mark.usefixtures("additions")
+def test_other_settings_are_kept():
+    config = compose_config("reverse", "lstm", "default", {"model": {"layers": 2, "dropout": 0.3}})
+    assert (config.model.layers, config.model.dropout) == (2, 0.3)
+    reference = size(compose_config("reverse", "transformer", "default", {}))
+    assert size(config) == pytest.approx(reference, rel=0.05)
+
+
+def test_a_size_that_no_width_gives_is_refused_with_the_nearest():
+    config = resolve({"task": "scan", "arch": "lstm"})
+    with pytest.raises(UserError, match=r"lstm give 10 parameters within 5 %; the nearest give \d"):
+        match_sizes(config, (12, 9), 10)
+
+
+def test_positions_that_long_data_need_count():
+    data = {"test_length": "400-400", "train_examples": 50, "eval_examples": 5}
+    tree = {"task": "copying", "arch": "cnn", "data": data, "model": {"max_positions": 8}}
+    prepared = prepare(resolve(tree))
+    vocabularies = len(prepared.data.source_vocab), len(prepared.data.target_vocab)
+    widths = match_sizes(prepared.config, vocabularies, 400_000)
+    matched = prepare(resolve({**tree, "model": {"max_positions": 8, **widths}}))
+    assert matched.model.max_positions == 417
+    assert parameter_count(matched.model) == pytest.approx(400_000, rel=0.05)

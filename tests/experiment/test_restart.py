@@ -1,6 +1,8 @@
-"""The same command again: a finished run is left alone, `--restart` archives it, a running one is safe."""
+"""The same command again: a finished run is left alone, `--restart` archives it, a running one is safe.
 
-import fcntl
+Runs that differ only in decoding or evaluation reuse trained weights; all other runs are trained.
+"""
+
 import json
 import os
 import signal
@@ -11,8 +13,11 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_task import TASK, added
-from tests.interrupted_runs import assert_same, at_row, command, folder, forked, killed
+from tests.interrupted_runs import assert_same, at_row, command, folder, forked
 from tfstudy import tasks
+
+BEAM = ["--set", "decode.method=beam", "--set", "decode.beam_size=3"]
+REUSED = "reusing the weights of"
 
 
 @pytest.fixture(autouse=True)
@@ -44,30 +49,12 @@ def test_restart_archives_the_whole_run_and_runs_it_again(finished_run, capsys):
         assert tfstudy(*command("lstm", "--restart")) == 0
         archived = folder().with_name(f"{folder().name}.old-{number}")
         assert (archived / "result.json").exists()
+        assert archived.name in capsys.readouterr().err
     archived = folder().with_name(f"{folder().name}.old-1")
     for name, content in old.items():
         assert name.name == ".lock" or (archived / name).read_bytes() == content
     assert_same(folder(), archived)
     assert json.loads((folder() / "result.json").read_text())["test_reads"] == {"test": 1}
-
-
-def test_restart_says_where_the_archived_run_is(finished_run, capsys):
-    finished_run()
-    capsys.readouterr()
-    assert tfstudy(*command("lstm", "--restart")) == 0
-    assert f"{folder().name}.old-1" in capsys.readouterr().err
-
-
-def test_restart_without_an_existing_run_just_runs():
-    assert tfstudy(*command("lstm", "--restart")) == 0
-    assert [path.name for path in folder().parent.iterdir()] == [folder().name]
-
-
-def test_the_same_command_continues_an_unfinished_run(undisturbed, capsys):
-    killed(command(), at_row(15))
-    assert tfstudy(*command()) == 0
-    assert "resuming after step 10" in capsys.readouterr().err
-    assert_same(folder(), undisturbed(command()))
 
 
 def test_a_run_of_another_process_is_refused_until_that_has_died(undisturbed, capsys):
@@ -80,6 +67,7 @@ def test_a_run_of_another_process_is_refused_until_that_has_died(undisturbed, ca
             assert tfstudy(*command("lstm", *more)) == 2
             err = capsys.readouterr().err
             assert f"process {process} on " in err
+        assert tfstudy(*command("lstm", "--seed", "1", "--results", "others")) == 0
     finally:
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
@@ -88,10 +76,65 @@ def test_a_run_of_another_process_is_refused_until_that_has_died(undisturbed, ca
     assert not list(folder().parent.glob("*.old-*"))
 
 
-def test_a_lock_keeps_no_other_run_from_starting():
-    killed(command(), at_row(5))
-    with (folder() / ".lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert tfstudy(*command()) == 2
-        assert tfstudy(*command("lstm", "--seed", "1")) == 0
-    assert tfstudy(*command()) == 0
+def results() -> dict[str, dict]:
+    return {str(path.parent): json.loads(path.read_text()) for path in Path().glob("results/runs/*/*/*/result.json")}
+
+
+def new_run(before: dict[str, dict]) -> tuple[Path, dict]:
+    [(path, result)] = [item for item in results().items() if item[0] not in before]
+    return Path(path), result
+
+
+def test_reused_weights_give_the_same_records_as_training(finished_run, capsys):
+    finished_run()
+    first = results()
+    capsys.readouterr()
+    assert tfstudy(*command(), *BEAM) == 0
+    assert REUSED in capsys.readouterr().err
+    path, result = new_run(first)
+    assert [result["reused_from"]] == [Path(name).name for name in first]
+    shared = {name: (path / name).read_bytes() for name in ("metrics.csv", "predictions/test.jsonl.gz")}
+    assert tfstudy(*command(), *BEAM, "--restart") == 0
+    assert REUSED not in capsys.readouterr().err
+    assert {name: (path / name).read_bytes() for name in shared} == shared
+    assert json.loads((path / "result.json").read_text())["reused_from"] is None
+    assert tfstudy("predict", path, "a b c") == 0
+
+
+def test_damaged_weights_are_neither_reused_nor_used(finished_run, capsys):
+    finished_run()
+    first = results()
+    [path] = map(Path, first)
+    for name in ("last.ckpt", "best.ckpt"):
+        content = bytearray((path / "checkpoints" / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        (path / "checkpoints" / name).write_bytes(content)
+    capsys.readouterr()
+    for words in (["predict", path, "a b"], ["evaluate", path]):
+        assert tfstudy(*words) == 2
+        assert "last.ckpt is damaged: its digest does not match" in capsys.readouterr().err
+    assert tfstudy(*command(), *BEAM) == 0
+    err = capsys.readouterr().err
+    assert f"the weights of {path.name} can't be reused" in err
+    assert REUSED not in err
+    assert new_run(first)[1]["reused_from"] is None
+
+
+@pytest.mark.parametrize(
+    "other", [["--set", "train.gradient_clip_norm=2"], ["--set", "data.seed=1"], ["version"], ["lost"]], ids=str
+)
+def test_a_run_with_other_training_settings_code_or_lost_weights_is_trained(finished_run, other, capsys, monkeypatch):
+    path = finished_run()
+    if other == ["version"]:
+        monkeypatch.setattr("tfstudy.training.version.VERSION", 99)
+    if other == ["lost"]:
+        (path / "checkpoints" / "last.ckpt").unlink()
+    assert tfstudy(*command(), *BEAM, *(other if len(other) > 1 else ())) == 0
+    assert REUSED not in capsys.readouterr().err
+
+
+def test_weights_are_reused_although_rounding_and_code_have_changed(finished_run, monkeypatch, capsys):
+    finished_run()
+    monkeypatch.setattr("tfstudy.runs.environment.code_digest", lambda module: "other code")
+    assert tfstudy(*command(), *BEAM) == 0
+    assert REUSED in capsys.readouterr().err

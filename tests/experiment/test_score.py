@@ -50,12 +50,6 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     assert "peak memory: " in out
 
 
-def test_the_default_limit_is_that_of_the_longest_target():
-    assert tfstudy(*command()) == 0
-    limit = read_result(folder()).generation_limit
-    assert (limit.per_source_token, limit.constant) == (0.0, 5 + 16)
-
-
 def test_evaluations_show_their_progress(capsys, monkeypatch):
     assert tfstudy(*command()) == 0
     capsys.readouterr()
@@ -77,12 +71,6 @@ def test_slow_preparation_is_reported_while_it_lasts_and_at_its_end(capsys, monk
         time.sleep(0.3)
         assert capsys.readouterr().err == "preparing reverse ...\n"
     assert capsys.readouterr().err == "preparing reverse: 0.3 s\n"
-
-
-def test_weights_are_reused_by_a_run_with_another_limit(capsys):
-    assert tfstudy(*command("cnn", "--set", "model.max_positions=2")) == 0
-    assert tfstudy(*command("cnn", "--set", "model.max_positions=2", "--set", "decode.limit=source")) == 0
-    assert "reusing the weights" in capsys.readouterr().err
 
 
 def test_the_kinds_of_errors_are_recorded_when_a_run_finishes():

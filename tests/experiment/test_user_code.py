@@ -1,5 +1,7 @@
-"""A task or an architecture of a user that breaks its contract is refused with one message before it is trained."""
+"""A new task or architecture is one file; one that breaks its contract is refused with one message before training."""
 
+import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,11 +9,11 @@ import torch
 
 from tests.commands import tfstudy
 from tests.example_plugins import TASK, write
-from tests.example_task import ARCHITECTURE
-from tfstudy import models
+from tests.example_task import ARCHITECTURE, added
+from tests.example_task import TASK as REVERSE
+from tfstudy import models, tasks
 from tfstudy.config.resolve import resolve
-from tfstudy.experiment.compatibility import check_output
-from tfstudy.experiment.prepare import prepare
+from tfstudy.experiment.prepare import check_output, prepare
 
 TINY = ("train.steps=2", "train.warmup_steps=1", "train.batch_size=4", "model.dim=8")
 RUN = ("run", "--accelerator", "cpu", *(word for one in TINY for word in ("--set", one)))
@@ -31,7 +33,6 @@ def refused(words, capsys) -> str:
     return error
 
 
-@pytest.mark.parametrize("command", [RUN, ("grid", "--seed", "0-1", "--task")])
 @pytest.mark.parametrize(
     ("old", "new", "fact"),
     [
@@ -42,10 +43,11 @@ def refused(words, capsys) -> str:
         ("((a,), (a,)", "((a,), [a]", "split 'train': target must be a tuple of tokens, but is the list '['a']'"),
     ],
 )
-def test_splits_that_no_run_can_use_are_refused(command, old, new, fact, tmp_path, capsys):
+def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys):
     changed = TASK.replace(old, new).replace('"test": "ij"}', '"test": "ij", "validation": ""}')
     plugin = write(tmp_path, "mine", changed)
-    assert fact in refused([*command, "mine", "--plugin", plugin], capsys)
+    for command in (RUN, ("grid", "--seed", "0-1", "--task")):
+        assert fact in refused([*command, "mine", "--plugin", plugin], capsys)
 
 
 @pytest.mark.parametrize(
@@ -108,3 +110,57 @@ def test_the_remarks_of_a_task_are_on_screen_and_in_the_log(tmp_path, capsys):
     assert "left out of train: 2 letters\n" in capsys.readouterr().err
     [log] = Path("results").glob("runs/*/*/*/train.log")
     assert "left out of train: 2 letters" in log.read_text()
+
+
+def source_files() -> dict[Path, int]:
+    folders = [Path(tasks.__file__).resolve().parent, Path(models.__file__).parent.parent]
+    return {path: path.stat().st_mtime_ns for folder in folders for path in folder.rglob("*.py")}
+
+
+def test_a_new_task_is_one_file(tmp_path, capsys):
+    before = source_files()
+    with added(tasks, "reverse", REVERSE, tmp_path / "more"):
+        assert tfstudy("list", "tasks") == 0
+        assert "Words to the same words in reverse." in capsys.readouterr().out
+        assert tfstudy("list", "splits", "reverse") == 0
+        assert "train on 2 to 4 words, test on 5" in capsys.readouterr().out
+        for arch in ("transformer", "lstm", "cnn"):
+            assert tfstudy("run", "reverse", "--arch", arch, "--smoke", "--accelerator", "cpu") == 0
+        assert "reverse short, cnn" in capsys.readouterr().out
+        assert tfstudy("export", "reverse", "--out", "data") == 0
+    rows = [json.loads(line) for line in Path("data/test.jsonl").read_text().splitlines()]
+    assert len(rows) == 3**5
+    assert rows[1] == {"source": "a a a a b", "target": "b a a a a", "length": 5, "first": "a"}
+    assert source_files() == before
+    assert "tfstudy.tasks.reverse" not in sys.modules
+    capsys.readouterr()
+    assert tfstudy("run", "reverse") == 2
+    assert "unknown task" in capsys.readouterr().err
+
+
+def test_a_new_architecture_is_one_file(tmp_path, capsys):
+    before = source_files()
+    with added(tasks, "reverse", REVERSE, tmp_path / "more"), added(models, "bag", ARCHITECTURE, tmp_path / "archs"):
+        assert tfstudy("list", "architectures") == 0
+        assert "The mean of the source, and the last token." in capsys.readouterr().out
+        assert tfstudy("config", "scan", "--arch", "bag", "--set", "model.depth=2") == 0
+        assert "depth: 2" in capsys.readouterr().out
+        assert tfstudy("run", "reverse", "--arch", "bag", "--smoke", "--accelerator", "cpu") == 0
+        assert tfstudy("list", "runs", "--results", "results-smoke") == 0
+        assert "reverse-short/bag" in capsys.readouterr().out
+        [run] = Path("results-smoke").glob("runs/reverse-short/bag/*")
+        assert tfstudy("predict", run, "a b c") == 0
+        assert tfstudy("config", "scan", "--arch", "lstm", "--set", "model.depth=2") == 2
+        assert "it belongs to the architecture bag" in capsys.readouterr().err
+    assert source_files() == before
+    assert tfstudy("config", "scan", "--arch", "bag") == 2
+
+
+def test_a_file_with_two_tasks_or_two_architectures_is_refused_by_name(tmp_path, capsys):
+    two_tasks = REVERSE + "\n\nclass Other(Task):\n    pass\n"
+    two_archs = ARCHITECTURE + "\n\nclass Other(Model):\n    pass\n"
+    with added(tasks, "two", two_tasks, tmp_path / "more"), added(models, "pair", two_archs, tmp_path / "archs"):
+        assert tfstudy("run", "two") == 2
+        assert "tasks/two.py must define one subclass of Task, but defines 2" in capsys.readouterr().err
+        assert tfstudy("run", "scan", "--arch", "pair") == 2
+        assert "tfstudy/models/pair.py must define one subclass of Model, but defines 2" in capsys.readouterr().err

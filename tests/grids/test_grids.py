@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfstudy.errors import UserError
-from tfstudy.experiment import compatibility
+from tfstudy.experiment import prepare as preparing
 from tfstudy.experiment.prepare import prepare
 from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import grid_names, load_grid, parse_axes, parse_seeds, read_grid, with_axes, with_tier
@@ -220,10 +220,10 @@ BASE = {"task": "copying", "data": {"train_examples": 20, "eval_examples": 5}, "
 def built(monkeypatch):
     """The architectures of the models that are built, and `data` for each data set."""
     names: list[str] = []
-    table = compatibility.position_table
-    monkeypatch.setattr(compatibility, "position_table", lambda *words: names.append(words[0]) or table(*words))
+    table = preparing.position_table
+    monkeypatch.setattr(preparing, "position_table", lambda *words: names.append(words[0]) or table(*words))
     monkeypatch.setattr("tfstudy.grids.expand.fingerprint", lambda task: names.append("data") or fingerprint(task))
-    compatibility.checked_table.cache_clear()
+    preparing.checked_table.cache_clear()
     return names
 
 

@@ -10,7 +10,7 @@ import yaml
 
 from tests.example_study import finish_run, planned
 from tfstudy.errors import UserError
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import Batch, copy_finished, estimates, shard_of
 from tfstudy.launchers.job import DISK_FULL, FAILED, OUT_OF_MEMORY, Job, exit_code
 

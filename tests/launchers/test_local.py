@@ -12,7 +12,7 @@ import pytest
 
 from tests.example_jobs import COPYING, executable, numbers, planned, process_of, seen
 from tfstudy.errors import UserError
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.job import Job
 from tfstudy.launchers.local import Local, MultiProcessService, local

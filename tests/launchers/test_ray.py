@@ -7,7 +7,7 @@ import pytest
 
 from tests.commands import tfstudy
 from tfstudy.errors import UserError
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers import ray as rays
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, SUCCEEDED, Job

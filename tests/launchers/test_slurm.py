@@ -11,7 +11,7 @@ import pytest
 from tests.commands import tfstudy
 from tests.example_jobs import executable, planned
 from tfstudy.errors import UserError
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers import slurm
 from tfstudy.launchers.job import BUSY, FAILED, OUT_OF_MEMORY, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.slurm import Work, check_private, parameters

@@ -16,7 +16,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import assert_same, at_row, command, folder, killed
 from tfstudy import tasks
 from tfstudy.errors import UserError
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.run import run
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import logger_choice, loggers

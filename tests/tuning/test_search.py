@@ -17,7 +17,7 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import merge, read_yaml
 from tfstudy.errors import UserError
 from tfstudy.experiment import run as experiment
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.runs.find import find_runs, studies
 from tfstudy.runs.reader import read_result
 from tfstudy.tuning.presets import NAME, preset_text, save_presets, sections

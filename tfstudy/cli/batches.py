@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
-from tfstudy.experiment.options import device_of
+from tfstudy.experiment.api import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, Job
 from tfstudy.launchers.batch import Batch, copy_finished, estimates, grid_batch, retry_jobs, running, save_plan
 from tfstudy.launchers.slurm import Slurm

@@ -52,7 +52,7 @@ def bench(
     announce("loading PyTorch ...", quiet)
     import torch
 
-    from tfstudy.experiment.options import RunOptions, device_name, device_of
+    from tfstudy.experiment.api import RunOptions, device_name, device_of
     from tfstudy.performance.measure import measure as measured
     from tfstudy.report import bench_table
 

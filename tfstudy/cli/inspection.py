@@ -104,7 +104,7 @@ def measure(
         check_file_type(out)
     settings, paths = overrides(assignments or []), _runs(results, target)
     announce(f"{target}: loading PyTorch ...", quiet)
-    from tfstudy.experiment.measure_runs import measure_runs
+    from tfstudy.experiment.finished import measure_runs
 
     with progress_on_stderr(quiet):
         measured, notes = measure_runs(paths, instrument, settings, save, online)

@@ -12,7 +12,7 @@ from tfstudy import RESULTS as RESULTS
 from tfstudy.errors import UserError, one_of, printable, quoted
 
 if TYPE_CHECKING:
-    from tfstudy.experiment.options import RunOptions
+    from tfstudy.experiment.api import RunOptions
 
 SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
 MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
@@ -119,7 +119,7 @@ def one_seed(text: str | int) -> int:
 
 def execution_name(text: str) -> str:
     """Return how steps are computed; `UserError` for an unknown name."""
-    from tfstudy.experiment.options import EXECUTIONS
+    from tfstudy.experiment.api import EXECUTIONS
 
     return one_of("execution", text, EXECUTIONS)
 
@@ -175,7 +175,7 @@ MeasureNames = Annotated[
 
 def run_options(devices: int, accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
     """Return how each run is executed; `UserError` for an unknown logger or instrument."""
-    from tfstudy.experiment.options import RunOptions
+    from tfstudy.experiment.api import RunOptions
     from tfstudy.instruments import parse_in_training
     from tfstudy.training.logger_choice import parse_loggers
 

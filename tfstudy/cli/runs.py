@@ -86,7 +86,7 @@ def run(
     announce(f"{request.task}, {request.arch}: loading PyTorch ...", quiet)
     resolved = request.resolve(online)
     folder = results_folder(results, resolved.smoke)
-    from tfstudy.experiment.options import process_rank
+    from tfstudy.experiment.api import process_rank
     from tfstudy.experiment.run import run as run_experiment
     from tfstudy.report.run_summary import show
 

@@ -61,7 +61,7 @@ def tune(
     Trials are judged on the validation split; no test set is evaluated. Without --search the learning
     rate, dropout and width (one factor for all widths) are searched. The same command resumes an interrupted search.
     """
-    from tfstudy.experiment.options import RunOptions
+    from tfstudy.experiment.api import RunOptions
     from tfstudy.launchers import ExecutorSettings
     from tfstudy.runs.find import TUNING
 

@@ -1,32 +1,41 @@
-"""What can be done with a finished run: predict, read predictions, evaluate again, evaluate on longer examples."""
+"""What can be done with finished runs: predict, read predictions, evaluate again or on longer examples, measure."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
 
 import msgspec
+import torch
 
-from tfstudy.config.resolve import check_local, resolve
+from tfstudy import instruments
+from tfstudy.config.resolve import check_local, resolve, resolve_section
 from tfstudy.config.trees import unflatten
-from tfstudy.data.encoding import SPECIAL
+from tfstudy.data.encoding import PAD, SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.breakdown import accuracy_by_length
-from tfstudy.experiment.longer_examples import scores_by_length
+from tfstudy.evaluation.decoding import generate, generation_limit, limits_of
+from tfstudy.evaluation.evaluate import MemoryUse, in_batches
+from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.measure import measure_run
-from tfstudy.experiment.options import DEFAULTS, RunOptions, device_of
-from tfstudy.experiment.predict import attention_of, predict_all, source_tokens
 from tfstudy.experiment.prepare import Prepared, prepare, with_decoding
-from tfstudy.experiment.score import score, scored_splits
-from tfstudy.instruments.attention import Attention
+from tfstudy.experiment.score import score, scored_splits, scores_by_length
+from tfstudy.instruments.attention import Attention, measure_attention
+from tfstudy.instruments.base import Instrument
 from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.find import find_run
-from tfstudy.runs.measurement_record import Measurement, save_measurement
+from tfstudy.runs.measurement_record import KINDS, Measurement, read_measurement, save_measurement, settings_digest
 from tfstudy.runs.reader import WEIGHTS, find_weights, read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.studyfile import check_unpacked
 from tfstudy.runs.writer import open_run
+from tfstudy.tasks.base import Example
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
+
+Measured = tuple[Path, Result, Measurement]
+HASH = re.compile(r"\b[0-9a-f]{8}\b")
 
 
 class FinishedRun:
@@ -229,3 +238,126 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
     model.load_state_dict(state)
     model.eval()
     return FinishedRun(path, result, prepared, weights)
+
+
+def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:
+    """Return the tokens of a source; `UserError` if it is empty, too long, or has an unknown token."""
+    task, data = prepared.task, prepared.data
+    if not isinstance(source, str):
+        raise UserError(f"a source must be text, but is {quoted(source)}")
+    if re.search("[\ud800-\udfff]", source):
+        raise UserError(f"a source must be text of whole characters in UTF-8, but is {quoted(source)}")
+    tokens = task.tokens(source)
+    if not tokens:
+        raise UserError("the source must have at least one token")
+    for token in tokens if task.text(tokens) == " ".join(tokens) else ():  # words, not subwords
+        one_of("source token", token, data.source_vocab.tokens[len(SPECIAL) :], f"task {prepared.config.task}")
+    limit = prepared.model.max_positions
+    if limit is not None and len(tokens) >= limit:
+        raise UserError(f"the source must have fewer than {limit} tokens, but has {len(tokens)}")
+    return tuple(tokens)
+
+
+def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[str]:
+    """Return the generated target of each source, given as tokens; computed in batches of similar length."""
+    task, data, config, model = prepared.task, prepared.data, prepared.config, prepared.model
+    encoded = data.encode([Example(tuple(source), (), {}) for source in sources])
+    lengths, device = encoded.source_lengths, next(model.parameters()).device
+    limits = limits_of(generation_limit(task, config.decode), lengths - 1)  # without EOS
+    if model.max_positions is not None:
+        limits = limits.clamp(max=model.max_positions - 1)
+    memory = MemoryUse.of(model, len(data.target_vocab), config.decode.hypotheses)
+
+    def compute(index: torch.Tensor) -> list[list[int]]:
+        source = encoded.rows(index).source.to(device)
+        return generate(model, source, source != PAD, limits[index].to(device), config.decode)
+
+    out: dict[int, str] = {}
+    order = lengths.sort(stable=True).indices
+    for index, rows in in_batches(compute, order, lengths, limits, memory.decoding, config.eval.batch_size):
+        texts = [str(task.text(data.target_vocab.decode(row))) for row in rows]
+        out |= zip(index.tolist(), texts, strict=True)
+    return [out[number] for number in range(len(sources))]
+
+
+def attention_of(prepared: Prepared, source: str, target: str | None = None) -> Attention:
+    """Return the attention of the model for a source, on its own greedy output or on a target, both given as text.
+
+    Its tokens are as people read them. `UserError` if the model has no attention, or can't read one of the texts.
+    """
+    given = None if target is None else prepared.task.target_tokens(target)
+    tokens = source_tokens(prepared, source)
+    found = measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
+    return found.readable(prepared.task.readable)
+
+
+def measure_runs(
+    paths: Sequence[Path], instrument: str, settings: Mapping[str, Any], save: bool = False, online: bool = False
+) -> tuple[list[Measured], list[str]]:
+    """Return the measurement of each run, and notes: which runs are left out, and which measurements are replaced.
+
+    A measurement with these settings that is in the run folder is read from there, unless it is to be saved: then the
+    run is measured again. `UserError` for an unknown instrument or setting, or if no run is measured.
+    """
+    cls = instruments.find(instrument)
+    digest = _digest(instrument, cls, settings)
+    one_of("kind of chart", cls.chart.kind, KINDS, f"the instrument {instrument}")
+    measured: list[Measured] = []
+    failures: list[tuple[Path, str]] = []
+    replaced: Counter[str] = Counter()
+    read = 0
+    for number, path in enumerate(paths, 1):
+        if len(paths) > 1:
+            print(f"{number} of {len(paths)}: {path}", flush=True)
+        try:
+            before = None if cls.during_training else _saved(path, instrument)
+            if before and not save and before.digest == digest:
+                measured.append((path, read_result(path), before))
+                read += 1
+                continue
+            run = load(path, online=online)
+            record = run.measure(instrument, save, **settings)
+            measured.append((path, run.result, record))
+            if save and before and before.digest != record.digest:
+                replaced[f"{instrument} with {before.shown_settings or 'no settings'}"] += 1
+        except UserError as error:
+            failures.append((path, str(error)))
+    if not measured:
+        if len(failures) == 1:
+            raise UserError(failures[0][1])
+        raise UserError("\n".join(_grouped(failures)) or "there is no finished run to measure")
+    notes = [f"left out: {text}" for text in _grouped(failures)]
+    if read:
+        notes.append(f"measured before: {_count(read, 'run')}; --save measures again")
+    return measured, [*notes, *(f"replaced: {text}, in {_count(n, 'run')}" for text, n in replaced.items())]
+
+
+def _digest(name: str, cls: type[Instrument], settings: Mapping[str, Any]) -> str:
+    """Return the digest of the instrument with these settings; `UserError` for an unknown one."""
+    values = resolve_section(cls.Config, dict(settings)).model_dump()
+    if values.get("split") == "":
+        values["split"] = "validation"  # what the instrument takes, if the task has it
+    return settings_digest(name, cls.version, values)
+
+
+def _saved(path: Path, instrument: str) -> Measurement | None:
+    try:
+        return read_measurement(path, instrument)
+    except UserError:
+        return None
+
+
+def _grouped(failures: Sequence[tuple[Path, str]]) -> list[str]:
+    """Return a line for each reason, with the first run and the number of the others."""
+    groups: dict[str, list[str]] = {}
+    for path, reason in failures:
+        alike = HASH.sub("", reason.replace(str(path), ""))
+        groups.setdefault(alike, []).append(reason if reason.startswith(str(path)) else f"{path}: {reason}")
+    return [
+        first if not others else f"{first} (and {_count(len(others), 'more run')} for the same reason)"
+        for first, *others in groups.values()
+    ]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number > 1 else ''}"

@@ -14,7 +14,7 @@ from tfstudy.config.trees import Tree, merge
 from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import needed_positions
-from tfstudy.experiment.compatibility import position_table, with_positions
+from tfstudy.experiment.prepare import position_table, with_positions
 from tfstudy.models.base import parameter_count
 from tfstudy.tasks.base import check_examples
 

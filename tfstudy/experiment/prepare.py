@@ -1,12 +1,16 @@
-"""Build what a config describes: the task, its data, the model with its initial weights, and the identity."""
+"""Build what a config describes: the task, its data, the model with its initial weights, and the identity.
+
+Sections that do not fit each other or the data are refused. Imports no Lightning.
+"""
 
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -14,17 +18,167 @@ from tfstudy import models, tasks
 from tfstudy.config.resolve import resolve_section
 from tfstudy.config.schema import DecodeConfig, RunConfig
 from tfstudy.config.trees import Tree, merge
-from tfstudy.data.encoding import TaskEncoder
+from tfstudy.data.encoding import PAD, TaskEncoder, Vocab
 from tfstudy.errors import UserError, quoted
+from tfstudy.evaluation.decoding import longest_target, needed_positions
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.experiment.compatibility import DataShape, check, sized_model
 from tfstudy.models.base import Model, parameter_count
+from tfstudy.models.config import ModelConfig
 from tfstudy.models.parts.positions.numbering import mark_digits
 from tfstudy.models.parts.source_attention import match_tokens
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
 
 SLOW, SLOW_UNSEEN = 2.0, 10.0  # seconds after which preparing is reported, on a terminal and elsewhere
+FEW = 2  # examples, and tokens of their targets, on which the output of a model is checked
+
+
+class DataShape(NamedTuple):
+    """What a model has to fit: facts of a task's data, which take long to collect."""
+
+    one_vocabulary: bool  # of source and target
+    vocabularies: tuple[int, int]  # sizes, with the special tokens
+    longest_target: int
+    positions: int  # that any source and any output can have
+    validation: str | None  # the name of the validation split
+    has_digits: bool = False
+    longest_source: int = 0  # in training, with EOS
+    longer_targets: int = 0  # tokens that a target in training has more than its source, at most
+    shared_tokens: bool = True  # whether source and target have a token in common
+
+    @classmethod
+    def of(cls, task: Task) -> "DataShape":
+        """Return the facts of a task's data."""
+        source, target = task.vocabulary()
+        sizes = len(Vocab(source)), len(Vocab(target))
+        longest, positions = longest_target(task), needed_positions(task)
+        splits, digits = task.splits(), bool(task.digits())
+        train = task.examples(splits.train)
+        longest_source = 1 + max((len(e.source) for e in train), default=0)
+        longer = max((len(e.target) - len(e.source) for e in train), default=0)
+        shared = not set(source).isdisjoint(target)
+        return cls(
+            source == target, sizes, longest, positions, splits.validation, digits, longest_source, longer, shared
+        )
+
+
+def check(config: RunConfig, data: DataShape) -> None:
+    """Raise `UserError` if a value is allowed in its section but does not fit the data or another section."""
+    if config.model.needs_one_vocabulary and not data.one_vocabulary:
+        raise UserError(
+            f"model.share_embeddings needs one vocabulary, but {config.task} has two: set model.share_embeddings=false"
+        )
+    if 0 < config.decode.max_length < data.longest_target:
+        raise UserError(
+            f"decode.max_length must be 0 or at least {data.longest_target}, the length of the longest target, "
+            f"but is {config.decode.max_length}"
+        )
+    _check_digits(config, data)
+    _check_outputs(config, data)
+    available = checked_table(config.arch, _shape(with_positions(config.model, data.positions)), data.vocabularies)
+    needed = 1 + config.decode.max_length
+    if available is not None and needed > available:
+        raise UserError(
+            f"model.max_positions must be at least {needed} for decode.max_length={config.decode.max_length}, "
+            f"but is {available}"
+        )
+    if config.eval.checkpoint == "best" and not data.validation:
+        raise UserError("eval.checkpoint 'best' needs a validation split, but there is none")
+
+
+def _check_digits(config: RunConfig, data: DataShape) -> None:
+    """Raise `UserError` if there are positions of digits, but no digits or no room for random offsets."""
+    size = config.model.model_dump().get("digit_positions")
+    if size and not data.has_digits:
+        raise UserError(
+            "model.digit_positions needs numbers that start with their last digit, such as those of arithmetic with "
+            f"data.format=reversed, but {config.task} has none with these settings"
+        )
+    if size and size < data.longest_source + 2:  # the offsets 0 and 1
+        raise UserError(
+            f"model.digit_positions must be at least {data.longest_source + 2}, so that random offsets fit behind "
+            f"the longest source in training, but is {size}"
+        )
+
+
+def _check_outputs(config: RunConfig, data: DataShape) -> None:
+    """Raise `UserError` if a model that takes its outputs from source tokens could not write the targets."""
+    model = config.model.model_dump()
+    if model.get("layout") == "encoder_only" and data.longer_targets > 1:  # one more: the end of the source
+        raise UserError(
+            "model.layout=encoder_only has one output for each source token, but a target in training has "
+            f"{data.longer_targets} tokens more than its source"
+        )
+    if model.get("copy_output") and not data.shared_tokens:
+        raise UserError(f"model.copy_output needs tokens that source and target share, but {config.task} has none")
+
+
+def _shape(model: ModelConfig) -> str:
+    """Return the section `model` as JSON, the same for any dropout."""
+    return model.model_copy(update={"dropout": 0.0}).model_dump_json()
+
+
+@lru_cache(maxsize=1 << 14)
+def checked_table(arch: str, model: str, vocabularies: tuple[int, int]) -> int | None:
+    """Return the size of the table of learned positions; the model is built once for each shape."""
+    return position_table(arch, models.find(arch).Config.model_validate_json(model), vocabularies)
+
+
+def sized_model(config: RunConfig, data: DataShape) -> ModelConfig:
+    """Return the section `model` with a table of positions that is large enough for the data.
+
+    This depends on the data only, so that runs that differ in decoding can have the same weights.
+    """
+    return with_positions(config.model, data.positions)
+
+
+def with_positions(model: ModelConfig, needed: int) -> ModelConfig:
+    """Return the section `model` with `max_positions`, where an architecture has this key, at least as large.
+
+    `UserError` if positions are drawn from a range that is too small.
+    """
+    values = model.model_dump()
+    size, below = values.get("max_positions"), values.get("randomised_positions")
+    if below and below < needed:
+        raise UserError(f"model.randomised_positions must be at least {needed} for these data, but is {below}")
+    return model if size is None or size >= needed else model.model_copy(update={"max_positions": needed})
+
+
+def position_table(arch: str, model: ModelConfig, vocabularies: tuple[int, int]) -> int | None:
+    """Return the size of the table of learned positions; None without one."""
+    with torch.device("meta"):  # without memory for the weights
+        return models.find(arch)(model, *vocabularies).max_positions
+
+
+def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
+    """Raise `UserError` if `decode` does not return logits for each token, and a state. No random number is drawn."""
+    task = data.task
+    encoded = data.encode(task.examples(task.splits().train)[:FEW])
+    source, tokens = encoded.source, encoded.target[:, :FEW]
+    modes = [(module, module.training) for module in model.modules()]
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        try:
+            output: Any = model.eval().decode(tokens, model.encode(source, source != PAD))
+        finally:
+            for module, training in modes:
+                module.training = training
+    expected = (*tokens.shape, len(data.target_vocab))
+    pair = isinstance(output, tuple) and len(output) == 2
+    if pair and isinstance(output[0], torch.Tensor) and output[0].shape == expected:
+        return
+    raise UserError(
+        f"architecture {arch}: decode must return logits of shape (batch, length, target_vocab), here {expected}, and "
+        f"a state, but returned {_described(output)}; tfstudy.testing.check_architecture checks all that is required"
+    )
+
+
+def _described(output: Any) -> str:
+    """Return the types of what was returned, with the shapes of tensors."""
+    if isinstance(output, torch.Tensor):
+        return f"a tensor of shape {tuple(output.shape)}"
+    if isinstance(output, tuple) and len(output) == 2:
+        return f"{_described(output[0])} and {type(output[1]).__name__}"
+    return type(output).__name__
 
 
 class Prepared(NamedTuple):

@@ -12,11 +12,10 @@ import torch
 from tfstudy.config.presets import about_preset
 from tfstudy.config.schema import RunConfig
 from tfstudy.errors import UserError, one_of
-from tfstudy.experiment.compatibility import check_output
-from tfstudy.experiment.measure_training import check_measured
-from tfstudy.experiment.options import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
-from tfstudy.experiment.prepare import Prepared, describe, prepare
-from tfstudy.experiment.reuse import find_reusable, index_weights, reuse, weights_key
+from tfstudy.experiment.api import DEFAULTS, EXECUTIONS, RunOptions, device_name, device_of
+from tfstudy.experiment.measure import check_measured
+from tfstudy.experiment.prepare import Prepared, check_output, describe, prepare
+from tfstudy.experiment.reuse import find_reusable, reuse
 from tfstudy.experiment.score import Scored, score, scored_splits
 from tfstudy.experiment.train import Report, Trained, train
 from tfstudy.instruments import known_in_training
@@ -186,8 +185,6 @@ def finish(
         **scored.fields(),
     )
     folder.finish(result)
-    identity = prepared.identity
-    index_weights(folder.path, weights_key(config, identity.data, identity.versions, result.device, result.devices))
 
 
 def _finished_before(folder: RunFolder, options: RunOptions, report: Report) -> Outcome:

@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from tfstudy.data.module import TaskData
-from tfstudy.experiment.measure_training import listeners_of, save_rows
-from tfstudy.experiment.options import RunOptions, device_of
+from tfstudy.experiment.api import RunOptions, device_of
+from tfstudy.experiment.measure import listeners_of, save_rows
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.models.base import parameter_count
 from tfstudy.runs.schema import Progress

@@ -21,7 +21,7 @@ from tfstudy.runs.writer import run_folder
 from tfstudy.tasks.base import check_examples, fingerprint
 
 if TYPE_CHECKING:
-    from tfstudy.experiment.compatibility import DataShape
+    from tfstudy.experiment.prepare import DataShape
 
 Point = Mapping[str, Any]  # dotted keys such as data.split, each with one value
 
@@ -85,7 +85,7 @@ def plan(
     Data are built once for all runs that share them, and a model once for all runs that share its shape and data.
     `data` keeps the shapes and fingerprints of data for further calls.
     """
-    from tfstudy.experiment.compatibility import DataShape, check
+    from tfstudy.experiment.prepare import DataShape, check
 
     data = {} if data is None else data
     errors: dict[str, str] = {}  # of each config without its seed; empty if it is valid

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tfstudy.errors import one_of
-from tfstudy.experiment.options import DEFAULTS, RunOptions
+from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.launchers.job import Job
 
 __all__ = ["LAUNCHERS", "Executor", "ExecutorSettings", "Job", "JobExit", "executor"]

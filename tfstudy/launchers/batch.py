@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 from tfstudy.config.resolve import check_local, resolve
 from tfstudy.config.trees import Tree, flatten
 from tfstudy.errors import UserError, quoted
+from tfstudy.experiment.api import DEFAULTS, RunOptions
 from tfstudy.experiment.code_versions import outdated_runs
-from tfstudy.experiment.options import DEFAULTS, RunOptions
 from tfstudy.grids.expand import GridRun, PlannedRun, expand, plan
 from tfstudy.launchers import Executor, ExecutorSettings, executor
 from tfstudy.launchers.job import Job

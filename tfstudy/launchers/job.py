@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tfstudy.experiment.options import DEFAULTS, RunOptions, process_rank
+from tfstudy.experiment.api import DEFAULTS, RunOptions, process_rank
 from tfstudy.runs.reader import is_finished
 
 SUCCEEDED, FAILED, REFUSED, OUT_OF_MEMORY, DISK_FULL, BUSY = 0, 1, 2, 71, 74, 75  # exit codes

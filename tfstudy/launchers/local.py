@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from tfstudy.errors import UserError, quoted
-from tfstudy.experiment.options import device_of
+from tfstudy.experiment.api import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import Job, perform
 from tfstudy.launchers.processes import (

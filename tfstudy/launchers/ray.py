@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tfstudy.errors import UserError, one_of
-from tfstudy.experiment.options import ACCELERATORS
+from tfstudy.experiment.api import ACCELERATORS
 from tfstudy.launchers import Executor, ExecutorSettings, JobExit
 from tfstudy.launchers.job import FAILED, OUT_OF_MEMORY, Job
 from tfstudy.launchers.local import AUTO, runs_per_device

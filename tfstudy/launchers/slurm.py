@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.experiment.options import ACCELERATORS, RunOptions
+from tfstudy.experiment.api import ACCELERATORS, RunOptions
 from tfstudy.launchers import ExecutorSettings, JobExit
 from tfstudy.launchers.job import BUSY, FAILED, REFUSED, SUCCEEDED, Job
 from tfstudy.launchers.processes import execute

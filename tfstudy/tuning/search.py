@@ -16,7 +16,7 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, merge, unflatten
 from tfstudy.data.encoding import Vocab
 from tfstudy.errors import UserError, quoted
-from tfstudy.experiment.options import RunOptions
+from tfstudy.experiment.api import RunOptions
 from tfstudy.experiment.parameter_matching import match_sizes
 from tfstudy.experiment.score import scored_splits
 from tfstudy.grids.expand import GridRun, PlannedRun, plan
