@@ -21,7 +21,7 @@ settings.load_profile("tests")
 
 @pytest.fixture
 def shapes() -> Iterator[None]:
-    """Check the shapes in signatures while the test runs; the tests of `tests/models` all ask for it."""
+    """Check the shapes in signatures while the test runs; those of the properties of models ask for it."""
     jaxtyping.config.update("jaxtyping_disable", False)
     yield
     jaxtyping.config.update("jaxtyping_disable", True)
@@ -82,18 +82,6 @@ def model(variant: str, build: Callable[..., Any]) -> Any:
 def transformer(build: Callable[..., Any]) -> Any:
     """A pre-norm Transformer with sinusoids."""
     return perturbed(build("transformer"))
-
-
-@pytest.fixture
-def lstm(build: Callable[..., Any]) -> Any:
-    """A bidirectional LSTM with multiplicative attention."""
-    return perturbed(build("lstm"))
-
-
-@pytest.fixture
-def cnn(build: Callable[..., Any]) -> Any:
-    """A convolutional network with learned positions."""
-    return perturbed(build("cnn"))
 
 
 @pytest.fixture

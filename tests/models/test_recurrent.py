@@ -101,12 +101,6 @@ def test_the_scan_and_its_gradient_are_those_of_the_recurrence(length):
         assert torch.autograd.gradcheck(scan, (keep.requires_grad_(), new.requires_grad_()))
 
 
-def test_a_state_that_is_always_kept_stays_after_ten_thousand_steps():
-    new = torch.zeros(1, 10_000, 1)
-    new[0, 0] = 3
-    assert_close(scan(torch.ones_like(new), new), torch.full_like(new, 3))
-
-
 # LSTM
 
 
@@ -166,14 +160,6 @@ def context_by_hand(attention, query, encoded):
     return (weights / weights.sum() @ encoded)[None]
 
 
-@pytest.mark.parametrize(("cell", "parts"), [("lstm", 2), ("gru", 1), ("tanh", 1)])
-def test_a_layer_of_the_decoder_has_a_cell_only_with_an_lstm(source, cell, parts):
-    model = LSTM(LSTM.Config(**LSTM.small, cell=cell, layers=2), SOURCE_VOCAB, TARGET_VOCAB)
-    state = model.encode(source, source != PAD)
-    assert [[part.shape for part in layer] for layer in state.recurrent] == [[(3, 20)] * parts] * 2
-    assert model.bridge[0].out_features == parts * 20
-
-
 # minGRU
 
 
@@ -184,15 +170,6 @@ def test_the_recurrence_is_that_of_the_paper():
     keep, new = 1 - update, update * candidate
     assert_close(recurrence(gates, start, None, False), by_steps(keep, new, start), **CLOSE)
     assert_close(recurrence(gates, None, None, True), by_steps(keep.flip(1), new.flip(1)).flip(1), **CLOSE)
-
-
-@pytest.mark.parametrize("backwards", [False, True])
-def test_padding_leaves_the_state_as_it_is(backwards):
-    gates, mask = torch.randn(1, 6, 8), torch.tensor([[True, True, True, False, False, False]])
-    states = recurrence(gates, None, mask, backwards)
-    assert_close(states[:, :3], recurrence(gates[:, :3], None, None, backwards), **CLOSE)
-    if not backwards:
-        assert_close(states[:, 3:], states[:, 2:3].expand(1, 3, 4))
 
 
 def test_a_hybrid_attends_to_all_tokens_in_every_second_layer(build, source, tokens):

@@ -62,11 +62,6 @@ def test_a_shifted_encoding_is_a_linear_map_that_does_not_depend_on_the_position
     assert_close(rotation @ here, there, atol=2e-4, rtol=0)
 
 
-def test_encodings_of_different_positions_differ():
-    table = sinusoids(torch.arange(512), 16)
-    assert (torch.cdist(table, table) + 9 * torch.eye(512)).min() > 0.05
-
-
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
 def test_an_embedding_is_scaled_and_its_position_added(kind):
     torch.manual_seed(0)
@@ -116,13 +111,6 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
     seen = attention.project(x, [(1, keys)])
     got = attention(x[keys - new :], [(1, new)], seen, None if causal else [mask.view(1, 1, 1, -1)], causal)
     assert_close(got, torch.stack(rows), **CLOSE)
-
-
-def test_consecutive_places_have_the_distances_from_queries_to_keys():
-    places = consecutive(5, 2, torch.device("cpu"))
-    assert places.distances.tolist() == [[[3, 2, 1, 0, -1], [4, 3, 2, 1, 0]]]
-    assert (places.lowest, places.highest) == (-1, 4)
-    assert places.part(slice(None), slice(1, None)).distances.tolist() == [[[4, 3, 2, 1, 0]]]
 
 
 def to_itself(attention, x):

@@ -5,12 +5,11 @@ import torch
 from torch.testing import assert_close
 
 from tests.conftest import VARIANTS, perturbed
-from tests.models.reference import CLOSE, randomised
+from tests.models.reference import CLOSE
 from tfstudy.data.encoding import PAD
 from tfstudy.models.parts import layers
 from tfstudy.models.parts.observing import joined, recorded_attention
 from tfstudy.models.parts.source_attention import (
-    Attention,
     CopyOutput,
     Source,
     attend,
@@ -40,18 +39,6 @@ def test_contexts_are_means_weighted_by_the_softmax_of_the_scores(monkeypatch, b
     for row in range(2):
         keys, values = source.keys[row, mask[row]], source.values[row, mask[row]]
         assert_close(got[row], (query[row] @ keys.T).softmax(-1) @ values, **CLOSE)
-
-
-@pytest.mark.parametrize("kind", ["multiplicative", "general", "dot", "additive", "none"])
-def test_what_is_masked_changes_nothing(kind):
-    attention, encoded = randomised(Attention(kind, 6, 6)), torch.randn(2, 5, 6)
-    mask, query = torch.tensor([[True] * 3 + [False] * 2] * 2), torch.randn(2, 4, 6)
-    keys = attention.project(encoded.flatten(0, 1)).view(2, 5, -1)
-    with torch.no_grad():
-        whole = attention(query, Source(keys, encoded, mask)).contexts
-        short = attention(query, Source(keys[:, :3], encoded[:, :3], mask[:, :3])).contexts
-    assert whole.shape == (2, 4, attention.width)
-    assert_close(whole, short, **CLOSE)
 
 
 # Copying
