@@ -4,7 +4,7 @@
 
 The two embedded languages need no files and no network; a corpus is read from a folder (`data.root`) or from the
 Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are counted, and left out of train with
-`data.clean`. `tfstudy list corpora FOLDER` describes corpora. Subwords are byte-level BPE (Sennrich et al. 2016, arXiv
+`data.clean`. `tfstudy list corpora FOLDER` lists corpora. Subwords are byte-level BPE (Sennrich et al. 2016, arXiv
 1508.07909), learned on the train pairs only. The metrics are BLEU (Papineni et al. 2002, P02-1040) and chrF (Popovic
 2015, W15-3049) of the detokenised text, computed by sacreBLEU (Post 2018, arXiv 1804.08771). Sennrich & Zhang (2019,
 P19-1021) show how much the settings matter with few pairs.
