@@ -12,7 +12,6 @@ from tfstudy.evaluation.breakdown import summarize_errors
 from tfstudy.experiment import prepare
 from tfstudy.experiment.prepare import slow_work_reported
 from tfstudy.runs.reader import read_predictions, read_result
-from tfstudy.training import progress_display
 
 BASELINES = """
     def baselines(self, split):
@@ -48,18 +47,6 @@ def test_the_limit_and_the_peaks_are_recorded(capsys):
     out = capsys.readouterr().out
     assert "outputs of at most 1 x source length + 16 tokens" in out
     assert "peak memory: " in out
-
-
-def test_evaluations_show_their_progress(capsys, monkeypatch):
-    assert tfstudy(*command()) == 0
-    capsys.readouterr()
-    monkeypatch.setattr(progress_display, "LINE_INTERVAL", 0.0)
-    assert tfstudy("evaluate", folder()) == 0
-    out, err = capsys.readouterr()
-    assert "evaluate validation: 23 of 23 examples, " in err
-    assert "evaluate test: 24 of 24 examples, " in err
-    assert ", 0 s left" in err
-    assert "examples, " not in out
 
 
 def test_slow_preparation_is_reported_while_it_lasts_and_at_its_end(capsys, monkeypatch):

@@ -93,23 +93,17 @@ def test_the_check_of_the_output_changes_neither_the_model_nor_the_random_number
 
 
 def test_test_sources_that_are_also_in_train_are_a_warning_on_screen_in_the_log_and_in_tables(tmp_path, capsys):
-    leak = write(tmp_path, "leak", TASK.replace('"test": "ij"', '"test": "aij"'))
+    remarks = '    def remarks(self):\n        return ["left out of train: 2 letters"]\n\n    def examples('
+    text = TASK.replace('"test": "ij"', '"test": "aij"').replace("    def examples(", remarks)
+    leak = write(tmp_path, "leak", text)
     assert tfstudy(*RUN, "leak", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", leak) == 0
     warning = "WARNING: 1 of 3 examples of test have a source that is also in train"
     assert warning in capsys.readouterr().err
     [log] = Path("results").glob("runs/*/*/*/train.log")
     assert warning in log.read_text()
+    assert "left out of train: 2 letters\n" in log.read_text()
     assert tfstudy("table", "runs", "--format", "md", "--plugin", leak) == 0
     assert "WARNING: held-out examples whose source occurs in training: 1" in capsys.readouterr().out
-
-
-def test_the_remarks_of_a_task_are_on_screen_and_in_the_log(tmp_path, capsys):
-    remarks = '    def remarks(self):\n        return ["left out of train: 2 letters"]\n\n    def examples('
-    plugin = write(tmp_path, "alphabet", TASK.replace("    def examples(", remarks))
-    assert tfstudy(*RUN, "alphabet", "--arch", "lstm", "--set", "model.hidden=8", "--plugin", plugin) == 0
-    assert "left out of train: 2 letters\n" in capsys.readouterr().err
-    [log] = Path("results").glob("runs/*/*/*/train.log")
-    assert "left out of train: 2 letters" in log.read_text()
 
 
 def source_files() -> dict[Path, int]:

@@ -31,13 +31,6 @@ def started(path: Path, finished: bool = False) -> Path:
     return finish_run(path) if finished else path
 
 
-def test_a_copy_with_a_broken_result_is_not_the_finished_one(tmp_path):
-    for study, content in (("a", "{"), ("c", "")):
-        (started(tmp_path / study / "scan-length/lstm/s0-aaaa0000") / "result.json").write_text(content)
-    sound = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
-    assert find_run(tmp_path, "aaaa") == sound
-
-
 def test_links_to_studies_and_runs_are_followed_but_not_in_circles(tmp_path):
     run = started(tmp_path / "elsewhere/scan-length/lstm/s0-aaaa0000")
     results = tmp_path / "results"
@@ -75,29 +68,15 @@ def test_a_run_is_found_by_study_architecture_and_seed(tmp_path):
     lstm = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
     cnn = started(tmp_path / "one/scan-length/cnn/s3-bbbb0000")
     simple = started(tmp_path / "two/scan-simple/lstm/s3-cccc0000")
-    for text in ("one/lstm/s3", "one/lstm/3", "scan-length/lstm/3", "one/scan-length/lstm/s3"):
+    for text in ("one/lstm/s3", "one/lstm/3", "scan-length/lstm/3", "one/scan-length/lstm/s3", "one/lstm"):
         assert find_run(tmp_path, text) == lstm
     assert find_run(tmp_path, "cnn/s3") == cnn
     assert find_run(tmp_path, "two/lstm/3") == simple
-    for text in ("lstm/s4", "two/cnn/s3", "one/scan-simple/lstm/s3"):
+    started(tmp_path / "one/scan-length/lstm/s1-3bbb0000")
+    assert find_run(tmp_path, "one/lstm/3") == lstm, "the seed comes before a hash with the same digit"
+    for text in ("lstm/s4", "two/cnn/s3", "one/scan-simple/lstm/s3", "", "/"):
         with pytest.raises(UserError, match="no run"):
             find_run(tmp_path, text)
-
-
-def test_a_run_is_found_by_its_architecture_where_there_is_one(tmp_path):
-    lstm = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
-    started(tmp_path / "two/scan-length/lstm/s4-bbbb0000")
-    for text in ("one/lstm", "one/scan-length/lstm"):
-        assert find_run(tmp_path, text) == lstm
-    with pytest.raises(UserError, match="'scan-length/lstm' matches 2 runs"):
-        find_run(tmp_path, "scan-length/lstm")
-
-
-def test_of_the_copies_of_a_run_one_with_weights_is_found(tmp_path):
-    started(tmp_path / "a/scan-length/lstm/s0-aaaa0000", finished=True)
-    shared = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
-    (shared / "weights.safetensors").touch()
-    assert find_run(tmp_path, "aaaa") == shared
 
 
 def test_a_study_is_found_by_its_name_or_its_path(tmp_path):
@@ -121,12 +100,6 @@ def test_several_studies_are_listed_to_choose_one(tmp_path):
         study_folder("", tmp_path)
 
 
-def test_a_seed_is_preferred_to_a_hash_that_starts_with_the_same_digit(tmp_path):
-    seed = started(tmp_path / "one/scan-length/lstm/s3-aaaa0000")
-    started(tmp_path / "one/scan-length/lstm/s1-3bbb0000")
-    assert find_run(tmp_path, "lstm/3") == seed
-
-
 def test_copies_of_a_run_in_two_studies_are_one_run_and_the_finished_one_is_found(tmp_path):
     first = started(tmp_path / "a/scan-length/lstm/s0-aaaa0000")
     second = started(tmp_path / "b/scan-length/lstm/s0-aaaa0000", finished=True)
@@ -134,6 +107,10 @@ def test_copies_of_a_run_in_two_studies_are_one_run_and_the_finished_one_is_foun
     assert find_run(tmp_path, "scan-length/lstm/s0") == second
     assert find_run(tmp_path, "a/aaaa") == first
     finish_run(first)
+    assert find_run(tmp_path, "aaaa") == first
+    (second / "weights.safetensors").touch()
+    assert find_run(tmp_path, "aaaa") == second, "it has weights"
+    (second / "result.json").write_text("{")
     assert find_run(tmp_path, "aaaa") == first
 
 
@@ -144,6 +121,8 @@ def test_several_runs_or_none_are_one_message_with_the_names(tmp_path):
         find_run(tmp_path, "ab")
     with pytest.raises(UserError, match=r"no run 'one/lstn/s1'.*did you mean 'one/lstm/s1'"):
         find_run(tmp_path, "one/lstn/s1")
+    with pytest.raises(UserError, match=r"no study or run 'onne' .*; did you mean 'one'"):
+        find_run(tmp_path, "onne", ["one"])
     with pytest.raises(UserError, match="there is no folder of results at"):
         find_run(tmp_path / "nowhere", "abc")
 
@@ -170,27 +149,11 @@ def test_a_study_is_found_by_the_path_of_its_folder_but_not_of_one_within_it(tmp
     started(tmp_path / "results/one/scan-length/lstm/s0-abc12345")
     for text in ("one/", "results/one", "./results/one/", f"{tmp_path}/results/one"):
         assert find_study(Path("results"), text) == Path("results/one")
-    with pytest.raises(UserError, match="results/one/scan-length/ is a folder of the study one"):
-        find_study(Path("results"), "results/one/scan-length/")
-
-
-def test_where_a_study_would_do_its_name_is_suggested(tmp_path):
-    started(tmp_path / "first/scan-length/lstm/s0-abc12345")
-    with pytest.raises(UserError, match=r"no study or run 'frist' .*; did you mean 'first'"):
-        find_run(tmp_path, "frist", ["first"])
-
-
-def test_a_run_folder_in_the_place_of_a_study_is_refused(tmp_path):
     started(tmp_path / "results/s0-abc12345")
     with pytest.raises(UserError, match="s0-abc12345 is a run, not a study"):
         find_study(tmp_path / "results", "s0-abc12345")
-
-
-@pytest.mark.parametrize("text", ["", "/"])
-def test_an_empty_name_is_no_run(text, tmp_path):
-    started(tmp_path / "one/scan-length/lstm/s0-abc12345")
-    with pytest.raises(UserError, match=f"no run '{text}'"):
-        find_run(tmp_path, text)
+    with pytest.raises(UserError, match="results/one/scan-length/ is a folder of the study one"):
+        find_study(Path("results"), "results/one/scan-length/")
 
 
 def test_a_folder_with_the_name_of_a_run_may_hold_runs(tmp_path):

@@ -16,7 +16,7 @@ from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
 from tfstudy import RESULTS, tasks
 from tfstudy.errors import UserError
-from tfstudy.runs.files import command_again, results_folder, utc_now
+from tfstudy.runs.files import command_again, results_folder
 from tfstudy.runs.reader import RESULTS as DECODER
 from tfstudy.runs.reader import WEIGHTS, find_weights, has_weights, read_progress, read_result
 from tfstudy.runs.schema import Prediction, Progress, Result
@@ -56,14 +56,8 @@ def test_a_killed_run_leaves_its_last_report_and_a_resumed_one_counts_its_attemp
     assert read_result(folder()).started == before.started
 
 
-def test_a_restarted_run_reports_from_the_start():
-    killed(command(), at_row(15))
-    assert tfstudy(*command("lstm", "--restart")) == 0
-    progress = read_progress(folder())
-    assert (progress.attempt, progress.resumed_after) == (1, 0)
-
-
 def test_a_broken_report_is_no_report_and_a_broken_result_a_failure_with_a_reason(tmp_path):
+    assert run_status(tmp_path) is None, "not started"
     (tmp_path / "config.yaml").touch()
     for text in ("", "{", '{"step": -1, "steps": 5}', '{"step": "x"}'):
         (tmp_path / "progress.json").write_text(text)
@@ -95,11 +89,6 @@ def test_when_a_run_finished_is_read_from_its_record_and_not_from_the_date_of_a_
     for text in ("", "yesterday"):
         edit_result(folder(), finished=text)
         assert run_status(folder()).ended is None
-
-
-def test_a_folder_without_any_file_has_not_started(tmp_path):
-    assert run_status(tmp_path) is None
-    assert utc_now().endswith("Z")
 
 
 def decoded(**more: object) -> Result:
@@ -183,13 +172,8 @@ def test_a_smoke_run_is_kept_and_trained_again_in_the_folder_that_smoke_runs_hav
     assert (f" --results {results.resolve() if str(results) == '.' else results} " in again) == (results != RESULTS)
 
 
-def test_a_record_names_no_checkpoint_outside_of_its_folder(tmp_path):
-    run = finish_run(tmp_path / "s0-abcd1234", checkpoint="../../secret")
-    with pytest.raises(UserError, match="unknown checkpoint"):
-        find_weights(run, read_result(run))
-
-
-def test_a_run_that_diverged_has_no_weights_to_use(tmp_path):
-    run = finish_run(tmp_path / "s0-abcd1234", "diverged", reason="the loss is nan")
-    with pytest.raises(UserError, match="diverged, so it has no weights"):
-        find_weights(run, read_result(run))
+def test_a_record_names_no_checkpoint_outside_of_its_folder_and_none_if_it_diverged(tmp_path):
+    for message, facts in {"unknown checkpoint": {"checkpoint": "../../x"}, "diverged": {"status": "diverged"}}.items():
+        run = finish_run(tmp_path / "s0-abcd1234", **facts)
+        with pytest.raises(UserError, match=message):
+            find_weights(run, read_result(run))
