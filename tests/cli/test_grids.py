@@ -16,7 +16,7 @@ from tests.example_study import finish_run, planned, runs_in_every_state, start_
 from tfstudy import tasks
 from tfstudy.experiment.api import RunOptions
 from tfstudy.launchers.batch import retry_jobs, save_plan
-from tfstudy.report.grid_forecast import Forecast, ForecastRun, forecast_lines
+from tfstudy.report.grids import Forecast, ForecastRun, forecast_lines
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.writer import write_failure
 

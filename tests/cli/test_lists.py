@@ -110,14 +110,6 @@ def test_list_corpora_shows_the_corpora_of_a_folder_or_says_why_not(lines, capsy
     assert "has no corpus" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["jsonl", "parquet"])
-def test_export_shows_no_progress_bars(capfd, name):
-    datasets = pytest.importorskip("datasets")
-    assert tfstudy("export", "reverse", "--out", "data", "--format", name) == 0
-    assert capfd.readouterr().err == ""
-    assert not datasets.are_progress_bars_disabled()
-
-
 def test_export_writes_jsonl_and_refuses_what_it_can_not_write(lines, capsys):
     files = [f"data/{name}.jsonl" for name in ("test", "train", "validation")]
     assert lines("export", "scan", "--split", "length", "--out", "data") == files

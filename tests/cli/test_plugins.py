@@ -113,11 +113,6 @@ def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsy
     assert not Path("ran").exists()
 
 
-def test_jobs_carry_the_files_to_other_machines(mine):
-    job = Job("results/a/b/c/d", {}, plugins=(str(mine),))
-    assert Job.from_json(job.to_json()) == job
-
-
 def test_a_job_finds_its_plugins_in_a_process_that_did_not_inherit_them(mine, monkeypatch):
     config = {"task": "mine", "arch": "lstm"}
     ran = []
@@ -125,9 +120,6 @@ def test_a_job_finds_its_plugins_in_a_process_that_did_not_inherit_them(mine, mo
     assert _run(Job("a/b/c/d/e", config)) == REFUSED
     assert _run(Job("a/b/c/d/e", config, plugins=(str(mine),))) == SUCCEEDED
     assert ran == ["mine"]
-
-
-# Presets
 
 
 def test_a_task_brings_its_presets(mine, monkeypatch, capsys):
@@ -149,9 +141,6 @@ def test_an_architecture_brings_presets_for_tasks(tmp_path, monkeypatch):
     assert preset("scan", "bag", "deep") == {"model": {"depth": 9}}
     assert preset("copying", "bag") == {}
     assert set(all_presets("scan")["default"]) >= {"bag", "lstm"}
-
-
-# Without the plug-in
 
 
 def test_a_run_whose_plugin_is_missing_is_unknown_and_not_outdated(mine, run, capsys):

@@ -1,7 +1,6 @@
 """`tfstudy status`: the state of runs as their folders have it, quickly; `table` and `check` as JSON."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from tests.example_records import result, write
 from tests.example_study import finish_run, planned, report, running_elsewhere, runs_in_every_state, start_run
 from tfstudy.launchers.batch import save_plan
 from tfstudy.report.status import end_line, seconds_left, status_lines
-from tfstudy.runs.find import find_run, find_runs
+from tfstudy.runs.find import find_run
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import planned_runs, run_status, study_runs
 from tfstudy.runs.writer import RunFolder, write_failure
@@ -49,15 +48,6 @@ def test_a_result_comes_before_a_lock_and_a_lock_before_a_failure():
         assert run_status(Path(other.path)).state == "finished"
 
 
-def test_time_left_follows_from_the_speed_that_the_run_reports():
-    path = start_run(planned()[0])
-    report(path, 200, seconds_per_step=0.5)
-    with running_elsewhere(path):
-        assert run_status(path).seconds_left == pytest.approx(100, abs=5)
-        lines = status("study")
-    assert "2 min" in next(line for line in lines if "step 200 of 400" in line)
-
-
 def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypatch):
     monkeypatch.setattr("tfstudy.report.terminal.terminal_width", lambda: 80)
     running, failed = (
@@ -72,13 +62,6 @@ def test_a_study_fits_80_columns_of_a_terminal_with_step_and_time_left(monkeypat
     assert max(map(len, lines)) <= 80
     assert any(re.search(r"^running .*00123  step 12,000 of 50,000", line) for line in lines)
     assert re.search(r"2 h \d+ min left", " ".join(" ".join(lines).split()))
-
-
-def test_the_report_of_a_killed_process_does_not_make_a_run_run():
-    path = start_run(planned()[0])
-    report(path, 200, seconds_per_step=0.5)
-    run = run_status(path)
-    assert (run.state, run.step, run.seconds_left) == ("interrupted", 200, None)
 
 
 def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
@@ -133,14 +116,6 @@ def test_a_failed_run_shows_what_it_differs_in():
     assert "learning_rate=0.002" in line
 
 
-def test_what_finished_in_the_last_hour_is_read_from_records_and_not_from_dates_of_files():
-    new = finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    os.utime(new / "result.json", (0, 0))
-    for number, finished in enumerate(("2020-01-31T12:00:00Z", ""), start=1):
-        finish_run(Path(f"results/study/copying-copy/lstm/s{number}-00000000"), finished=finished)
-    assert any("3 of 3 runs finished (1 in the last hour)" in line for line in status("study"))
-
-
 def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
     jobs = planned("0-3")
     save_plan(jobs)
@@ -177,14 +152,6 @@ def test_status_of_a_thousand_runs_takes_less_than_a_second_and_no_torch():
     assert rest.split() == ["[]", "copying-copy", "lstm", "1000"]
 
 
-def test_what_lies_in_a_run_and_archived_runs_are_not_runs():
-    path = finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    finish_run(path / "logs/copying-copy/lstm/s0-11111111")
-    finish_run(path.with_name("s0-00000000.old-1"))
-    finish_run(Path("results/study/.hidden/copying-copy/lstm/s0-22222222"))
-    assert list(find_runs(Path("results"))) == [path]
-
-
 def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
     finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
     for words, facts in {
@@ -199,13 +166,6 @@ def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
         err = capsys.readouterr().err
         assert all(fact in err for fact in facts)
         assert err.count("\n") == 1
-
-
-def test_two_copies_of_a_run_are_one_run():
-    for study in ("a", "b"):
-        finish_run(Path(f"results/{study}/copying-copy/lstm/s0-00000000"))
-    assert find_run(Path("results"), "copying-copy/lstm/s0-00000000").parts[1] == "a"
-    assert find_run(Path("results"), "b/copying-copy/lstm/s0-00000000").parts[1] == "b"
 
 
 def test_the_end_of_a_grid_counts_its_runs():

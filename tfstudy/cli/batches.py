@@ -14,8 +14,7 @@ from tfstudy.launchers import Executor, ExecutorSettings, Job
 from tfstudy.launchers.batch import Batch, copy_finished, estimates, grid_batch, retry_jobs, running, save_plan
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
-from tfstudy.report.grid_forecast import Forecast, forecast, outdated_lines, unmeasured_lines
-from tfstudy.report.grid_progress import BatchProgress
+from tfstudy.report.grids import BatchProgress, Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import coloured, columns, show_lines
 from tfstudy.report.varying import varying_settings

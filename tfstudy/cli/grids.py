@@ -106,7 +106,7 @@ def grid(
     folder = results_folder(results, smoke) / study_name(study or (Path(name).stem if name else "runs"))
     announce(f"{folder}: preparing the runs ...", quiet)
     from tfstudy.cli.batches import preview_grid, run_grid, submit_grid
-    from tfstudy.report.grid_forecast import forecast_lines
+    from tfstudy.report.grids import forecast_lines
     from tfstudy.report.status import end_line
     from tfstudy.report.terminal import show_lines
 

@@ -1,11 +1,13 @@
-"""The progress of a batch of jobs: a live table on a terminal, elsewhere a line for each run that ends."""
+"""A grid on the terminal: what it would run and how long that takes, and its progress while it runs."""
 
+import contextlib
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 from types import TracebackType
+from typing import Any, NamedTuple
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,10 +18,11 @@ from tfstudy.errors import UserError
 from tfstudy.launchers import Job
 from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
-from tfstudy.report.markup import duration
-from tfstudy.report.status import HOUR
-from tfstudy.report.terminal import Terminal
+from tfstudy.report.markup import duration, plural
+from tfstudy.report.terminal import Terminal, coloured, columns
+from tfstudy.report.varying import varying_settings
 from tfstudy.runs.display import headline
+from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.reader import read_progress, read_result
 from tfstudy.runs.schema import Progress
 from tfstudy.runs.status import FAILED, FINISHED, PENDING, RUNNING
@@ -49,9 +52,8 @@ class BatchProgress:
         self._open = {job.path: job for job in jobs}
         self._running: dict[str, float] = {}  # path to start time
         self._total, self._failed = len(jobs), 0
-        self._ends: deque[float] = deque()  # within the last hour
         self._last: deque[str] = deque(maxlen=3)
-        self._started, self._drawn = time.monotonic(), float("-inf")
+        self._drawn = float("-inf")
         self._live: Live | None = None
 
     def __enter__(self) -> "BatchProgress":
@@ -85,10 +87,10 @@ class BatchProgress:
         if event.state in (FINISHED, FAILED) and path in self._open:
             del self._open[path]
             self._failed += event.state == FAILED
-        if event.state == FINISHED:
-            self._ends.append(time.monotonic())
-            if seconds := _whole_seconds(event):
-                self._took[path] = seconds
+        if event.state == FINISHED and event.seconds:  # none if another process ran it
+            self._took[path] = event.seconds
+            with contextlib.suppress(UserError):  # what ran before it was resumed counts too
+                self._took[path] = max(event.seconds, read_result(Path(path)).seconds)
 
     def _print(self, event: Event) -> None:
         line = f"[{self._total - len(self._open)}/{self._total}] {_event_line(event)}"
@@ -121,14 +123,9 @@ class BatchProgress:
         return f"; about {duration(seconds)} left" if seconds is not None and seconds >= 1 else ""
 
     def _summary(self) -> list[Text]:
-        now = time.monotonic()
-        while self._ends and now - self._ends[0] > HOUR:
-            self._ends.popleft()
-        hours = min(now - self._started, HOUR) / HOUR
-        pace = f"; {len(self._ends) / hours:,.0f} runs per hour" if self._ends and hours else ""
         finished = self._total - len(self._open) - self._failed
         counts = f"{finished} finished, {self._failed} failed, {len(self._open)} left of {self._total}"
-        lines = (*self._last, f"{counts}{self._time_left()}{pace}")
+        lines = (*self._last, f"{counts}{self._time_left()}")
         return [Text(line, no_wrap=True, overflow="ellipsis") for line in lines]
 
     def _table(self) -> list[Text | Table]:
@@ -154,16 +151,97 @@ def _event_line(event: Event) -> str:
     return f"{event.job.name} {WORDS.get(event.state, event.state)}{reason}{seconds}"
 
 
-def _whole_seconds(event: Event) -> float:
-    """Return the seconds of a finished run, those before it was resumed included; 0 if another process ran it."""
-    try:
-        return max(event.seconds, read_result(Path(event.job.path)).seconds) if event.seconds else 0.0
-    except UserError:
-        return event.seconds
-
-
 def _outcome(job: Job) -> str:
     try:
         return headline(read_result(Path(job.path)))
     except UserError as error:
         return str(error)
+
+
+class ForecastRun(NamedTuple):
+    """A run of a grid."""
+
+    name: str
+    path: str
+    state: str  # finished or pending
+    settings: str  # that vary between the runs
+    seconds: float | None  # estimated; None if it is finished, or without an estimate
+
+
+class Forecast(NamedTuple):
+    """The runs of a grid, and estimates in seconds; None where no similar run has finished."""
+
+    runs: list[ForecastRun]
+    pending: int
+    parallel: int
+    seconds: float | None  # until all pending runs finish
+    outdated: list[str]  # lines on finished runs of older code
+    unmeasured: list[str]  # lines on finished runs without what --measure names
+
+    def tree(self) -> dict[str, Any]:
+        """Return all values for JSON."""
+        runs = [run._asdict() for run in self.runs]
+        return self._asdict() | {"runs": runs, "total": len(runs), "finished": len(runs) - self.pending}
+
+
+def forecast(batch: Batch, parallel: int) -> Forecast:
+    """Return what a batch would run, with this many runs in parallel."""
+    pending = batch.pending
+    settings, unfinished = varying_settings([job.config for job in batch.jobs]), {job.path for job in pending}
+    runs = [
+        ForecastRun(job.name, job.path, PENDING, varied, batch.seconds.get(job.path))
+        if job.path in unfinished
+        else ForecastRun(job.name, job.path, FINISHED, varied, None)
+        for job, varied in zip(batch.jobs, settings, strict=True)
+    ]
+    estimated = [batch.seconds[job.path] for job in pending if job.path in batch.seconds]
+    seconds = max(max(estimated), sum(estimated) / parallel) * len(pending) / len(estimated) if estimated else None
+    return Forecast(runs, len(pending), parallel, seconds, outdated_lines(batch), unmeasured_lines(batch))
+
+
+def forecast_lines(found: Forecast) -> list[Text | str]:
+    """Return a line for each run, then how long the pending ones will take."""
+    rows = [(run.state, _cost(run), run.name, run.settings) for run in found.runs]
+    lines: list[Text | str] = [coloured(line) for line in columns(rows)]
+    total = len(found.runs)
+    lines += ["", Text(f"{plural(total, 'run')}, {total - found.pending} finished", style="bold")]
+    return [
+        *lines,
+        *columns([line] for line in [*found.outdated, *found.unmeasured, *_estimate(found)] if line),
+    ]
+
+
+def _estimate(found: Forecast) -> list[str]:
+    """Return in lines of at most 80 characters how long the pending runs will take."""
+    if found.seconds is None:
+        return ["no estimate: no similar run has finished yet"] if found.pending else []
+    runs = f"{plural(found.pending, 'run')}, {found.parallel} in parallel"
+    others = sum(run.state == PENDING and run.seconds is None for run in found.runs)
+    note = [f"runs without an estimate, which are counted like the others: {others}"] if others else []
+    return [f"about {duration(found.seconds)} for {runs} (estimated from finished runs)", *note]
+
+
+def _cost(run: ForecastRun) -> str:
+    return f"about {duration(run.seconds)}" if run.seconds is not None else ""
+
+
+def outdated_lines(batch: Batch) -> list[str]:
+    """Return a line for each reason why finished runs of the grid are outdated, and what happens to them."""
+    reasons = Counter("; ".join(reasons) for reasons in batch.outdated.values())
+    return [
+        f"{count} finished runs are outdated: {reason}; the grid keeps them and runs new ones with these settings"
+        for reason, count in reasons.items()
+    ]
+
+
+def unmeasured_lines(batch: Batch) -> list[str]:
+    """Return a line for each instrument of `--measure` that finished runs were trained without."""
+    finished = [job for job in batch.jobs if job.finished]
+    missing = Counter(
+        name for job in finished for name in job.options.measure if name not in saved_instruments(Path(job.path))
+    )
+    return [
+        f"{plural(count, 'finished run')} kept without {name}, which is measured during training; to measure it, run "
+        "the grid with another --results"
+        for name, count in missing.items()
+    ]

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tests.example_study import finish_run, planned, start_run
+from tests.example_study import finish_run, planned, report, start_run
 from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import RETRYING, Event
-from tfstudy.report.grid_progress import BatchProgress
+from tfstudy.report.grids import BatchProgress
 from tfstudy.runs.status import FAILED, FINISHED, RUNNING
 
 
@@ -61,7 +61,7 @@ def test_a_run_that_was_resumed_counts_with_the_time_before():
     assert shown.seconds_left() == pytest.approx(1000)
 
 
-@pytest.mark.parametrize("error", [None, KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("error", [None, KeyboardInterrupt])
 def test_on_a_terminal_a_table_is_drawn_and_the_cursor_is_restored(error):
     jobs, screen = planned("0-2"), io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100, height=12, legacy_windows=False)
@@ -75,15 +75,19 @@ def test_on_a_terminal_a_table_is_drawn_and_the_cursor_is_restored(error):
             shown._drawn = 0.0
             shown(Event(jobs[1], RUNNING))
             shown(Event(jobs[2], FAILED, 2.0, "hung"))
+            report(Path(jobs[1].path), 400)
+            shown._drawn = 0.0
+            shown(None)
             if error:
                 raise error
-    except (KeyboardInterrupt, RuntimeError):
+    except KeyboardInterrupt:
         pass
     text = screen.getvalue()
     assert "step 150 of 400" in text
+    assert "trained, evaluating" in text
     assert f"[1/3] {jobs[0].name}: exact match 50.0 % in 2 s" in text
     assert f"{jobs[2].name} failed: hung" in text
-    assert "1 finished, 1 failed, 1 left of 3; about 2 s left; " in text
+    assert "1 finished, 1 failed, 1 left of 3; about 2 s left" in text
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")
 
 
@@ -92,12 +96,3 @@ def test_a_grid_with_nothing_to_run_draws_nothing():
     with progress([], {}, console=Console(file=screen, force_terminal=True)):
         pass
     assert screen.getvalue() == ""
-
-
-def test_a_run_that_is_trained_is_shown_as_evaluating():
-    jobs, screen = planned("0"), io.StringIO()
-    with progress(jobs, {}, console=Console(file=screen, force_terminal=True, width=100)) as shown:
-        start_run(jobs[0], 400)
-        shown._drawn = 0.0
-        shown(Event(jobs[0], RUNNING))
-    assert "trained, evaluating" in screen.getvalue()
