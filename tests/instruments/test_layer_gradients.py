@@ -13,7 +13,7 @@ from tests.interrupted_runs import at_row, command, folder, killed
 from tests.training.small_training import same, trained
 from tfstudy import instruments
 from tfstudy.errors import UserError
-from tfstudy.experiment.measure import recorded
+from tfstudy.experiment.finished import recorded
 from tfstudy.instruments.layer_gradients import LayerListener, layer_name, layers_of
 
 MEASURED = ("--measure", "layer_gradients")

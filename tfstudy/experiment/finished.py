@@ -18,15 +18,23 @@ from tfstudy.evaluation.breakdown import accuracy_by_length
 from tfstudy.evaluation.decoding import generate, generation_limit, limits_of
 from tfstudy.evaluation.evaluate import MemoryUse, in_batches
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
-from tfstudy.experiment.measure import measure_run
 from tfstudy.experiment.prepare import Prepared, prepare, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
 from tfstudy.instruments.attention import Attention, measure_attention
-from tfstudy.instruments.base import Instrument
+from tfstudy.instruments.base import Instrument, Subject
+from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
 from tfstudy.models.base import Model
 from tfstudy.runs.display import one_line, scores_html
+from tfstudy.runs.files import command_again
 from tfstudy.runs.find import find_run
-from tfstudy.runs.measurement_record import KINDS, Measurement, read_measurement, save_measurement, settings_digest
+from tfstudy.runs.measurement_record import (
+    KINDS,
+    Measurement,
+    read_measurement,
+    save_measurement,
+    saved_instruments,
+    settings_digest,
+)
 from tfstudy.runs.reader import WEIGHTS, find_weights, read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
 from tfstudy.runs.studyfile import check_unpacked
@@ -289,6 +297,41 @@ def attention_of(prepared: Prepared, source: str, target: str | None = None) -> 
     tokens = source_tokens(prepared, source)
     found = measure_attention(prepared.model, prepared.data, prepared.config.decode, tokens, given)
     return found.readable(prepared.task.readable)
+
+
+def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str, Any]) -> Measurement:
+    """Return what an instrument measures on the run in this folder.
+
+    If it reads a test set, this is counted in `test_reads.csv`. `UserError` for an unknown instrument, unknown settings
+    or a split that the task does not have, and if the instrument does not apply to this model. What is measured during
+    training is read from the run folder.
+    """
+    cls = instruments.find(name)
+    if cls.during_training:
+        return recorded(path, name)
+    config = resolve_section(cls.Config, dict(settings))
+    subject = Subject(prepared.model.eval(), prepared.task, prepared.data, prepared.config)
+    if isinstance(config, ExampleSettings):
+        config = config.model_copy(update={"split": split_of(subject, config)})
+    reads_test = isinstance(config, ExampleSettings) and config.split in prepared.task.splits().tests
+    if reads_test:
+        check_unpacked(path)
+    instrument = cls(config)
+    rows, note = instrument.measure(subject), instrument.note(subject)
+    if isinstance(config, ExampleSettings) and reads_test:
+        with open_run(path, prepared.config, prepared.identity) as folder:
+            folder.count_read(config.split, f"measure {name}")
+    examples = len(chosen_examples(subject, config)) if isinstance(config, ExampleSettings) else 0
+    settings = config.model_dump()
+    return Measurement.of(prepared.identity.hash, name, cls.version, settings, cls.chart, rows, note, examples)
+
+
+def recorded(path: Path, name: str) -> Measurement:
+    """Return what an instrument measured while the run was trained; `UserError` if the run was trained without it."""
+    if name not in saved_instruments(path):
+        again = command_again(path, read_result(path).smoke, f" --measure {name}")
+        raise UserError(f"{path} was trained without {name}; `{again}` trains it again")
+    return read_measurement(path, name)
 
 
 def measure_runs(
