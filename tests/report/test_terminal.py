@@ -8,7 +8,7 @@ from rich.cells import cell_len
 from rich.live import Live
 from rich.text import Text
 
-from tfstudy.cli.app import PrintableStream
+from tfstudy.cli.command_line import PrintableStream
 from tfstudy.report.terminal import Terminal, coloured, columns, plain_table, shortened, show_lines, terminal_width
 
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.training.small_training import small_training
-from tfstudy.cli.app import PrintableStream
+from tfstudy.cli.command_line import PrintableStream
 from tfstudy.training import progress_display
 from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit

@@ -12,7 +12,7 @@ from tfstudy.cli import (
     studies,
     tuning,
 )
-from tfstudy.cli.app import app
+from tfstudy.cli.command_line import app
 
 __all__ = [
     "app",

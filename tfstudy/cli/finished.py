@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tfstudy.cli.app import app
+from tfstudy.cli.command_line import app
 from tfstudy.cli.options import ONE_RUN, RESULTS, Online, Results, Run, some_path
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
 from tfstudy.errors import UserError, one_of, printable, quoted

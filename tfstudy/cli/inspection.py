@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.app import app
+from tfstudy.cli.command_line import app
 from tfstudy.cli.finished import load_run
 from tfstudy.cli.options import ONE_RUN, RESULTS, Online, Results, Run, complete_study, some_path
 from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr

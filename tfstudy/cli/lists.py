@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.app import app
+from tfstudy.cli.command_line import app
 from tfstudy.cli.options import RESULTS, Results, Split, TaskName, existing_results, some_path
 from tfstudy.cli.output import Format, is_json, print_json
 from tfstudy.errors import one_of, path_of

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.app import app
+from tfstudy.cli.command_line import app
 from tfstudy.cli.options import some_path
 from tfstudy.errors import UserError, one_of, quoted
 

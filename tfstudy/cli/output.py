@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from tfstudy.cli.app import PrintableStream
+from tfstudy.cli.command_line import PrintableStream
 from tfstudy.errors import one_of
 
 Format = Annotated[str, typer.Option("--format", help="text or json.")]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tfstudy.cli.app import app
+from tfstudy.cli.command_line import app
 from tfstudy.cli.options import RESULTS, ExistingResults, complete_study
 
 Study = Annotated[

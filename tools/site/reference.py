@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tfstudy import models, tasks
+from tfstudy.cli.command_line import GROUPS, app
 from tfstudy.config.schema import DecodeConfig, EvalConfig, RunConfig, TrainConfig
 from tfstudy.models.config import ModelConfig
 from tfstudy.tasks.base import TaskConfig
@@ -71,22 +72,19 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], kind: str) -> str:
 
 def commands_page() -> str:
     """Return the page of all commands, in groups and in the order of `tfstudy --help`."""
-    from tfstudy.cli import app
-
     program: Any = typer.main.get_command(app)
     top = typer.Context(program, info_name="tfstudy")
-    groups = program.groups()
-    parts = [INTRODUCTION, overview(groups, program.commands), "## tfstudy\n", options(program, top)]
-    for group, names in groups.items():
+    parts = [INTRODUCTION, overview(program.commands), "## tfstudy\n", options(program, top)]
+    for group, names in GROUPS.items():
         parts += [f"## {group}\n", *(describe(name, program.commands[name], top) for name in names)]
     return "\n".join(parts)
 
 
-def overview(groups: dict[str, list[str]], commands: Any) -> str:
+def overview(commands: Any) -> str:
     """Return a table of all commands, each with its first sentence and a link."""
     rows = [
         (group, f"[`{name}`](#tfstudy-{name})", text(summary(commands[name])))
-        for group, names in groups.items()
+        for group, names in GROUPS.items()
         for name in names
     ]
     return table(("Group", "Command", "What it does"), rows, "commands")

@@ -17,7 +17,7 @@ from tests.example_records import result, write
 from tests.example_study import finish_run
 from tests.interrupted_runs import command
 from tfstudy.cli import main
-from tfstudy.cli.app import EXAMPLES, GROUPS, app, plugins_first, version_text
+from tfstudy.cli.command_line import EXAMPLES, GROUPS, app, plugins_first, version_text
 
 
 def test_the_package_runs_as_a_module():
