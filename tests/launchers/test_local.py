@@ -179,7 +179,8 @@ def test_the_folder_in_which_the_server_started_may_be_removed(tmp_path):
     folder.mkdir()
     program = (
         f"import os\n{SERVER}"
-        f"os.chdir({str(folder)!r}); context = start_server(['tfstudy.launchers.processes']); os.chdir('..'); os.rmdir({str(folder)!r})\n"
+        f"os.chdir({str(folder)!r}); context = start_server(['tfstudy.launchers.processes'])\n"
+        f"os.chdir('..'); os.rmdir({str(folder)!r})\n"
         "process = context.Process(target=exec, args=('import os; print(os.getcwd())',))\n"
         "process.start(); process.join()"
     )
