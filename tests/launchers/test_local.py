@@ -83,30 +83,6 @@ def test_no_process_is_left_when_the_launcher_is_interrupted(tmp_path):
     assert not any(Path(job.path, "failed.json").exists() for job in jobs), "an interrupted run has not failed"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_while_a_process_starts_leaves_none_behind(number, tmp_path, monkeypatch):
-    [job] = planned(tmp_path, {**COPYING, "base": {**COPYING["base"], "train": {"steps": 100_000}}})
-    real, started = Local._fork, []
-
-    def interrupted(self, *args):
-        started.append(real(self, *args))
-        os.kill(os.getpid(), number)
-        return started[0]
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Local, "_fork", interrupted)
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            supervise([job], Local(["cpu"], 1))
-        assert signal.getsignal(signal.SIGTERM) is stop
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert [process.is_alive() for process in started] == [False]
-
-
 def test_a_run_whose_data_or_code_changed_since_its_plan_is_refused(tmp_path):
     [job] = planned(tmp_path)
     [wrong] = [job._replace(path=job.path[:-8] + "0" * 8)]
@@ -144,22 +120,6 @@ def test_a_run_on_two_devices_of_a_grid_is_the_run_on_one(tmp_path, arch):
 
 
 SERVER = "from tfstudy.launchers.processes import start_server\n"
-
-
-def test_a_killed_launcher_leaves_no_folder_of_its_socket(tmp_path_factory):
-    tmp_path = tmp_path_factory.mktemp("t")  # the path of a socket has at most 107 characters
-    program = f"{SERVER}start_server(['tfstudy.launchers.processes']); print(1, flush=True); input()"
-    environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen([sys.executable, "-c", program], env=environment, **streams) as launcher:
-        assert launcher.stdout.readline() == b"1\n"
-        assert list(tmp_path.glob("pymp-*"))
-        launcher.kill()
-    for _ in range(600):
-        if not list(tmp_path.glob("pymp-*")):
-            break
-        time.sleep(0.1)
-    assert not list(tmp_path.glob("pymp-*"))
 
 
 @pytest.mark.parametrize("seconds", [0.02, 0.3])

@@ -29,7 +29,6 @@ from tfstudy.launchers.processes import (
     kill_with,
     start_server,
     stop,
-    uninterrupted,
 )
 
 MAX_PER_DEVICE = 64
@@ -116,8 +115,7 @@ class Local(Executor):
         if self._service:
             self._service.start()  # with the first run
         slots = self._choose(exclusive)
-        with uninterrupted():  # otherwise a process could run that is in no list
-            self._processes.append(Process(job, slots, self._fork(job, slots), time.monotonic()))
+        self._processes.append(Process(job, slots, self._fork(job, slots), time.monotonic()))
 
     def wait(self, seconds: float) -> Sequence[JobExit]:
         if self._processes:

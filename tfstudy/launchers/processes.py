@@ -1,26 +1,22 @@
 """The processes of runs: the server that forks them, their signals and groups, and a run as a program of its own.
 
-The server imports this module first. Ctrl-C reaches it too; it ignores it, and ends when its launcher does. If the
-launcher was killed, the server removes the folder of its socket.
+The server imports this module first. Ctrl-C reaches it too; it ignores it, and ends when its launcher does.
 """
 
-import atexit
 import contextlib
 import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.context import ForkServerContext
 from multiprocessing.forkserver import ensure_running
 from multiprocessing.process import BaseProcess
-from multiprocessing.util import get_temp_dir
 from pathlib import Path
 
 import tfstudy
@@ -28,7 +24,7 @@ from tfstudy.launchers.job import FAILED, SUCCEEDED, Job
 
 GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 PRELOADED = ("tfstudy.launchers.processes", "tfstudy.launchers.preload")
-SOCKET_FOLDER = "TFSTUDY_SOCKET_FOLDER"  # environment variable of the server: the folder, and the launcher's id
+SERVER = "TFSTUDY_SERVER"  # environment variable of the server
 LAUNCHER_PIPE = "TFSTUDY_LAUNCHER"  # environment variable: the file descriptor of a pipe that the launcher holds open
 DDP_VARIABLES = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE", "RANK")  # of another DDP run
 CLUSTER_PREFIXES = ("SLURM", "SBATCH_", "SRUN_", "PMI_", "PMIX_", "TORCHELASTIC_")  # by which Lightning detects one
@@ -40,7 +36,7 @@ def start_server(modules: Sequence[str] = PRELOADED) -> ForkServerContext:
     context.set_forkserver_preload([*modules])
     resource_tracker.ensure_running()  # otherwise the start of the server would start it, which unblocks SIGINT
     before = dict(os.environ)
-    variables = _own_code(os.getcwd()) | {SOCKET_FOLDER: f"{get_temp_dir()} {os.getpid()}"}
+    variables = _own_code(os.getcwd()) | {SERVER: "yes"}
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the server ignores it
     os.environ.update(variables)
     try:
@@ -57,23 +53,6 @@ def _own_code(folder: str) -> dict[str, str]:
     """Return variables that keep Python from importing another copy of this package from its working folder."""
     in_folder = Path(tfstudy.__file__).parents[1] == Path(folder).resolve()
     return {} if in_folder else {"PYTHONSAFEPATH": "1"}
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Delay SIGINT and SIGTERM until the end of the block. Only the main thread ever receives them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[int] = []
-    handlers = {n: signal.signal(n, lambda number, _: received.append(number)) for n in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler or signal.SIG_DFL)
-        if received:
-            signal.raise_signal(received[0])
 
 
 def kill_with(wait_for_end: Callable[[], object]) -> None:
@@ -152,15 +131,8 @@ def execute(job: Job, folder: str, timeout: float = 0.0) -> tuple[int, str]:
         return code, next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def _remove_socket(folder: str, launcher: int, server: int) -> None:
-    """Remove the folder of the socket at the end of the server if the launcher has ended; both are process ids."""
-    if os.getpid() == server and os.getppid() != launcher:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-if is_server := SOCKET_FOLDER in os.environ:
+if is_server := SERVER in os.environ:
+    del os.environ[SERVER]
     os.chdir("/")  # the launcher's folder may be removed during the imports; each process changes to it
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-    _socket_folder, _, _launcher = os.environ.pop(SOCKET_FOLDER).rpartition(" ")
-    atexit.register(_remove_socket, _socket_folder, int(_launcher), os.getpid())
