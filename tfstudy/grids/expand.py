@@ -14,7 +14,7 @@ from tfstudy.config.schema import RunConfig
 from tfstudy.config.trees import Tree, as_number, flatten, merge, unflatten
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.grids.spec import axis_values, check_size, parse_seeds, validated
+from tfstudy.grids.spec import check_size, parse_seeds, validated
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.runs.reader import is_finished
 from tfstudy.runs.writer import run_folder
@@ -155,7 +155,10 @@ def _points(grid: Tree) -> Iterator[tuple[Point, Any]]:
 
 
 def _product(axes: Mapping[str, Any]) -> Iterator[Tree]:
-    values = [[flatten({key: value}) for value in axis_values(key, axis)] for key, axis in axes.items()]
+    for key, axis in axes.items():
+        if not isinstance(axis, list):
+            raise UserError(f"axis {quoted(key)} must be a list, but is {quoted(axis)}")
+    values = [[flatten({key: value}) for value in axis] for key, axis in axes.items()]
     _check_disjoint(axes, values)
     check_size(math.prod(map(len, values)))
     for combination in itertools.product(*values):

@@ -47,8 +47,8 @@ def read_grid(name: str) -> Tree:
     """Return the grid of `configs/grids/` with this name, or the one in this YAML file."""
     path = Path(name)
     if path.suffix not in (".yaml", ".yml"):
-        known = one_of("grid", name, grid_names(), "the name of a grid file must end in .yaml" * os.path.isfile(name))
-        path = configs() / "grids" / f"{known}.yaml"
+        where = "the name of a grid file must end in .yaml" if os.path.isfile(name) else ""
+        path = configs() / "grids" / f"{one_of('grid', name, grid_names(), where)}.yaml"
     return validated(read_yaml(path))
 
 
@@ -126,13 +126,6 @@ def parse_seeds(seeds: Any) -> list[int]:
     return list(dict.fromkeys(seed for first, last in ranges for seed in range(first, last + 1)))
 
 
-def axis_values(key: str, axis: Any) -> list[Any]:
-    """Return the values of an axis; `UserError` if it is no list."""
-    if not isinstance(axis, list):
-        raise UserError(f"axis {quoted(key)} must be a list, but is {quoted(axis)}")
-    return axis
-
-
 def check_size(count: int) -> None:
     """`UserError` for more runs than a grid may have."""
     if count > MAX_RUNS:
@@ -143,14 +136,15 @@ def check_size(count: int) -> None:
 def _problems(grid: Tree) -> Iterator[str]:
     yield from _wrong(grid, KEYS, "the grid")
     for key in ("per", "exclude"):
-        for part in grid.get(key) or [] if isinstance(grid.get(key), list) else []:
+        parts = grid.get(key)
+        for part in parts if isinstance(parts, list) else []:
             if not isinstance(part, dict):
                 yield f"'{key}' must be {KINDS[dict]}, but is {quoted(part)}"
             elif key == "per":
                 yield from _wrong(part, PER_KEYS, "per")
     tiers = grid.get("tiers")
-    parts = {f"tiers.{name}": part for name, part in tiers.items()} if isinstance(tiers, dict) else {}
-    yield from _wrong(parts, dict.fromkeys(parts, dict), "tiers")
+    named = {f"tiers.{name}": part for name, part in tiers.items()} if isinstance(tiers, dict) else {}
+    yield from _wrong(named, dict.fromkeys(named, dict), "tiers")
 
 
 def _wrong(section: Tree, allowed: Mapping[str, type], where: str) -> Iterator[str]:

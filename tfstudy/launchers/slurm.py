@@ -55,7 +55,7 @@ def parameters(words: Sequence[str], options: RunOptions) -> dict[str, Any]:
         elif key in NUMBERS and not re.fullmatch("[1-9][0-9]{0,6}", value):
             unit = " of minutes" if key == "time" else ""
             problems.append(f"--slurm {key} must be a number{unit} from 1, but is {quoted(value)}")
-        elif key == "setup":
+        elif key == "setup" and equals:
             setup.append(value)
         elif key in found:
             problems.append(f"--slurm sets '{key}' twice")
