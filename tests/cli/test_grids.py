@@ -96,7 +96,8 @@ def test_a_grid_runs_once_and_can_be_estimated_afterwards(capfd):
     assert "2 finished runs copied from other studies" in capfd.readouterr().out
 
 
-@pytest.mark.parametrize("devices", ["1", pytest.param("2", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", ["1", "2"])
 def test_another_copy_of_the_code_in_the_working_folder_is_not_run(devices, tmp_path):
     for name in ("tfstudy", "tasks"):
         (tmp_path / name).mkdir()
