@@ -118,8 +118,8 @@ def test_a_summary_gives_the_same_shares_as_predictions_and_is_enough(tmp_path, 
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("n", [-1, 3, "4"])
-def test_a_summary_that_does_not_add_up_is_not_believed(tmp_path, n):
+@pytest.mark.parametrize("n", [-1, "4"])
+def test_a_count_of_errors_that_is_none_is_not_believed(tmp_path, n):
     study = summarized(predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b")))
     [path] = study.glob("*/*/s0-*")
     splits = json.loads((path / "result.json").read_text())["splits"]
