@@ -8,8 +8,6 @@ from tests.committed import ROOT
 from tfstudy.config.presets import preset, presets
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge
-from tfstudy.grids.expand import expand
-from tfstudy.grids.spec import load_grid
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.reader import read_config
 
@@ -72,12 +70,3 @@ def test_losses_samples_and_held_out_shares_are_those_of_the_papers(name, expect
     train = run.train
     loss = (train.loss_reduction, train.adam_epsilon, train.sampling_stops_at_eos, train.resampled_examples)
     assert (*loss, run.data.validation_fraction) == expected
-
-
-def test_the_grid_of_batchings_crosses_both_with_three_numbers_of_steps():
-    runs = expand(load_grid("dessi-2019-batching"))
-    cells = {(run.config.train.batching, run.config.train.steps) for run in runs}
-    assert cells == {(batching, steps) for batching in ("fairseq", "length") for steps in (3000, 3385, 6770)}
-    assert len(runs) == 6 * 10
-    assert resolved("dessi-2019") in [run.config for run in runs]
-    assert resolved("dessi-2019-length-batches") in [run.config for run in runs]

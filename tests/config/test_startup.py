@@ -50,20 +50,6 @@ def test_misspelled_keys_are_answered_together_without_lightning():
     assert set(packages) <= {"torch"}
 
 
-@pytest.mark.parametrize(
-    ("words", "hint"),
-    [
-        (["run", "scan", "--split", "lenght"], "'length'"),
-        (["run", "scan", "--split", "mcd1"], "data.root"),
-    ],
-)
-def test_a_split_scheme_is_checked_without_lightning_and_without_data(words, hint):
-    code, packages, message = run(*words)
-    assert code == 2
-    assert hint in message
-    assert set(packages) <= {"torch"}
-
-
 def test_run_folders_and_the_identity_need_no_torch():
     code = (
         "import sys, tfstudy.runs.environment, tfstudy.runs.identity, tfstudy.runs.writer, tfstudy.runs.reader, "

@@ -2,7 +2,6 @@
 
 import html.parser
 import json
-import os
 import shlex
 import time
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
-from tests.example_records import HOSTILE, edit_result, result
+from tests.example_records import HOSTILE, result
 from tests.example_study import finish_run
 from tests.example_task import TASK, added
 from tests.interrupted_runs import at_row, command, folder, killed
@@ -77,18 +76,6 @@ def test_seconds_left_follow_from_the_speed_and_the_age_of_the_report():
     assert seconds_left(report) == pytest.approx(80, abs=1)
     assert seconds_left(Progress(400, 200)) is None
     assert seconds_left(Progress(400, 400, seconds_per_step=0.5, updated=time.time() - 20)) == 0
-
-
-def test_when_a_run_finished_is_read_from_its_record_and_not_from_the_date_of_a_file():
-    assert tfstudy(*command()) == 0
-    path = folder() / "result.json"
-    os.utime(path, (0, 0))
-    assert time.time() - run_status(folder()).ended < 60
-    edit_result(folder(), finished="2026-01-31T12:00:00Z")
-    assert run_status(folder()).ended == 1769860800.0
-    for text in ("", "yesterday"):
-        edit_result(folder(), finished=text)
-        assert run_status(folder()).ended is None
 
 
 def decoded(**more: object) -> Result:

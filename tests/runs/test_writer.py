@@ -56,26 +56,6 @@ def test_a_file_that_can_not_be_finished_is_not_there_at_all(tmp_path, monkeypat
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
 
 
-def test_a_run_whose_result_can_not_be_written_is_not_finished(monkeypatch, capsys):
-    replace = os.replace
-
-    def fail(source, target):
-        if Path(target).name == "result.json":
-            raise OSError(errno.EIO, "Input/output error", str(target))
-        replace(source, target)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "replace", fail)
-        assert tfstudy(*command()) == 1
-    err = capsys.readouterr().err
-    assert "Input/output error" in err
-    assert "Traceback" not in err
-    assert not (folder() / "result.json").exists()
-    assert not list(folder().rglob("*.part"))
-    assert tfstudy(*command()) == 0
-    assert "resuming after step 40 of 40" in capsys.readouterr().err
-
-
 def example_result(**more) -> Result:
     fields = {"run": "0" * 64, "experiment": "e", "task": "copying", "split": "copy", "arch": "lstm", "seed": 0}
     return Result(**fields | {"status": "finished", "smoke": False} | more)
@@ -240,14 +220,6 @@ def test_a_result_of_another_format_is_refused(tmp_path, capsys):
         read_result(path)
     assert tfstudy(*command()) == 2
     assert "format 99" in capsys.readouterr().err
-
-
-def test_of_a_run_that_has_not_finished_the_command_that_resumes_it_is_named(tmp_path):
-    with pytest.raises(UserError, match="scan/scan-length/lstm/s0 has not finished; `tfstudy retry scan` resumes it"):
-        read_result(Path("results/scan/scan-length/lstm/s0"))
-    (tmp_path / "progress.json").write_text('{"steps": 10, "tuning": true}')
-    with pytest.raises(UserError, match="has not finished; the `tfstudy tune` command of its search resumes it"):
-        read_result(tmp_path)
 
 
 def test_looking_at_a_lock_neither_takes_nor_creates_it(tmp_path):

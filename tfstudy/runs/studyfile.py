@@ -107,8 +107,8 @@ def _overlap(members: list[ZipInfo], size: int) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _opened(path: Path, modified: int, size: int) -> StudyZip | BrokenError:
-    """The zip file with this time and size, opened once; if it can't be read the reason, which is reported once."""
+def _opened(path: Path, about: tuple[int, ...]) -> StudyZip | BrokenError:
+    """The zip file with this number, time and size, opened once; if it can't be read the reason, which is reported once."""
     try:
         return StudyZip(path)
     except BrokenError as error:
@@ -156,7 +156,7 @@ def study_zips(folder: str | Path, strict: bool = False) -> list[StudyZip]:
             about = path.stat()
         except OSError:
             continue
-        opened = _opened(path, about.st_mtime_ns, about.st_size)
+        opened = _opened(path, (about.st_ino, about.st_mtime_ns, about.st_size))
         if isinstance(opened, StudyZip):
             zips.append(opened)
         elif strict:
