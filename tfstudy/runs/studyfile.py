@@ -108,7 +108,7 @@ def _overlap(members: list[ZipInfo], size: int) -> bool:
 
 @lru_cache(maxsize=256)
 def _opened(path: Path, about: tuple[int, ...]) -> StudyZip | BrokenError:
-    """The zip file with this number, time and size, opened once; if it can't be read the reason, which is reported once."""
+    """The zip file with this inode, time and size, opened once; if it can't be read the reason, reported once."""
     try:
         return StudyZip(path)
     except BrokenError as error:
