@@ -162,7 +162,7 @@ Execution = Annotated[
     str,
     typer.Option(parser=execution_name, metavar="NAME", help="Training steps: eager or graphed (CUDA graphs)."),
 ]
-PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device, or auto.")]
+PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device (auto: 1 on a GPU, all cores of a CPU).")]
 Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
 FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop when a run fails twice.")]
 LoggerNames = Annotated[
