@@ -16,7 +16,8 @@ from tfstudy.analysis.claims import NOT_RUN
 from tfstudy.cli import main as tfstudy
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.evidence import verdict_table
-from tfstudy.runs.reader import read_result
+from tfstudy.runs.find import find_runs
+from tfstudy.runs.reader import is_finished, read_result
 
 RESULTS = Path(__file__).resolve().parent
 TABLES = {  # by study: the options of its table
@@ -108,7 +109,7 @@ def with_costs(page: str) -> str:
 
     def row(found: re.Match[str]) -> str:
         folder = Path(found[2]) if found[2] in TABLES else RESULTS / found[2]
-        results = [read_result(path.parent) for path in sorted(folder.rglob("result.json"))]
+        results = [read_result(run) for run in find_runs(folder) if is_finished(run)]
         if not results:
             return found[0]
         seconds.update({one.run: one.seconds for one in results})
