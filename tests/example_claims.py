@@ -3,7 +3,7 @@
 from tests.example_records import result, write
 from tfstudy.analysis.claim_files import parse_claim
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.frame import read_study
 
 SPLIT = {"task": "scan", "split": "length"}
 NEAR_HALF = (0.49, 0.5, 0.51, 0.505, 0.495)

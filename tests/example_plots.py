@@ -7,7 +7,7 @@ import matplotlib as mpl
 from matplotlib.colors import to_hex
 
 from tests.example_records import result
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.frame import read_study
 from tfstudy.report.plots import Selection, make_plot
 
 PART = result(0)["splits"]["test"]

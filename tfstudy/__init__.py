@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfstudy.analysis.collection import results
+    from tfstudy.analysis.frame import results
     from tfstudy.errors import UserError
     from tfstudy.experiment.api import RunOptions, run
     from tfstudy.experiment.finished import load
@@ -23,7 +23,7 @@ MODULES = {
     "RunOptions": "experiment.options",
     "UserError": "errors",
     "load": "experiment.finished",
-    "results": "analysis.collection",
+    "results": "analysis.frame",
     "run": "experiment.api",
     "table": "report.study_table",
 }

@@ -22,8 +22,8 @@ from tfstudy.analysis.baseline import (
     compare_with_baseline,
     read_baseline,
 )
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_study
 from tfstudy.report.baseline import COLOURS, check_lines
 
 THEN = (0.80, 0.82, 0.78, 0.81, 0.79)

@@ -12,8 +12,8 @@ from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import ENVIRONMENT, result, write
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
-from tfstudy.analysis.collection import read_studies
 from tfstudy.analysis.estimates import ABOVE, ACROSS, BELOW, WITHIN, estimate_difference, estimate_mean
+from tfstudy.analysis.frame import read_studies
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten

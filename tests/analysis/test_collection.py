@@ -7,7 +7,7 @@ import pytest
 
 import tfstudy
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
 from tfstudy.report.tables import table
 

@@ -7,9 +7,9 @@ import yaml
 
 from tests.example_claims import values
 from tests.example_records import ENVIRONMENT, result, write
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.comparisons import compare_conditions
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_study
 from tfstudy.report.tables import table
 
 

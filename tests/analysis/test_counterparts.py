@@ -10,7 +10,6 @@ from scipy import stats
 
 from tests.example_claims import values
 from tests.example_records import ENVIRONMENT
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import (
     AGREES,
@@ -25,6 +24,7 @@ from tfstudy.analysis.counterparts import (
     more_seeds,
     unlike,
 )
+from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of, figures_of
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve

@@ -9,8 +9,8 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.committed import ROOT
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_study
 from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
 from tfstudy.runs.find import find_runs

@@ -20,7 +20,7 @@ from safetensors.torch import save
 from tests.commands import tfstudy
 from tests.example_records import ENVIRONMENT, GOLD, edit_result, predict, result, rival, write
 from tests.example_study import CONFIG, finish_run, planned
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
 from tfstudy.runs import reader
 from tfstudy.runs.reader import (

@@ -9,7 +9,7 @@ from tests.commands import tfstudy
 from tests.example_claims import NEAR_HALF, judged, values
 from tests.example_records import result, three_architectures, write
 from tfstudy.analysis import claims
-from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.report.claims import COLOURS, ClaimText, claim_lines, study_claims
 from tfstudy.report.evidence import about, measured, verdict_table
 from tfstudy.report.html_page import publish

@@ -10,9 +10,9 @@ import pytest
 from tests.example_records import result, rival, three_architectures, write
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size, timed_ratios
-from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import Quotation
+from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.analysis.published import figure_of
 from tfstudy.report import comparisons
 from tfstudy.report.comparisons import MAX_DETAILED, significant_differences, summarize_comparisons, verdict

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.example_records import GOLD, edit_result, predict, result, write
-from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import first_error, summarize_errors
 from tfstudy.report.error_examples import DOTS, alignment, error_kind_lines, error_values

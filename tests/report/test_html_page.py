@@ -12,8 +12,8 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import ENVIRONMENT, predict, result, rival, three_architectures, write
-from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.report import html_page
 from tfstudy.report.claims import ClaimText

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read_finished_runs
+from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.report.html_page import publish
 from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show, value_label
 from tfstudy.report.plots.measurement import plot

@@ -9,7 +9,7 @@ from matplotlib.colors import to_hex
 
 from tests.example_plots import PART, colour, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read_study
+from tfstudy.analysis.frame import read_study
 from tfstudy.evaluation.breakdown import KINDS
 from tfstudy.report.plots import all_plots, make_plot
 from tfstudy.report.plots.bars import KIND_STYLES

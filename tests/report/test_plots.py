@@ -9,8 +9,8 @@ import pytest
 
 from tests.example_plots import PART, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_study
 from tfstudy.cli import main
 from tfstudy.errors import UserError
 from tfstudy.report.plots import Selection, all_plots, make_plot, merge_studies, save_plot

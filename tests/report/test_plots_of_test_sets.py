@@ -6,9 +6,9 @@ from matplotlib.colors import to_hex
 
 from tests.example_plots import colour, drawn, legend, runs, texts
 from tests.example_records import result, write
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.comparisons import compare_conditions, mean_interval
 from tfstudy.analysis.conditions import conditions, main_metrics
+from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
 from tfstudy.report.plots import make_plot
 from tfstudy.report.plots.layout import PERCENT, percent_limits

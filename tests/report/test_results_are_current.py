@@ -9,8 +9,8 @@ from PIL import Image
 
 from tests.committed import ROOT, STUDIES
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.collection import read_finished_runs
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.markdown_page import markdown
 from tfstudy.report.study_page import build_page

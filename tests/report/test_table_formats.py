@@ -16,9 +16,9 @@ from rich.console import Console
 import tfstudy
 from tests.commands import tfstudy as command
 from tests.example_records import result, rival, three_architectures, write
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import Quotation, quotations
+from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS

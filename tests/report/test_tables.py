@@ -8,8 +8,8 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import ENVIRONMENT, result, rival, write
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
 from tfstudy.report.table_columns import columns
 from tfstudy.report.table_formats import markdown

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 from tfstudy.analysis.benchmarks import Pair, find_pair
 from tfstudy.analysis.claim_files import CONDITION_KEYS, DIVERGED, Claim, Selector, Statement, without_rows
-from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import Comparison, compare_conditions
 from tfstudy.analysis.conditions import (
     BATCH_ORDER,
@@ -41,6 +40,7 @@ from tfstudy.analysis.estimates import (
     estimate_ratio,
     estimate_statement,
 )
+from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.intervals import EXACT
 from tfstudy.analysis.published import figure_of
 from tfstudy.errors import UserError

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from tfstudy.analysis.collection import RunRecord, experiment_settings
+from tfstudy.analysis.frame import RunRecord
 from tfstudy.config import presets
 from tfstudy.config.trees import flatten, merge, short_key
 from tfstudy.errors import UserError, one_of
@@ -130,7 +130,7 @@ class Condition(NamedTuple):
 def conditions(runs: Iterable[RunRecord], tag: str = "") -> list[Condition]:
     """Return the conditions of these runs, in the order of a table; with `tag`, one for each of its values."""
     runs = list(runs)
-    configs = experiment_settings(runs)
+    configs = {run.result.experiment: run.config for run in reversed(runs) if run.config}
     by_name: dict[tuple[str, ...], dict[str, list[RunRecord]]] = {}  # then by experiment
     evaluated: dict[tuple[str, ...], list[RunRecord]] = {}
     digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfstudy.analysis import labels
 from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
@@ -17,7 +18,6 @@ from tfstudy.launchers.supervisor import supervise
 from tfstudy.report.grids import BatchProgress, Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import coloured, columns, show_lines
-from tfstudy.report.varying import varying_settings
 from tfstudy.runs.files import results_option
 from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
 
@@ -113,7 +113,7 @@ def retry_study(
 
 def _show_retries(jobs: Sequence[Job], broken: Sequence[RunStatus]) -> None:
     """Print a line for each job: its name, what varies between the jobs, and why it is retried."""
-    varied = dict(zip((Path(job.path) for job in jobs), varying_settings([job.config for job in jobs]), strict=True))
+    varied = dict(zip((Path(job.path) for job in jobs), labels.of_configs([job.config for job in jobs]), strict=True))
     shown = [run for run in broken if run.path in varied]
     reasons = [run.reason or f"interrupted after step {run.step} of {run.steps}" for run in shown]
     rows = [(run.state, run.name, varied[run.path], why) for run, why in zip(shown, reasons, strict=True)]

@@ -91,7 +91,7 @@ def measure(
     apply to is left out, with the reason.
     """
     from tfstudy import instruments
-    from tfstudy.analysis.collection import RunRecord
+    from tfstudy.analysis.frame import RunRecord
     from tfstudy.config.resolve import overrides
     from tfstudy.report.markup import plural
     from tfstudy.report.measured import by_condition, show
@@ -127,7 +127,7 @@ def measure(
 
 def _runs(results: Path, target: str) -> list[Path]:
     """Return the finished runs of a study, or the one run that the target names."""
-    from tfstudy.analysis.collection import read_finished_runs
+    from tfstudy.analysis.frame import read_finished_runs
     from tfstudy.runs.find import STARTED, find_run, studies
     from tfstudy.runs.studyfile import exists
 

@@ -178,7 +178,7 @@ def report(
     follow. The page needs no other file and no network. Other files in the folder stay as they are; a folder with an
     index.html or report.md from something else is refused.
     """
-    from tfstudy.analysis.collection import read_finished_runs
+    from tfstudy.analysis.frame import read_finished_runs
     from tfstudy.report.claims import study_claims
     from tfstudy.report.html_page import check_folder, publish
     from tfstudy.runs.find import study_folder

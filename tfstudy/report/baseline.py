@@ -19,8 +19,8 @@ from tfstudy.analysis.baseline import (
     compare_with_baseline,
     read_baseline,
 )
-from tfstudy.analysis.collection import read_study
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import read_study
 from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
 from tfstudy.report.terminal import columns
 

@@ -21,9 +21,9 @@ from tfstudy.analysis.claims import (
     judge_claim,
     timed_ratios,
 )
-from tfstudy.analysis.collection import Study, read_studies
 from tfstudy.analysis.conditions import Condition, settings_text
 from tfstudy.analysis.estimates import Estimate, values_by_seed
+from tfstudy.analysis.frame import Study, read_studies
 from tfstudy.performance.record import read_records
 from tfstudy.report.evidence import about, evidence, has_section, measured, reason, settings, subject, verdict_table
 from tfstudy.report.markup import json_text, markdown_list, plural

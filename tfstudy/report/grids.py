@@ -14,13 +14,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tfstudy.analysis import labels
 from tfstudy.errors import UserError
 from tfstudy.launchers import Job
 from tfstudy.launchers.batch import Batch
 from tfstudy.launchers.supervisor import ELSEWHERE, RETRYING, Event
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.terminal import Terminal, coloured, columns
-from tfstudy.report.varying import varying_settings
 from tfstudy.runs.display import headline
 from tfstudy.runs.measurement_record import saved_instruments
 from tfstudy.runs.reader import read_progress, read_result
@@ -187,7 +187,7 @@ class Forecast(NamedTuple):
 def forecast(batch: Batch, parallel: int) -> Forecast:
     """Return what a batch would run, with this many runs in parallel."""
     pending = batch.pending
-    settings, unfinished = varying_settings([job.config for job in batch.jobs]), {job.path for job in pending}
+    settings, unfinished = labels.of_configs([job.config for job in batch.jobs]), {job.path for job in pending}
     runs = [
         ForecastRun(job.name, job.path, PENDING, varied, batch.seconds.get(job.path))
         if job.path in unfinished

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from tfstudy.analysis.collection import Study
+from tfstudy.analysis.frame import Study
 from tfstudy.errors import UserError
 from tfstudy.report import markdown_page
 from tfstudy.report.claims import ClaimText, protocol

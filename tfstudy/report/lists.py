@@ -11,11 +11,11 @@ from typing import Any
 from rich.text import Text
 
 from tfstudy import instruments, models, tasks
+from tfstudy.analysis import labels
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.terminal import coloured, columns
-from tfstudy.report.varying import varying_runs
 from tfstudy.runs.display import first_test_metric
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
@@ -101,7 +101,7 @@ def grids_list(_: object) -> Rows:
 def runs_list(folder: Path) -> Rows:
     """Return every run under a folder: its state, first metric, folder, the settings that vary, and what is wrong."""
     paths, rows = list(find_runs(folder)), []
-    for path, settings in zip(paths, varying_runs(paths), strict=True):
+    for path, settings in zip(paths, labels.of_runs(paths), strict=True):
         status, result = status_and_result(path)
         status = status or RunStatus(path, "unknown")
         metric = first_test_metric(result) if result and status.state == FINISHED else ""

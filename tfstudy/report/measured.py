@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import conditions
+from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.intervals import Interval, interval
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, listed, plural

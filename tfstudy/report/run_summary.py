@@ -6,9 +6,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from tfstudy.analysis.collection import RunRecord, experiment_settings
 from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.counterparts import has_settings, unlike
+from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.published import Figure, best_known, published
 from tfstudy.errors import one_of
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES
@@ -189,8 +189,8 @@ def published_parts(result: Result, path: Path | None = None) -> list[Table | Te
         metric = metric_name(one.metric).removeprefix("exact match, ")
         style = "bold" if one.family == result.arch else ""
         table.add_row(one.arch, metric, one.text, one.citation, one.preset, style=style)
-    records = [RunRecord(path, result)] if path else []
-    known = conditions(records) if experiment_settings(records) else []  # a config may be unreadable
+    record = RunRecord(path, result) if path else None
+    known = conditions([record]) if record and record.config else []  # a config may be unreadable
     notes: dict[str, None] = {}
     for figure in (figure for figure in figures if figure.family == result.arch):
         for condition in [condition for condition in known if condition.test_set == figure.test][:1]:

@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.text import Text
 
+from tfstudy.analysis import labels
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.terminal import coloured, columns
-from tfstudy.report.varying import varying_runs
 from tfstudy.runs.files import retry_command
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.status import (
@@ -63,7 +63,7 @@ def status_values(root: Path, name: str = "") -> list[dict[str, Any]]:
 
 def _run_values(runs: Sequence[RunStatus]) -> list[dict[str, Any]]:
     keys = ("name", "state", "step", "steps", "seconds", "seconds_left", "reason")
-    settings = varying_runs([run.path for run in runs])
+    settings = labels.of_runs([run.path for run in runs])
     return [
         {"path": str(run.path), "settings": varied, **{key: getattr(run, key) for key in keys}}
         for run, varied in zip(runs, settings, strict=True)
@@ -135,7 +135,7 @@ def _listed(runs: Sequence[RunStatus]) -> list[Text]:
     by_state = {state: [run for run in runs if run.state == state] for state in SHOWN}
     shown = [run for state, found in by_state.items() for run in found[: SHOWN[state]]]
     others = [run.path for run in runs[:OTHERS] if run not in shown]
-    settings = varying_runs([*(run.path for run in shown), *others])
+    settings = labels.of_runs([*(run.path for run in shown), *others])
     texts = [_progress(run) if run.state == RUNNING else run.reason for run in shown]
     rows = zip((run.state for run in shown), (run.name for run in shown), settings, texts, strict=False)
     left_out = {state: len(found[SHOWN[state] :]) for state, found in by_state.items()}

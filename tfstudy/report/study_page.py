@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from tfstudy import __version__
-from tfstudy.analysis.collection import UNFINISHED, RunRecord, Study
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, test_set_label, trained_steps
+from tfstudy.analysis.frame import UNFINISHED, RunRecord, Study
 from tfstudy.analysis.published import Paper, papers
 from tfstudy.errors import UserError, printable
 from tfstudy.grids.spec import grid_names, read_grid

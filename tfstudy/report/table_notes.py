@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from tfstudy import models, tasks
-from tfstudy.analysis.collection import RunRecord, Study
 from tfstudy.analysis.comparisons import A_TEST_NEEDS, Comparison
 from tfstudy.analysis.conditions import Condition, preset_beside_label, preset_text, test_set_label
 from tfstudy.analysis.counterparts import SIGN_NOTE, Quotation
+from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.config.presets import preset
 from tfstudy.report.markup import count_range, plural, several
 from tfstudy.runs.display import metric_name

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.analysis.collection import Study, read_finished_runs
 from tfstudy.analysis.comparisons import compare_conditions, group_letters
 from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
+from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.report.markup import plural
 from tfstudy.report.table_columns import Table, build_line, quoted_figures, shown_columns

@@ -5,8 +5,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.analysis.collection import Study, read_finished_runs
 from tfstudy.analysis.conditions import Condition, conditions
+from tfstudy.analysis.frame import Study, read_finished_runs
 from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.intervals import clipped, interval
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length

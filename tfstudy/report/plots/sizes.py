@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tfstudy.analysis.collection import RunRecord
 from tfstudy.analysis.conditions import DEFAULT, OUTDATED, Condition, differing_settings, main_metrics, test_set_label
+from tfstudy.analysis.frame import RunRecord
 from tfstudy.analysis.intervals import Fit, log_fit
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS, short_number

@@ -3,7 +3,9 @@
 import json
 from pathlib import Path
 
-from tfstudy.report.varying import MAX_SHOWN, varying_runs, varying_settings
+from tfstudy.analysis.labels import MAX_LISTED as MAX_SHOWN
+from tfstudy.analysis.labels import of_configs as varying_settings
+from tfstudy.analysis.labels import of_runs as varying_runs
 
 
 def config(seed=0, arch="lstm", **train) -> dict:

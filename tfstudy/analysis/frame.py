@@ -1,4 +1,7 @@
-"""Read and check the finished runs of studies: all tables, plots and verdicts are computed from these runs only.
+"""Read the finished runs of studies, as records and as one pandas frame.
+
+`read(root)` is the frame of a study: a row for each run and test set, metrics and settings in columns. Conditions are a
+groupby of it (`tfstudy.analysis.summary`); comparisons, tables, claims and plots follow from these.
 
 A run is left out, and reported with the reason, if it is not finished, a smoke run, a tuning trial, broken (unreadable,
 in another format, or with impossible values), mixed up (its folder, config and result belong to different runs), or
@@ -6,14 +9,14 @@ contradictory (another record of the same run has different results). Imports no
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfstudy.config.trees import MAX_BYTES, flatten, parse_yaml
 from tfstudy.errors import UserError, one_of
-from tfstudy.experiment.code_versions import missing_plugin, outdated_because
+from tfstudy.experiment.code_versions import last_environment, missing_plugin, outdated_because
 from tfstudy.runs.find import check_results_folder, find_runs, study_folder
 from tfstudy.runs.reader import decode_result, has_result, read_test_reads
 from tfstudy.runs.schema import Result
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 ROLES = ("test", "validation")
 UNFINISHED, SMOKE, TRIAL = "not finished", "smoke run", "tuning trial"
+DEFAULT = "default"  # the preset of a task and architecture
 LeftOut = tuple[Path, str]  # a run's folder and the reason
 
 
@@ -37,6 +41,32 @@ class RunRecord(NamedTuple):
     def finished(self) -> bool:
         """Whether it measured anything: a run that diverged did not."""
         return self.result.status == "finished"
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Its config with dotted keys such as `model.dim`; empty if it is unreadable."""
+        return _config(self.path)
+
+    @property
+    def changed(self) -> dict[str, Any]:
+        """The settings that differ from their default; of a run that does not record which do, all of them.
+
+        A config that is older than a key lacks it, so that only these settings can be compared with newer runs.
+        """
+        recorded = self.recorded
+        return self.config if recorded is None else {k: v for k, v in self.config.items() if k in recorded}
+
+    @property
+    def recorded(self) -> dict[str, Any] | None:
+        """The settings that its record says differ from their default; None if it does not say."""
+        entry = last_environment(self.path)
+        return flatten(entry.settings) if entry and entry.settings else None
+
+    @property
+    def study(self) -> str:
+        """The folder of its study, which may be the folder of results itself."""
+        path = self.path if len(self.path.parents) > 2 else self.path.absolute()
+        return str(path.parents[2])
 
     def test_reads(self) -> dict[str, int]:
         """Return how often each test set was evaluated with this run's weights."""
@@ -76,18 +106,18 @@ def read_study(root: Path) -> Study:
     """Return every trusted run under `root`, ordered by folder; `UserError` if there is no such folder."""
     if not root.is_dir() and not packed_runs(root):
         raise UserError(f"no study {root}; `tfstudy status` lists the studies")
-    runs: list[RunRecord] = []
+    records: list[RunRecord] = []
     left_out: list[LeftOut] = []
     for path in find_runs(root):
         record = read_record(path)
-        if isinstance(record, str):
-            left_out.append((path, record))
+        if isinstance(record, RunRecord):
+            records.append(record)
         else:
-            runs.append(record)
-    unique, duplicates = _without_duplicates(runs)
-    known = experiment_settings(unique)
-    unreadable = [(run.path, "config.yaml is unreadable") for run in unique if run.result.experiment not in known]
-    return Study(root, [run for run in unique if run.result.experiment in known], left_out + duplicates + unreadable)
+            left_out.append((path, record))
+    unique, duplicates = _without_duplicates(records)
+    readable = {run.result.experiment for run in unique if run.config}
+    unreadable = [(run.path, "config.yaml is unreadable") for run in unique if run.result.experiment not in readable]
+    return Study(root, [run for run in unique if run.result.experiment in readable], left_out + duplicates + unreadable)
 
 
 def read_studies(root: Path) -> list[Study]:
@@ -146,18 +176,9 @@ def _measurements(result: Result) -> object:
     return result.run, result.status, result.step, splits
 
 
-def experiment_settings(runs: Iterable[RunRecord]) -> dict[str, dict[str, Any]]:
-    """Return each experiment's config with dotted keys such as `model.dim`, from the first readable of its runs."""
-    out: dict[str, dict[str, Any]] = {}
-    for run in runs:
-        if run.result.experiment not in out and (config := _config(run.path)):
-            out[run.result.experiment] = config
-    return out
-
-
 @lru_cache(maxsize=1 << 14)
 def _config(path: Path) -> dict[str, Any]:
-    """Return a run's config with dotted keys; empty if it is unreadable.
+    """Return a run's config with dotted keys.
 
     Sections are parsed and cached separately, since most of them are the same in other runs.
     """
@@ -177,7 +198,83 @@ def _section(text: str) -> dict[str, Any]:
     return flatten(tree)
 
 
-# As a pandas frame
+# As a frame
+
+
+def read(root: str | Path, by: str = "", roles: Collection[str] = ("test",)) -> "pd.DataFrame":
+    """Return the finished runs under a folder as a frame: a row for each run, test set and, with `by`, value of a tag.
+
+    Columns: those of `tfstudy.results`. `attrs["left_out"]` has each run that can't be trusted with the reason.
+    `UserError` if no run is finished, or for an unknown role.
+    """
+    import pandas as pd
+
+    for role in roles:
+        one_of("role", role, ROLES)
+    study = read_finished_runs(Path(root))
+    frame = tidy([run for run in study.runs if run.finished], by)
+    frame = frame[frame["role"].isin(list(roles)) & (frame["n"] > 0)].drop(columns=["record"])
+    configs = {run.result.experiment: run.config for run in study.runs if run.config}
+    own = [configs[experiment] for experiment in frame["experiment"]]
+    keys = dict.fromkeys(key for config in configs.values() for key in config if "." in key)
+    settings = pd.DataFrame({key: [config.get(key) for config in own] for key in keys}, index=frame.index)
+    frame = pd.concat([frame, settings], axis=1).reset_index(drop=True)
+    frame.attrs["left_out"] = {str(path): reason for path, reason in study.left_out}
+    return frame
+
+
+def tidy(runs: Iterable[RunRecord], by: str = "") -> "pd.DataFrame":
+    """Return a row for each run, test set and value of the tag `by` that any run of its experiment was evaluated on.
+
+    Runs that diverged, or that lack a test set that others of their experiment have, have rows with `n` 0: nothing is
+    averaged without saying so. The column `record` has the `RunRecord`.
+    """
+    import pandas as pd
+
+    experiments: dict[str, list[RunRecord]] = {}
+    evaluated: dict[tuple[str, str, str], list[RunRecord]] = {}  # finished runs by task, split scheme and corpus
+    for run in runs:
+        r = run.result
+        experiments.setdefault(r.experiment, []).append(run)
+        if run.finished:
+            evaluated.setdefault((r.task, r.split, r.corpus), []).append(run)
+    rows: list[dict[str, Any]] = []
+    for members in experiments.values():
+        r = members[0].result
+        finished = sorted((run for run in members if run.finished), key=lambda run: run.result.seed)
+        # an experiment whose runs all diverged has the test sets that other runs of its split scheme have
+        places = _places(finished or evaluated.get((r.task, r.split, r.corpus), []), by)
+        ordered = [*finished, *(run for run in members if not run.finished)]
+        rows += [_row(run, place, by) for place in places for run in ordered]
+    return pd.DataFrame(rows)
+
+
+def _places(runs: Iterable[RunRecord], by: str) -> list[tuple[str, str, str]]:
+    """Return role, name and value of the tag of each set of examples that any of these runs was evaluated on."""
+    found: dict[tuple[str, str, str], None] = {}
+    for run in runs:
+        for name, scores in run.result.splits.items():
+            found |= {(scores.role, name, value): None for value in (scores.slices.get(by, {}) if by else [""])}
+    tested = any(role == "test" for role, *_ in found)
+    return [*found, *([] if by or tested else [("test", "test", "")])]
+
+
+def _row(run: RunRecord, place: tuple[str, str, str], by: str) -> dict[str, Any]:
+    r, (role, test, value) = run.result, place
+    whole = r.splits.get(test) if run.finished else None
+    scores = whole.slices.get(by, {}).get(value) if whole and by else whole
+    low, high = (scores and scores.exact_match_interval) or (None, None)
+    over_lengths = {f"{name}_over_lengths": share for name, share in whole.mean_over_lengths.items()} if whole else {}
+    return {
+        "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),
+        "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": test, "role": role,
+        **({"tag": by, "value": value} if by else {}),
+        "arch": r.arch, "preset": r.preset or DEFAULT, "seed": r.seed, "experiment": r.experiment,
+        "n": scores.n if scores else 0, **(scores.metrics if scores and scores.n else {}),
+        **(over_lengths if not by else {}), "low": low, "high": high,
+        "parameters": r.parameters, "train_seconds": r.train_seconds, "checkpoint": r.checkpoint, "device": r.device,
+        "record": run,
+    }  # fmt: skip
 
 
 def results(
@@ -194,9 +291,10 @@ def results(
 
     Returns:
         A frame with these columns: `study`, `run` (its folder), `task`, `split` (the split scheme), `corpus`,
-        `scored_on` and `role`, `arch`, `preset`, `seed`, `n` (examples), each metric (between 0 and 1), `low` and
-        `high` (Wilson's 95 % interval of exact match within the run), `parameters`, `train_seconds`, `checkpoint`,
-        `device`, and every setting of the config (`model.dim`, ...).
+        `scored_on` and `role`, `arch`, `preset`, `seed`, `experiment` (runs that differ in their seed only share it),
+        `n` (examples), each metric (between 0 and 1), `low` and `high` (Wilson's 95 % interval of exact match within
+        the run), `parameters`, `train_seconds`, `checkpoint`, `device`, and every setting of the config (`model.dim`,
+        ...).
 
     Raises:
         UserError: If there is no finished run, or for an unknown study or role.
@@ -205,30 +303,4 @@ def results(
         >>> frame = tfstudy.results("scan")
         >>> frame.groupby(["split", "arch"])["exact_match"].agg(["mean", "std", "count"])
     """
-    import pandas as pd
-
-    for role in roles:
-        one_of("role", role, ROLES)
-    finished = read_finished_runs(study_folder(study, results, several=True))
-    configs = experiment_settings(finished.runs)
-    rows = [row for run in finished.runs for row in _rows(run, configs[run.result.experiment])]
-    frame = pd.DataFrame(rows)
-    frame = frame[frame["role"].isin(list(roles))].reset_index(drop=True)
-    frame.attrs["left_out"] = {str(path): reason for path, reason in finished.left_out}
-    return frame
-
-
-def _rows(run: RunRecord, config: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    r = run.result
-    for name, split in r.splits.items():
-        if split.n:
-            low, high = split.exact_match_interval or (None, None)
-            yield {
-                "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),
-                "task": r.task, "split": r.split, "corpus": r.corpus, "scored_on": name, "role": split.role,
-                "arch": r.arch, "preset": r.preset, "seed": r.seed,
-                "n": split.n, **split.metrics, "low": low, "high": high,
-                "parameters": r.parameters, "train_seconds": r.train_seconds,
-                "checkpoint": r.checkpoint, "device": r.device,
-                **{key: value for key, value in config.items() if "." in key},
-            }  # fmt: skip
+    return read(study_folder(study, results, several=True), roles=roles)

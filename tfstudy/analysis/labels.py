@@ -1,0 +1,203 @@
+"""How runs differ: the settings that explain it, as values; `text` writes them. Imports no pandas.
+
+Runs are compared with others of the same task, split scheme and architecture (`varying`, `of_runs`), with all
+experiments of a study that have the same names (`distinguishing`), or with their preset (`differing`).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tfstudy.analysis.frame import RunRecord
+from tfstudy.config import presets
+from tfstudy.config.trees import flatten, merge, short_key
+from tfstudy.errors import UserError
+from tfstudy.experiment.code_versions import last_environment
+from tfstudy.runs.reader import read_config
+
+NAMES = ("task", "data.split", "arch", "seed", "smoke")  # what is no setting
+IMPLIED = {"seed", "data.root", "data.split", "data.hub"}  # settings that name neither a condition nor its preset
+LANGUAGES = {"data.source_language", "data.target_language"}  # known by the name of a corpus
+OUTDATED = "outdated"  # stands behind the settings of conditions that only this distinguishes
+UNRECORDED = "settings.unrecorded"
+MISSING = "default"  # the value of a setting that a run does not record
+MAX_LISTED = 4  # settings in a text
+Settings = dict[str, Any]  # by dotted key
+Condition = Any  # a row of `summary.conditions`
+
+
+def text(settings: Mapping[str, Any], separator: str = " ", short: bool = True, most: int = 1000) -> str:
+    """Return `norm=post heads=2`, or with full keys unless `short`; at most so many settings, the others counted."""
+    parts = [
+        key if key == OUTDATED else f"{short_key(key) if short else key}={value}" for key, value in settings.items()
+    ]
+    more = [f"and {len(parts) - most} more"] if len(parts) > most else []
+    return separator.join([*parts[:most], *more])
+
+
+def varying(configs: Sequence[Mapping[str, Any]], fewest: bool = True) -> list[str]:
+    """Return the keys whose values differ between configs; a key that one of them lacks has its default there.
+
+    With `fewest` only those that explain all others: keys with most values first, of these the ones with names for
+    values, and no key that follows from those before it. Otherwise all, in the order of the configs.
+    """
+    keys = dict.fromkeys(key for config in configs for key in config if key not in NAMES)
+    texts = {key: [str(config.get(key, MISSING)) for config in configs] for key in keys}
+    differing = [key for key in keys if len(set(texts[key])) > 1]
+    if not fewest:
+        return differing
+    named = {key: any(isinstance(config.get(key), str) for config in configs[:1]) for key in differing}
+    chosen: list[str] = []
+    distinguished = 1
+    for key in sorted(differing, key=lambda key: (-len(set(texts[key])), not named[key])):
+        more = len(set(zip(*(texts[other] for other in (*chosen, key)), strict=True)))
+        if more > distinguished:
+            chosen, distinguished = [*chosen, key], more
+    return chosen
+
+
+def of_configs(configs: Sequence[Mapping[str, Any]], comparable: Sequence[Settings] | None = None) -> list[str]:
+    """Return how each config differs from others of its task, split scheme and architecture: `dim=64, steps=100`.
+
+    Empty where there are no others, or where only the seed differs. `comparable` are the settings to compare by.
+    """
+    flat = [flatten(config) for config in configs]
+    texts = [""] * len(flat)
+    for members in _groups(flat):
+        keys = varying([(comparable or flat)[number] for number in members])
+        for number in members:
+            texts[number] = text({key: flat[number].get(key, MISSING) for key in keys}, ", ", most=MAX_LISTED)
+    return texts
+
+
+def of_runs(paths: Sequence[Path]) -> list[str]:
+    """Return the same for the runs of each study; empty for a config that can't be read."""
+    texts: dict[Path, str] = {}
+    studies: dict[tuple[str, ...], list[Path]] = {}
+    for path in paths:
+        studies.setdefault(path.parts[:-3], []).append(path)
+    for members in studies.values():
+        configs = [_config(path) for path in members]
+        comparable = [*configs]
+        for group in _groups(configs):  # where older runs lack keys, only what is not a default can be compared
+            if len({frozenset(configs[number]) for number in group}) > 1:
+                for number in group:
+                    entry = last_environment(members[number])
+                    changed = flatten(entry.settings) if entry and entry.settings else configs[number]
+                    comparable[number] = {key: value for key, value in configs[number].items() if key in changed}
+        texts |= zip(members, of_configs(configs, comparable), strict=True)
+    return [texts[path] for path in paths]
+
+
+def _config(path: Path) -> Settings:
+    try:
+        return flatten(read_config(path))
+    except UserError:
+        return {"task": f"unreadable {path}"}
+
+
+def _groups(configs: Sequence[Settings]) -> list[list[int]]:
+    """Return the numbers of the configs of each task, split scheme and architecture."""
+    groups: dict[tuple[str, ...], list[int]] = {}
+    for number, config in enumerate(configs):
+        groups.setdefault(tuple(str(config.get(key)) for key in ("task", "data.split", "arch")), []).append(number)
+    return list(groups.values())
+
+
+def distinguishing(experiments: Mapping[str, tuple[RunRecord, Settings]]) -> dict[str, Settings]:
+    """Return, of each experiment, the settings that distinguish it, or else that it is outdated, its data or its hash.
+
+    Each is given by one of its runs and its config. What is off by default (0 or empty) is named only where it is on.
+    """
+    if len(experiments) == 1:
+        return {hash_: {} for hash_ in experiments}
+    changed = {
+        hash_: {key: value for key, value in run.changed.items() if key != "data.root"}
+        for hash_, (run, _) in experiments.items()
+    }
+    # in the order of the configs, which have all keys
+    order = dict.fromkeys(key for _, config in experiments.values() for key in config)
+    differing = set(varying([*changed.values()], fewest=False))
+    out = {
+        hash_: {key: config[key] for key in order if key in differing and (key in changed[hash_] or config.get(key))}
+        for hash_, (_, config) in experiments.items()
+    }
+    ways: tuple[Callable[[RunRecord], Settings], ...] = (
+        lambda run: {OUTDATED: True} if run.outdated() else {},
+        lambda run: {"data": entry.data[:8]} if (entry := last_environment(run.path)) else {},
+        lambda run: {"experiment": run.result.experiment[:8]},
+    )
+    for describe in ways:
+        counts = Counter(map(str, out.values()))
+        same = {hash_: describe(experiments[hash_][0]) for hash_, one in out.items() if counts[str(one)] > 1}
+        if len(set(map(str, same.values()))) > 1:
+            out |= {hash_: out[hash_] | more for hash_, more in same.items()}
+    return out
+
+
+# Against the preset
+
+
+def differing(condition: Condition) -> set[str]:
+    """Return the settings of a condition that differ from those of its preset, except those of `IMPLIED`.
+
+    A run records its settings that are not defaults. Of one that does not, only the settings that the preset names can
+    be compared; `UNRECORDED` stands for the others.
+    """
+    c = condition
+    try:
+        tree = presets.preset(c.task, c.arch, c.preset)
+    except UserError:
+        return set()
+    expected = flatten(merge(tree, {"data": {"split": c.split}}))
+    recorded = c.runs[0].recorded if c.runs else c.diverged[0].recorded if c.diverged else None
+    others = {key for key in recorded or {UNRECORDED: None} if "." in key and key not in expected}
+    changed = {key for key, value in expected.items() if "." in key and c.config.get(key) != value}
+    return (others | changed) - IMPLIED
+
+
+def distance(condition: Condition, named: Collection[str] = ()) -> tuple[Any, ...]:
+    """Return a key that is smallest for the condition closest to its preset, then current, then with most seeds.
+
+    `named` are settings that may differ from the preset.
+    """
+    runs = [*condition.runs, *condition.diverged]
+    outdated = any(run.outdated() for run in runs[:1])  # the runs of a condition share their versions
+    return len(differing(condition).difference(named)), outdated, -len(runs), condition.label
+
+
+def closest(conditions: Sequence[Condition], named: Collection[str] = ()) -> Condition:
+    """Return the condition of the smallest `distance`."""
+    return conditions[0] if len(conditions) == 1 else min(conditions, key=lambda one: distance(one, named))
+
+
+def preset_text(condition: Condition, beside_label: bool = False) -> str:
+    """Return the preset with the settings that differ from it: `preset default with dropout=0.1`.
+
+    At most a few; or, beside a label, all but those in the condition's label.
+    """
+    keys = differing(condition) - (LANGUAGES if condition.corpus else set())
+    keys -= {*condition.settings} if beside_label else set()
+    # a setting that the config lacks is newer than the run, which had its default
+    parts = [
+        "unrecorded settings" if key == UNRECORDED else f"{short_key(key)}={condition.config.get(key, MISSING)}"
+        for key in sorted(keys)
+    ]
+    shown = parts if beside_label else parts[:MAX_LISTED]
+    more = f" and {len(parts) - len(shown)} more" if len(parts) > len(shown) else ""
+    return f"preset {condition.preset}" + (f" with {', '.join(shown)}" if shown else "") + more
+
+
+def settings_text(condition: Condition) -> str:
+    """Return the settings: `preset default, 667,786 parameters, sinusoidal positions, 3,000 steps`."""
+    config, steps = condition.config, int(condition.config.get("train.steps", 0))
+    positions = str(config.get("model.positions", ""))
+    parts = [
+        preset_text(condition),
+        f"{condition.parameters:,} parameters" if condition.parameters else "",
+        {"": "", "none": "no positions"}.get(positions, f"{positions} positions"),
+        f"{steps:,} steps" if steps else "",
+        "data from files" if config.get("data.root") else "",
+    ]
+    return ", ".join(filter(None, parts))

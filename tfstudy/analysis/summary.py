@@ -1,0 +1,309 @@
+"""Conditions and how they compare: frames made of `tfstudy.analysis.frame.tidy`.
+
+A condition is all runs with the same configuration except the seed, evaluated on one test set: one row of a table, and
+a groupby of the frame of runs by experiment, test set and value of a tag. Every two conditions on the same examples,
+with the same amount of training data, are compared over seeds. All comparisons of a study are one family of tests, so
+that its tables, figures and report, and the claims that compare two of its conditions, show the same p and interval.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from itertools import combinations
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any
+
+from tfstudy.analysis import labels
+from tfstudy.analysis.frame import DEFAULT, RunRecord, tidy
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import (
+    ALPHA,
+    UNPAIRED,
+    Difference,
+    Interval,
+    clipped,
+    compare,
+    corrected,
+    interval,
+    letter_groups,
+    median_length,
+    not_compared,
+    seeds_needed,
+)
+from tfstudy.errors import one_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AMOUNT = ("data.train_examples", "data.train_pairs")  # of a config: the amount of training data
+# of a config: what decides the order of training, with the data
+BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "train.resampled_examples")
+NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
+NAMES = ("task", "split", "corpus", "arch", "preset")
+DIVERGED, OVER_LENGTHS = "diverged", "token_accuracy_over_lengths"  # metrics of a condition besides those of test sets
+A_TEST_NEEDS = "a test needs 2 seeds of both conditions, and none that diverged"
+
+
+def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd.DataFrame":
+    """Return the conditions of these runs in the order of a table; with the tag `by`, one for each of its values.
+
+    Columns: `task`, `split`, `corpus`, `test`, `examples` (the digest of the examples, if others have the same names),
+    `tag`, `value`; `arch`, `preset`, `settings` (what distinguishes it from others with the same names, by key),
+    `experiment`, `label` (unique on the same examples), `preset_label`, `split_label`; `place` (what identifies the
+    examples) and `family` (with the amount of training data: conditions of the same family are compared); `runs`
+    (finished, by seed), `diverged`, `config` (of one of them, with dotted keys), `study` (its folder), `parameters`,
+    `seconds` (of training, the median), `count` (of examples), `wilson` (of the first run); `values`: each metric in
+    percent by seed, with `diverged` (100 or 0) among them. And of the main metric, see `main_metrics`: `metric`,
+    `each_seed`, `mean` with its 95 % interval `low`, `high` by the method `interval`. nan is what is unknown.
+    """
+    import pandas as pd
+
+    runs = list(runs)
+    named: dict[tuple[str, ...], dict[str, tuple[RunRecord, labels.Settings]]] = {}
+    digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names
+    for run in runs:
+        r = run.result
+        own = named.setdefault((r.task, r.split, r.corpus, r.arch, r.preset or DEFAULT), {})
+        if r.experiment not in own or not own[r.experiment][1]:  # of the first run with a readable config
+            own[r.experiment] = (own.get(r.experiment, (run,))[0], run.config)
+        for test, scores in r.splits.items():
+            digests.setdefault((r.task, r.split, r.corpus, test), set()).add(scores.examples)
+    names = {hash_: names for names, own in named.items() for hash_ in own}
+    settings = {hash_: one for own in named.values() for hash_, one in labels.distinguishing(own).items()}
+    frame = tidy(runs, by)
+    frame = frame[frame["role"] == "test"] if len(frame) else frame
+    columns = list(frame.columns)
+    measured = columns[columns.index("n") + 1 : columns.index("low")] if columns else []
+    cells = {name: frame[name].tolist() for name in ("record", "seed", "n", "low", "high", *measured) if columns}
+    keys = ["experiment", "scored_on", *(["value"] if by else [])]
+    rows = []
+    groups: dict[Any, Any] = frame.groupby(keys, sort=False).indices if columns else {}
+    for (hash_, test, *value), places in groups.items():
+        records = [cells["record"][i] for i in places]
+        finished = [run for run in records if run.finished]
+        # records of older code have no digest
+        several = len(digests.get((*names[hash_][:3], test), set()) - {""}) > 1
+        examples = [run.result.splits[test].examples for run in finished if test in run.result.splits]
+        first = next((i for i in places if cells["n"][i]), None)
+        row = dict(zip(NAMES, names[hash_], strict=True)) | {
+            "test": test, "examples": next(filter(None, examples), "") if several else "",
+            "tag": by, "value": value[0] if value else "", "settings": settings[hash_], "experiment": hash_,
+            "runs": finished, "diverged": [run for run in records if not run.finished],
+            "config": named[names[hash_]][hash_][1], "study": records[0].study,
+            "parameters": finished[0].result.parameters if finished else 0,
+            "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
+            "count": max(cells["n"][i] for i in places),
+            "wilson": None if first is None else (cells["low"][first], cells["high"][first]),
+        }  # fmt: skip
+        row["values"] = {
+            name: {cells["seed"][i]: 100 * cells[name][i] for i in places if cells[name][i] == cells[name][i]}
+            for name in measured
+        } | {DIVERGED: {run.result.seed: 100.0 * (not run.finished) for run in records}}
+        rows.append(row | _labels(row) | _thresholds(row))
+    rows.sort(key=sort_key)
+    main = main_metrics(rows, metric)
+    return pd.DataFrame([row | of_metric(row, main[row["task"]]) for row in rows])
+
+
+def rows_of(frame: "pd.DataFrame") -> list[Any]:
+    """Return the rows of a frame, with its columns as attributes and the label of the index as `Index`."""
+    return list(frame.itertuples())
+
+
+def _labels(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the names of a condition, and what identifies its examples and amount of training data."""
+    own, preset = labels.text(row["settings"]), row["preset"]
+    place = tuple(row[key] for key in ("task", "split", "corpus", "test", "examples", "tag", "value"))
+    amount = tuple(value if isinstance(value := row["config"].get(key), int) else 0 for key in AMOUNT)
+    test = "" if row["test"] == "test" else row["test"].removeprefix("test_")
+    return {
+        "label": " ".join(filter(None, [row["arch"], preset * (preset != DEFAULT), own])),
+        "preset_label": f"{preset} {own}".rstrip(),
+        "split_label": " ".join(filter(None, [row["split"], row["corpus"], test])),
+        "place": place, "amount": amount, "family": (*place, *map(str, amount)),
+    }  # fmt: skip
+
+
+def _thresholds(row: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the median of L90 and L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is.
+
+    None for a condition without lengths, and on other test sets than `test`.
+    """
+    lengths = [run.result.lengths for run in row["runs"] if run.result.lengths]
+    if row["tag"] or row["test"] != "test" or not lengths:
+        return {"L90": None, "L50": None}
+    out: dict[str, str | None] = {}
+    for name in ("L90", "L50"):
+        measured = [(getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths]
+        length, censored = median_length(measured)
+        out[name] = "none" if not length else f">={length}" if censored else str(length)
+    return out
+
+
+def sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Order by split scheme, by the numbers in the names of test sets, by amount of training data, by architecture."""
+    numbers = tuple(map(int, re.findall(r"\d+", row["test"])))
+    examples = (*(row[key] for key in ("task", "split", "corpus")), row["test"] != "test", numbers, row["test"])
+    names = (row["arch"], row["preset"], labels.text(row["settings"], short=False))
+    return *examples, row["examples"], tag_value_key(row["value"]), row["amount"], *names
+
+
+def tag_value_key(value: str) -> tuple[int, int, str]:
+    """Order numbers by their size, before words."""
+    return (0, int(value), "") if value.isdecimal() else (1, 0, value)
+
+
+def main_metrics(rows: Iterable[Mapping[str, Any]], metric: str = "") -> dict[str, str]:
+    """Return the metric by which each task is compared: the one given, else BLEU if measured, else exact match.
+
+    `UserError` for a metric that was never measured.
+    """
+    out: dict[str, str] = {}
+    every: dict[str, None] = {}
+    for row in rows:
+        measured = [name for name, own in row["values"].items() if own and name not in (DIVERGED, OVER_LENGTHS)]
+        every |= dict.fromkeys(measured)
+        if "bleu" in measured or row["task"] not in out:
+            out[row["task"]] = "bleu" if "bleu" in measured else "exact_match"
+    return dict.fromkeys(out, one_of("metric", metric, sorted(every))) if metric else out
+
+
+def of_metric(row: Mapping[str, Any], metric: str) -> dict[str, Any]:
+    """Return what a condition is by one metric, as columns: each seed's result, the mean and its interval."""
+    each_seed = row["values"].get(metric, {})
+    mean, low, high, _, method = mean_interval(each_seed, metric, row["wilson"])
+    return {"metric": metric, "each_seed": each_seed, "mean": mean, "low": low, "high": high, "interval": method}
+
+
+def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[float, float] | None = None) -> Interval:
+    """Return the mean in percent with its 95 % interval over seeds, between 0 and 100.
+
+    With a single seed, or where all seeds have the same exact match, it is the interval within a run (Wilson, over its
+    examples). Other metrics of a single seed have none: its ends are nan.
+    """
+    found = interval(list(each_seed.values()))
+    if len(set(each_seed.values())) == 1 and metric == "exact_match" and wilson and wilson[0] == wilson[0]:
+        return found._replace(low=100 * wilson[0], high=100 * wilson[1], method="Wilson")
+    return clipped(found)
+
+
+def with_metrics(frame: "pd.DataFrame", metrics: Mapping[str, str]) -> "pd.DataFrame":
+    """Return the conditions with other main metrics, by task."""
+    import pandas as pd
+
+    rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
+    return pd.DataFrame([row | of_metric(row, metrics[row["task"]]) for row in rows], index=frame.index)
+
+
+def mean_of(condition: Condition, metric: str) -> float:
+    """Return the mean of any metric in percent; nan if it was not measured."""
+    values = list(condition.values.get(metric, {}).values())
+    return math.fsum(values) / len(values) if values else math.nan
+
+
+def test_set_label(condition: Condition, every: "pd.DataFrame") -> str:
+    """Return the split scheme and test set of a condition, with its task if the conditions have several tasks."""
+    return f"{condition.task} {condition.split_label}" if every["task"].nunique() > 1 else str(condition.split_label)
+
+
+# Comparisons
+
+
+def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
+    """Compare every two conditions of the same family by their main metric, in their order.
+
+    Columns: `first` and `second`, which are labels of the index of `conditions`; `mean` (the difference), its
+    simultaneous interval `low`, `high`, `p` (corrected for all comparisons; nan if it can't be tested), `n`, `effect`,
+    `method`, `note` (see `stats.Difference`); `tests` (their number), `tested` and `significant`.
+
+    Seeds are paired where both conditions have the same seeds and these decide the same initial weights and order of
+    training, else the test is Welch's. A condition with a run that diverged is not tested: its mean would only be over
+    the other runs.
+    """
+    import pandas as pd
+
+    rows = {row.Index: row for row in rows_of(conditions)}
+    paired_by = {index: (pairing_key(row), row.each_seed.keys()) for index, row in rows.items()}
+    families: dict[tuple[str, ...], list[int]] = {}
+    for index, row in rows.items():
+        families.setdefault(row.family, []).append(index)
+    found = [pair for members in families.values() for pair in combinations(members, 2)]
+    lost = {pair: sum(len(rows[one].diverged) for one in pair) for pair in found}
+    tests = max(1, sum(min(len(rows[one].each_seed) for one in pair) > 1 and not lost[pair] for pair in found))
+    out = []
+    for a, b in found:
+        x, y = ([*rows[one].each_seed.values()] for one in (a, b))
+        if lost[a, b]:
+            difference = not_compared(x, y, f"{lost[a, b]} diverged")
+        else:
+            step = max(resolution(rows[a]), resolution(rows[b]))
+            difference = compare(x, y, paired_by[a] == paired_by[b], tests, step)
+        difference = clipped(difference, -100.0)
+        p = corrected(difference.p, tests)
+        more = {"p": p, "tests": tests, "tested": not math.isnan(p), "significant": p < ALPHA}
+        out.append({"first": a, "second": b} | difference._asdict() | more)
+    columns = ["first", "second", *Difference._fields, "tests", "tested", "significant"]
+    return pd.DataFrame(out, columns=columns)
+
+
+def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
+    """Return the settings that decide, with the seed, the initial weights and the order of training.
+
+    Conditions with the same key can be paired by seed. Different architectures share only the order, which does not
+    make their results more similar.
+    """
+    config = changed_settings(condition)
+    keys = sorted(key for key in config if key.startswith(("data.", "model.")) and key not in NOT_PAIRING)
+    return (("arch", condition.arch), *((key, str(config.get(key))) for key in (*keys, *BATCH_ORDER)))
+
+
+def changed_settings(condition: Condition) -> dict[str, str]:
+    """Return the settings of a condition that differ from their default, as texts."""
+    recorded = next((run.recorded for run in (*condition.runs, *condition.diverged)), None)
+    return {key: str(value) for key, value in condition.config.items() if recorded is None or key in recorded}
+
+
+def resolution(condition: Condition) -> float:
+    """Return what one example is worth, in percent."""
+    return 100 / (condition.count or 100)
+
+
+def swapped(pair: Condition) -> Condition:
+    """Return a row of `pairs` with its conditions in the other order."""
+    opposite = {"mean": -pair.mean, "low": -pair.high, "high": -pair.low, "effect": -pair.effect}
+    return pair._replace(first=pair.second, second=pair.first, **opposite)
+
+
+def more_seeds(pair: Condition, each_seed: int) -> int | None:
+    """Return how many more seeds an undecided difference of this size needs, given those of each condition now.
+
+    None if it is unknown, decided, or more than 1,000.
+    """
+    if pair.significant or not pair.tested:
+        return None
+    needed = seeds_needed(pair.effect, pair.method not in UNPAIRED, ALPHA / pair.tests)
+    return max(1, needed - each_seed) if needed else None
+
+
+def needs_too_many(pair: Condition, more: int | None) -> bool:
+    """Whether an undecided difference is so small that it needs more than `MAX_SEEDS` seeds."""
+    return pair.tested and not pair.significant and more is None and bool(pair.mean) and pair.effect == pair.effect
+
+
+def letters(conditions: "pd.DataFrame", pairs: "pd.DataFrame") -> list[str]:
+    """Return each condition's letters within its family, best first; empty if it was not tested."""
+    rows = {row.Index: row for row in rows_of(conditions)}
+    tested: dict[tuple[str, ...], dict[str, float]] = {}
+    differing: dict[tuple[str, ...], list[tuple[str, str]]] = {}
+    for pair in rows_of(pairs):
+        first, second = rows[pair.first], rows[pair.second]
+        if pair.tested:
+            means = {one.label: fmean(one.each_seed.values()) for one in (first, second)}
+            tested.setdefault(first.family, {}).update(means)
+        if pair.significant:
+            differing.setdefault(first.family, []).append((first.label, second.label))
+    found = {
+        family: letter_groups(sorted(means, key=lambda label: -means[label]), differing.get(family, []))
+        for family, means in tested.items()
+    }
+    return [found.get(row.family, {}).get(row.label, "") for row in rows.values()]
