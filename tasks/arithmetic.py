@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, zip_longest
 from random import Random
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -27,13 +27,6 @@ from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tag, Tokens
 from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig, random_number
 
-SPLIT_SCHEMES = {
-    "addition": "the sum of two numbers",
-    "subtraction": "the difference of two numbers, with a minus sign if the second is larger",
-    "multiplication": "the product of two numbers",
-    "division": "the quotient and the remainder of two numbers; the divisor is not zero",
-    "modular": "the sum, difference or product modulo `data.modulus`",
-}
 SYMBOL = {"addition": "+", "subtraction": "-", "multiplication": "*", "division": "/"}
 RESULT: dict[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 MAX_DIGITS = 2000  # Python formats at most 4,300 digits, and a product has up to twice the digits of its factors
@@ -126,6 +119,14 @@ class Arithmetic(Scratchpad):
     """Map two numbers to the result of an operation; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "addition": "the sum of two numbers",
+        "subtraction": "the difference of two numbers, with a minus sign if the second is larger",
+        "multiplication": "the product of two numbers",
+        "division": "the quotient and the remainder of two numbers; the divisor is not zero",
+        "modular": "the sum, difference or product modulo `data.modulus`",
+    }
+    steps_of: ClassVar = {"cnn": 6000}  # with 3000 it ends at 75 %
 
     class Config(ScratchpadConfig):
         split: str = Field("addition", description="addition, subtraction, multiplication, division or modular")
@@ -143,10 +144,6 @@ class Arithmetic(Scratchpad):
         modulus: int = Field(7, ge=2, le=10**6, description="modulus of the split scheme `modular`")
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

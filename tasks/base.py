@@ -57,15 +57,19 @@ class Task(ABC):
 
     # Raise it when the same config leads to other examples or other scores, or when a default of `Config` changes.
     version: ClassVar[int] = 1
+    schemes: ClassVar[Mapping[str, str]] = {}  # the values of `data.split`, each with one line that says what it tests
+    # Of the shared presets (configs/presets/shared.yaml); those of a task's own file have steps of their own.
+    steps: ClassVar[int] = 3000
+    steps_of: ClassVar[Mapping[str, int]] = {}  # of architectures that need other ones
     Config: ClassVar[type[TaskConfig]] = TaskConfig
 
     @abstractmethod
     def __init__(self, config: TaskConfig) -> None: ...
 
     @classmethod
-    @abstractmethod
     def split_schemes(cls) -> dict[str, str]:
-        """Return the allowed values of `data.split`, each with one line that says what it tests."""
+        """Return `schemes`, the allowed values of `data.split`."""
+        return dict(cls.schemes)
 
     @classmethod
     def check_config(cls, config: TaskConfig) -> None:
@@ -184,6 +188,31 @@ def overlap_warning(task: Task, counts: Mapping[str, int]) -> str:
         f"{count:,} of {len(task.examples(name)):,} examples of {name}" for name, count in counts.items() if count
     ]
     return f"WARNING: {' and '.join(shared)} have a source that is also in train" if shared else ""
+
+
+def unknown_tokens(task: Task) -> dict[str, dict[str, int]]:
+    """Return, per held-out split, how many examples have a source and how many a target token that train lacks."""
+    known = task.vocabulary()
+    return {
+        split: {
+            side: sum(not vocabulary.issuperset(getattr(e, side)) for e in task.examples(split))
+            for side, vocabulary in zip(("source", "target"), known, strict=True)
+        }
+        for split in task.splits().held_out
+    }
+
+
+def unknown_warnings(task: Task) -> list[str]:
+    """Return a line for each held-out split with tokens that train lacks: an example with such a target is wrong."""
+    found = []
+    for split, counts in unknown_tokens(task).items():
+        n = len(task.examples(split))
+        if counts["target"]:
+            most = f"at most {100 * (n - counts['target']) / n:.4g} % can be right"
+            found.append(f"{counts['target']:,} of {n:,} targets of {split} have a token that train lacks: {most}")
+        if counts["source"]:
+            found.append(f"{counts['source']:,} of {n:,} sources of {split} have a token that train lacks")
+    return found
 
 
 def check_examples(name: str, task: Task) -> None:

@@ -32,15 +32,14 @@ distribution. One function draws the examples of each problem (app. A of the pap
 import math
 import operator
 from collections.abc import Callable
-from functools import partial
 from random import Random
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import Field
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, parse_spans
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
 BITS = "01"
 MODULUS = 5  # of the arithmetic; also the length of the cycle and the size of the alphabet of bucket_sort
@@ -50,6 +49,35 @@ POP, PUSH = "pop", {"push0": "0", "push1": "1"}
 MISSING, BLANK = "_", "#"
 
 REGULAR, CONTEXT_FREE, CONTEXT_SENSITIVE = "regular", "deterministic context-free", "context-sensitive"
+
+Draw = Callable[[Random, int], Drawn]
+
+
+class Problem(NamedTuple):
+    """A problem of the paper. Its lengths are `first`, `first + step`, `first + 2 * step`, ..."""
+
+    level: str
+    description: str
+    first: int
+    step: int
+    draw: Draw
+
+    def has(self, length: int) -> bool:
+        """Return whether sources of this length exist."""
+        return length >= self.first and (length - self.first) % self.step == 0
+
+
+PROBLEMS: dict[str, Problem] = {}
+
+
+def problem(level: str, description: str, first: int = 1, step: int = 1) -> Callable[[Draw], Draw]:
+    """Register a function that draws an example of a given length as the problem of its name."""
+
+    def register(draw: Draw) -> Draw:
+        PROBLEMS[draw.__name__] = Problem(level, description, first, step, draw)
+        return draw
+
+    return register
 
 
 def string(random: Random, length: int, alphabet: str = BITS) -> str:
@@ -62,22 +90,26 @@ def answer(odd: bool) -> Tokens:
     return ("odd",) if odd else ("even",)
 
 
+@problem(REGULAR, "whether 01 and 10 together occur an even number of times")
 def even_pairs(random: Random, length: int) -> Drawn:
     """Use that the symbol changes an odd number of times if and only if the last differs from the first."""
     bits = string(random, length)
     return Drawn(tuple(bits), answer(bits[0] != bits[-1]))
 
 
+@problem(REGULAR, "whether the number of 1s is even or odd")
 def parity(random: Random, length: int) -> Drawn:
     bits = string(random, length)
     return Drawn(tuple(bits), answer(bits.count("1") % 2 == 1))
 
 
+@problem(REGULAR, "the final position after moves on a cycle of five positions")
 def cycle_navigation(random: Random, length: int) -> Drawn:
     moves = tuple(random.choices(tuple(MOVES), k=length))
     return Drawn(moves, (str(sum(map(MOVES.__getitem__, moves)) % MODULUS),))
 
 
+@problem(REGULAR, "the value modulo 5 of a sum without brackets, of odd length", step=2)
 def modular_arithmetic(random: Random, length: int) -> Drawn:
     """Draw alternating digits and operators; `*` binds more tightly than `+` and `-`."""
     digits, operators = random.choices(range(MODULUS), k=length // 2 + 1), random.choices("+-*", k=length // 2)
@@ -92,11 +124,13 @@ def modular_arithmetic(random: Random, length: int) -> Drawn:
     return Drawn(tuple(source), (str((total + term) % MODULUS),))
 
 
+@problem(CONTEXT_FREE, "the string in reverse order")
 def reverse_string(random: Random, length: int) -> Drawn:
     bits = string(random, length)
     return Drawn(tuple(bits), tuple(reversed(bits)))
 
 
+@problem(CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom")
 def stack_manipulation(random: Random, length: int) -> Drawn:
     """Draw a stack from bottom to top, then actions; the target is the final stack from top to bottom.
 
@@ -140,11 +174,13 @@ def expression(random: Random, length: int, operators: str) -> Expression:
     return Expression(f"({left.text}{sign}{right.text})", OPERATIONS[sign](left.value, right.value) % MODULUS)
 
 
+@problem(CONTEXT_FREE, "the value modulo 5 of a bracketed expression")
 def modular_arithmetic_brackets(random: Random, length: int) -> Drawn:
     text, value = expression(random, length, "+-*")
     return Drawn(tuple(text), (str(value),))
 
 
+@problem(CONTEXT_FREE, "the unknown of an equation modulo 5", first=3)
 def solve_equation(random: Random, length: int) -> Drawn:
     """Replace one digit by an unknown. As in the paper's experiments there is no `*`, so the solution is unique."""
     text, value = expression(random, length - 2, "+-")
@@ -152,11 +188,13 @@ def solve_equation(random: Random, length: int) -> Drawn:
     return Drawn((*text[:position], "x", *text[position + 1 :], "=", str(value)), (text[position],))
 
 
+@problem(CONTEXT_SENSITIVE, "the string, written twice")
 def duplicate_string(random: Random, length: int) -> Drawn:
     bits = string(random, length)
     return Drawn(tuple(bits), tuple(bits * 2))
 
 
+@problem(CONTEXT_SENSITIVE, "the symbol missing from a string written twice", first=2)
 def missing_duplicate(random: Random, length: int) -> Drawn:
     """Draw a string written twice with one symbol missing, the target; odd lengths end with a blank."""
     twice = string(random, length // 2) * 2
@@ -165,6 +203,7 @@ def missing_duplicate(random: Random, length: int) -> Drawn:
     return Drawn(tuple(source), (twice[position],))
 
 
+@problem(CONTEXT_SENSITIVE, "the symbols at odd positions, then those at even positions")
 def odds_first(random: Random, length: int) -> Drawn:
     """Move the first, third, ... symbol to the front, as in the paper's text; its code starts with the second."""
     bits = string(random, length)
@@ -188,79 +227,34 @@ def binary(random: Random, length: int, sign: str) -> Drawn:
     return Drawn(tuple(source), tuple(little_endian(OPERATIONS[sign](first, second))))
 
 
+@problem(CONTEXT_SENSITIVE, "the sum of two numbers, least significant digit first", first=3)
+def binary_addition(random: Random, length: int) -> Drawn:
+    return binary(random, length, "+")
+
+
+@problem(CONTEXT_SENSITIVE, "the product of two numbers, least significant digit first", first=3)
+def binary_multiplication(random: Random, length: int) -> Drawn:
+    return binary(random, length, "*")
+
+
+@problem(CONTEXT_SENSITIVE, "the binary square root, rounded down")
 def compute_sqrt(random: Random, length: int) -> Drawn:
     """Draw a positive number, most significant digit first; its root has half as many digits, rounded up."""
     number = random.randint(1, 2**length - 1)
     return Drawn(tuple(f"{number:0{length}b}"), tuple(f"{math.isqrt(number):0{(length + 1) // 2}b}"))
 
 
+@problem(CONTEXT_SENSITIVE, "a string of five symbols in sorted order")
 def bucket_sort(random: Random, length: int) -> Drawn:
     symbols = string(random, length, DIGITS)
     return Drawn(tuple(symbols), tuple(sorted(symbols)))
-
-
-class Problem(NamedTuple):
-    """A problem of the paper. Its lengths are `min_length`, `min_length + step`, `min_length + 2 * step`, ..."""
-
-    level: str
-    description: str
-    draw: Callable[[Random, int], Drawn]
-    min_length: int = 1
-    step: int = 1
-
-    def has(self, length: int) -> bool:
-        """Return whether sources of this length exist."""
-        return length >= self.min_length and (length - self.min_length) % self.step == 0
-
-    @property
-    def lengths(self) -> str:
-        """The first lengths, as text."""
-        return ", ".join(str(self.min_length + self.step * number) for number in range(3)) + ", ..."
-
-
-PROBLEMS = {
-    "even_pairs": Problem(REGULAR, "whether 01 and 10 together occur an even number of times", even_pairs),
-    "parity": Problem(REGULAR, "whether the number of 1s is even or odd", parity),
-    "cycle_navigation": Problem(
-        REGULAR, "the final position after moves on a cycle of five positions", cycle_navigation
-    ),
-    "modular_arithmetic": Problem(
-        REGULAR, "the value modulo 5 of a sum without brackets, of odd length", modular_arithmetic, step=2
-    ),
-    "reverse_string": Problem(CONTEXT_FREE, "the string in reverse order", reverse_string),
-    "stack_manipulation": Problem(
-        CONTEXT_FREE, "the stack after a sequence of actions, from top to bottom", stack_manipulation
-    ),
-    "modular_arithmetic_brackets": Problem(
-        CONTEXT_FREE, "the value modulo 5 of a bracketed expression", modular_arithmetic_brackets
-    ),
-    "solve_equation": Problem(CONTEXT_FREE, "the unknown of an equation modulo 5", solve_equation, min_length=3),
-    "duplicate_string": Problem(CONTEXT_SENSITIVE, "the string, written twice", duplicate_string),
-    "missing_duplicate": Problem(
-        CONTEXT_SENSITIVE, "the symbol missing from a string written twice", missing_duplicate, min_length=2
-    ),
-    "odds_first": Problem(CONTEXT_SENSITIVE, "the symbols at odd positions, then those at even positions", odds_first),
-    "binary_addition": Problem(
-        CONTEXT_SENSITIVE,
-        "the sum of two numbers, least significant digit first",
-        partial(binary, sign="+"),
-        min_length=3,
-    ),
-    "binary_multiplication": Problem(
-        CONTEXT_SENSITIVE,
-        "the product of two numbers, least significant digit first",
-        partial(binary, sign="*"),
-        min_length=3,
-    ),
-    "compute_sqrt": Problem(CONTEXT_SENSITIVE, "the binary square root, rounded down", compute_sqrt),
-    "bucket_sort": Problem(CONTEXT_SENSITIVE, "a string of five symbols in sorted order", bucket_sort),
-}
 
 
 class Chomsky(Generated):
     """One problem of the paper; its level in the hierarchy is a tag. Examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {name: f"{problem.description} ({problem.level})" for name, problem in PROBLEMS.items()}
 
     class Config(GeneratedConfig):
         split: str = Field(
@@ -273,20 +267,16 @@ class Chomsky(Generated):
 
     config: Config
 
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return {name: f"{problem.description} ({problem.level})" for name, problem in PROBLEMS.items()}
-
     def check(self) -> None:
         super().check()
         problem = PROBLEMS[self.config.split]
-        for key in ("train_length", "test_length"):
-            for first, last in parse_spans(getattr(self.config, key)):
-                if not any(map(problem.has, range(first, last + 1))):
-                    raise UserError(
-                        f"data.{key} {first}-{last} contains no length of '{self.config.split}', "
-                        f"whose lengths are {problem.lengths}"
-                    )
+        for number, span in enumerate(self.all_spans):
+            if not any(map(problem.has, range(span.first, span.last + 1))):
+                key = "test_length" if number else "train_length"
+                lengths = ", ".join(str(problem.first + problem.step * number) for number in range(3))
+                raise UserError(
+                    f"data.{key} {span} contains no length of '{self.config.split}', whose lengths are {lengths}, ..."
+                )
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         problem = PROBLEMS[self.config.split]

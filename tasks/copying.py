@@ -14,6 +14,7 @@ content vary, so a model that fails on longer strings has failed to locate its p
 from itertools import chain
 from random import Random
 from string import ascii_lowercase
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -21,17 +22,17 @@ from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
 
-SPLIT_SCHEMES = {
-    "copy": "the same string",
-    "reverse": "the string in reverse order",
-    "repeat": "the string, `data.repeats` times in a row",
-}
-
 
 class Copying(Generated):
     """Map a random string to its copy, reverse or repetition; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "copy": "the same string",
+        "reverse": "the string in reverse order",
+        "repeat": "the string, `data.repeats` times in a row",
+    }
+    steps = 1500
 
     class Config(GeneratedConfig):
         split: str = Field("copy", description="copy, reverse or repeat")
@@ -42,10 +43,6 @@ class Copying(Generated):
         )
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

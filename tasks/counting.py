@@ -27,14 +27,6 @@ from pydantic import Field
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, LengthRange, LengthRanges, Scratchpad, ScratchpadConfig
 
-SPLIT_SCHEMES = {
-    "occurrences": "how often the queried symbol occurs in a string",
-    "length": "the length of a string of one symbol; one source per length",
-    "unary": "a string of one symbol with the given length; one source per length",
-    "parity": "whether a string of two symbols has an odd or an even number of b",
-    "majority": "the most frequent symbol of a string",
-}
-
 
 def spread(random: Random, symbols: str, length: int) -> Tokens:
     """Draw a string whose composition is uniform over all compositions, and whose order is uniform given it.
@@ -48,6 +40,13 @@ class Counting(Scratchpad):
     """Map a string to a fact about its counts; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "occurrences": "how often the queried symbol occurs in a string",
+        "length": "the length of a string of one symbol; one source per length",
+        "unary": "a string of one symbol with the given length; one source per length",
+        "parity": "whether a string of two symbols has an odd or an even number of b",
+        "majority": "the most frequent symbol of a string",
+    }
     scheme_settings: ClassVar = {"scratchpad": ("parity",)}
 
     class Config(ScratchpadConfig):
@@ -59,10 +58,6 @@ class Counting(Scratchpad):
         symbols: int = Field(3, ge=2, le=26, description="number of letters in the alphabet (occurrences, majority)")
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def draw(self, random: Random, length: int, split: str) -> Drawn | None:
         symbols = ascii_lowercase[: self.config.symbols]

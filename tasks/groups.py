@@ -30,12 +30,6 @@ from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example, Tokens
 from tfstudy.tasks.generated import Drawn, LengthRange, Scratchpad, ScratchpadConfig
 
-SPLIT_SCHEMES = {
-    "cyclic": "integers under addition modulo `data.order`: commutative",
-    "s3": "the 6 permutations of 3 objects: solvable, not commutative",
-    "s5": "the 120 permutations of 5 objects: not solvable",
-    "a5": "the 60 even permutations of 5 objects: the smallest group that is not solvable",
-}
 OBJECTS = {"s3": 3, "s5": 5, "a5": 5}
 
 
@@ -70,6 +64,13 @@ class Groups(Scratchpad):
     """Map a sequence of group elements to its product; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "cyclic": "integers under addition modulo `data.order`: commutative",
+        "s3": "the 6 permutations of 3 objects: solvable, not commutative",
+        "s5": "the 120 permutations of 5 objects: not solvable",
+        "a5": "the 60 even permutations of 5 objects: the smallest group that is not solvable",
+    }
+    steps_of: ClassVar = {"lstm": 6000}
     scheme_settings: ClassVar = {"order": ("cyclic",)}
 
     class Config(ScratchpadConfig):
@@ -81,10 +82,6 @@ class Groups(Scratchpad):
         order: int = Field(60, ge=2, le=1000, description="number of elements of the cyclic group (cyclic)")
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

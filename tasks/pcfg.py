@@ -32,7 +32,7 @@ from functools import cache
 from itertools import pairwise
 from math import exp, log
 from random import Random
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -41,13 +41,6 @@ from tfstudy.tasks.base import Example, Tag, Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges, Span
 from tfstudy.tasks.scoring import exact_match, mean
 
-SPLIT_SCHEMES = {
-    "random": "train and test on the same distribution",
-    "systematicity": "four pairs of functions that never follow one another in training",
-    "productivity": "expressions with more functions than any in training",
-    "substitutivity_equally_distributed": "synonyms of four functions, as frequent as these in training",
-    "substitutivity_primitive": "synonyms of four functions that are the only function of an example in training",
-}
 PAIRS = (
     ("swap_first_last", "repeat"),
     ("append", "remove_second"),
@@ -153,6 +146,14 @@ class Pcfg(Generated):
     """Map an expression of string edits to its value; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "random": "train and test on the same distribution",
+        "systematicity": "four pairs of functions that never follow one another in training",
+        "productivity": "expressions with more functions than any in training",
+        "substitutivity_equally_distributed": "synonyms of four functions, as frequent as these in training",
+        "substitutivity_primitive": "synonyms of four functions that are the only function of an example in training",
+    }
+    steps = 4000
 
     class Config(GeneratedConfig):
         split: str = Field("random", description="which test of the paper (listed by `tfstudy list splits pcfg`)")
@@ -164,10 +165,6 @@ class Pcfg(Generated):
         symbols: int = Field(520, ge=2, le=520, description="number of symbols that strings consist of")
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

@@ -21,16 +21,16 @@ from pydantic import Field
 from tfstudy.errors import UserError
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
 
-SPLIT_SCHEMES = {
-    "multi_query": "the values of all keys, or of `data.queries` of them, in random order",
-    "single_query": "the value of one key",
-}
-
 
 class Recall(Generated):
     """Map key-value pairs and queries to the values of the queries; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "multi_query": "the values of all keys, or of `data.queries` of them, in random order",
+        "single_query": "the value of one key",
+    }
+    steps = 6000
     scheme_settings: ClassVar = {"queries": ("multi_query",)}
 
     class Config(GeneratedConfig):
@@ -44,10 +44,6 @@ class Recall(Generated):
         queries: int = Field(0, ge=0, le=9999, description="maximum number of queries; 0: every key (multi_query)")
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

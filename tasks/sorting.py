@@ -11,6 +11,7 @@ number of items in the list.
 from collections.abc import Sequence
 from random import Random
 from string import ascii_lowercase
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -18,10 +19,6 @@ from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, random_number
 
-SPLIT_SCHEMES = {
-    "symbols": "letters; `data.test_symbols` adds a test split with letters that never occur in training",
-    "numbers": "numbers, one token per digit; `data.test_digits` adds a test split with longer numbers",
-}
 SEPARATOR = ","
 UNSEEN = "test_vocabulary"  # test split of the train lengths; each list has an item larger than those of training
 
@@ -30,6 +27,10 @@ class Sorting(Generated):
     """Map a list to its items in ascending order; examples are at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {
+        "symbols": "letters; `data.test_symbols` adds a test split with letters that never occur in training",
+        "numbers": "numbers, one token per digit; `data.test_digits` adds a test split with longer numbers",
+    }
 
     class Config(GeneratedConfig):
         split: str = Field("symbols", description="symbols or numbers")
@@ -46,10 +47,6 @@ class Sorting(Generated):
         )
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def check(self) -> None:
         super().check()

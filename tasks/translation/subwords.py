@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tfstudy.tasks.base import Tokens
-from tfstudy.tasks.translation.corpus import Sentences
+from tfstudy.tasks.translation.text import Sentences
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -27,10 +27,10 @@ def size_for(pairs: int) -> int:
 
 
 class Words:
-    """Words separated by white space; decoding joins them with single spaces."""
+    """Words separated by spaces, not by other white space; decoding joins them with single spaces."""
 
     def encode(self, texts: Sequence[str]) -> list[Tokens]:
-        return [tuple(text.split()) for text in texts]
+        return [tuple(word for word in text.split(" ") if word) for text in texts]
 
     def decode(self, tokens: Sequence[str]) -> str:
         return " ".join(tokens)

@@ -20,13 +20,13 @@ from pydantic import Field
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
-from tfstudy.tasks.translation.corpus import Sentences
 from tfstudy.tasks.translation.phenomena import phenomena
 from tfstudy.tasks.translation.subwords import BYTES, Subwords, coder_for
 from tfstudy.tasks.translation.text import (
     FAULTS,
     TRAIN_PAIRS,
     Row,
+    Sentences,
     embedded,
     from_corpus,
     left_out_of_train,
@@ -38,8 +38,6 @@ from tfstudy.tasks.translation.words import (
     Translated,
     bleu_tokenizer,
     is_unspaced_language,
-    lexicon,
-    translated,
     unspaced_targets,
     word_scores,
     words,
@@ -207,7 +205,9 @@ class Translation(Task):
             return ()
         left_out = left_out_of_train(self._notes["left_out"])
         found = "" if self._config.clean else listed(self._notes["quality"]["train"], FAULTS)
+        unused = ", ".join(f"{name} ({reason})" for name, reason in self._notes["unused"].items())
         return [
+            *([f"not used: {unused}"] if unused else []),
             *([f"left out of train: {left_out}"] if left_out else []),
             *([f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out"] if found else []),
         ]
@@ -246,20 +246,8 @@ class Translation(Task):
         return scores
 
     def baselines(self, split: str) -> dict[str, list[Tokens]]:
-        """Return what two trivial systems predict for a split, as target tokens.
-
-        `copy` is the source text. `word by word` replaces each word with its most probable translation, by a lexicon
-        (IBM Model 1, Brown et al. 1993) that is learned from the train pairs on the first call.
-        """
-        sources = [self._coder.decode(example.source) for example in self.examples(split)]
-        texts = {"copy": sources, "word by word": [translated(source, self._lexicon) for source in sources]}
-        return {name: self._coder.encode(lines) for name, lines in texts.items()}
-
-    @cached_property
-    def _lexicon(self) -> dict[str, str]:
-        """Return the translation of each source word."""
-        train = self._examples["train"]
-        return lexicon(Sentences(self._coder.decode(e.source), self._coder.decode(e.target)) for e in train)
+        """Return the sources as predictions, as target tokens: what copying scores."""
+        return {"copy": self._coder.encode([self._coder.decode(e.source) for e in self.examples(split)])}
 
     @cached_property
     def _seen(self) -> Seen:

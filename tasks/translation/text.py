@@ -5,14 +5,24 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain, islice
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.errors import UserError
+from tfstudy.errors import UserError, nearest, quoted
 from tfstudy.tasks.base import Tag
+from tfstudy.tasks.reading import (
+    Table,
+    Tables,
+    extension,
+    folder_files,
+    from_hub,
+    read_files,
+    split_name,
+    stem,
+)
 from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 from tfstudy.tasks.translation import synthetic
-from tfstudy.tasks.translation.corpus import Corpus, Languages, Sentences, from_folder, from_hub
 
 if TYPE_CHECKING:
     from tfstudy.tasks.translation.task import TranslationConfig
@@ -32,6 +42,30 @@ FAULTS = {
     "identical_sides": "with identical sides",
     "duplicate": "that occurred before",
 }
+
+
+class Sentences(NamedTuple):
+    """A sentence and its translation."""
+
+    source: str
+    target: str
+
+
+class Languages(NamedTuple):
+    """Language codes such as `en` and `de`, which select files and columns; empty if not needed."""
+
+    source: str = ""
+    target: str = ""
+
+
+class Corpus(NamedTuple):
+    """The splits `train`, `validation` (optional) and `test...` as text; the commit of the data set, if known."""
+
+    splits: dict[str, list[Sentences]]
+    places: Mapping[str, tuple[str, str]]  # of sources and targets: text such as `train.tsv:` that a number completes
+    first: Mapping[str, int]  # number of the first pair
+    unused: Mapping[str, str]  # files and splits that are not read, with the reason
+    commit: str
 
 
 class Row(NamedTuple):
@@ -91,7 +125,7 @@ def _drawn(split: str, numbers: Iterable[int], seed: int) -> Iterator[Row]:
 
 def from_corpus(config: "TranslationConfig") -> Text:
     """Read a corpus from a folder or from the hub; notes have its faults and the train pairs that were left out."""
-    corpus = _read(config)
+    corpus = read_corpus(config)
     _check_empty(corpus, config.clean)
     corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
     found = {name: list(faults(pairs)) for name, pairs in corpus.splits.items()}
@@ -107,15 +141,82 @@ def from_corpus(config: "TranslationConfig") -> Text:
     left_out = train_filter.left_out | left_out
     _check_size(config, len(kept), len(found["train"]), left_out)
     counts = {name: dict.fromkeys(FAULTS, 0) | Counter(chain(*names)) for name, names in found.items()}
-    notes = {"commit": corpus.commit, "quality": counts, "left_out": left_out}
+    notes = {"commit": corpus.commit, "quality": counts, "left_out": left_out, "unused": {**corpus.unused}}
     return Text(kept, split_by_length(rows, config.max_train_length, train_filter.longer, kept), notes)
 
 
-def _read(config: "TranslationConfig") -> Corpus:
+def read_corpus(config: "TranslationConfig") -> Corpus:
+    """Read the corpus: `train`, `dev` or `validation`, and `test...`, as files or as splits on the hub."""
     languages = Languages(config.source_language, config.target_language)
     if config.root:
-        return from_folder(config.root, languages, config.reverse)
-    return from_hub(config.hub, config.hub_config, config.revision, languages)
+        tables = _from_folder(config.root, languages)
+    else:
+        tables = from_hub(config.hub, config.hub_config, config.revision, split_name)
+    sides = {split: _sides(table, languages, config.reverse) for split, table in tables.splits.items()}
+    splits = {
+        split: [*map(Sentences, *(tables.splits[split].texts(column) for column in columns))]
+        for split, columns in sides.items()
+    }
+    places = {
+        split: (tables.splits[split].places[source], tables.splits[split].places[target])
+        for split, (source, target) in sides.items()
+    }
+    first = {split: table.first for split, table in tables.splits.items()}
+    return Corpus(splits, places, first, tables.unused, tables.commit)
+
+
+def _from_folder(root: str, languages: Languages) -> Tables:
+    folder, paths = folder_files(root)
+    files: dict[str, list[Path]] = {}
+    unused: dict[str, str] = {}
+    for path in paths:
+        if not (split := split_name(stem(path))):
+            unused[path.name] = "not called train, dev, validation or test..."
+        elif extension(path) not in {"tsv", "jsonl", *filter(None, languages)}:
+            unused[path.name] = "not .tsv, .jsonl or .CODE with the code of one of the languages"
+        else:
+            files.setdefault(split, []).append(path)
+    if missing := "train" if "train" not in files else "" if {*files} - {"train", "validation"} else "test":
+        expected = "parallel files {0}.CODE with the codes of data.source_language and data.target_language"
+        raise UserError(
+            f"data.root: {folder} has no {missing} split; expected {missing}.tsv, {missing}.jsonl, or "
+            f"{expected.format(missing)} (optionally .gz), but the folder contains "
+            + (", ".join(path.name for path in paths[:20]) or "nothing")
+        )
+    for own in files.values():
+        forms = [*map(extension, own)]
+        if forms not in (["tsv"], ["jsonl"]) and sorted(forms) != sorted(languages):
+            raise UserError(
+                f"{folder}: expected one file or two parallel files per split, but found "
+                f"{', '.join(path.name for path in own)} "
+                f"(data.source_language={languages.source}, data.target_language={languages.target})"
+            )
+    return Tables({split: read_files(own, languages) for split, own in files.items()}, unused)
+
+
+def _sides(table: Table, languages: Languages, reverse: bool) -> tuple[int, int]:
+    """Return the columns of the sources and of the targets."""
+    where = f"{table.places[0]}{table.first}"
+    if not table.columns:
+        if len(table.places) != 2:
+            raise UserError(
+                f"{where}: expected source<TAB>target, but the line has {len(table.places)} columns: "
+                f"{quoted(chr(9).join(table.rows[0]))}; the task `pairs` reads further columns"
+            )
+        return (1, 0) if reverse else (0, 1)
+    if reverse:
+        raise UserError(
+            f"data.reverse is for .tsv files without names of columns, not {where.rpartition(':')[0]}: swap "
+            "data.source_language and data.target_language, or the names 'source' and 'target'"
+        )
+    names = languages if all(languages) and {*languages} & {*table.columns} else Languages("source", "target")
+    if missing := [name for name in names if name not in table.columns]:
+        raise UserError(
+            f"{where}: no {quoted(missing[0])}, only {quoted(', '.join(table.columns), 200, '')}"
+            f"{nearest(missing[0], table.columns)}; set data.source_language and data.target_language to the two "
+            "columns of text"
+        )
+    return table.columns.index(names.source), table.columns.index(names.target)
 
 
 def shuffled(pairs: Iterable[Sentences], seed: int) -> list[Sentences]:
@@ -161,9 +262,10 @@ def _check_empty(corpus: Corpus, clean: bool) -> None:
             continue
         side = int(bool(pairs[empty[0]].source.strip()))
         way_out = "data.clean=true leaves them out" if split == "train" else "only train pairs can be left out"
+        place = f"{corpus.places[split][side]}{corpus.first[split] + empty[0]}"
         raise UserError(
-            f"{corpus.places[split][side]}{empty[0] + 1}: the {Sentences._fields[side]} is empty ({len(empty):,} of "
-            f"{len(pairs):,} pairs of {split} have an empty side; {way_out})"
+            f"{place}: the {Sentences._fields[side]} is empty ({len(empty):,} of {len(pairs):,} pairs of {split} "
+            f"have an empty side; {way_out})"
         )
 
 

@@ -64,8 +64,16 @@ def test_what_is_encoded_is_decoded_to_itself(sequences):
         assert vocab.decode([*vocab.encode(sequence), EOS, 4]) == tuple(sequence)
 
 
-def test_a_word_that_is_spelt_like_a_special_token_is_none():
-    assert EOS not in Vocab(["<eos>", "a"]).encode(["<eos>", "a"])
+def test_a_word_that_is_spelt_like_a_special_token_is_a_word_and_unknown_if_it_is_not_in_train():
+    assert Vocab(["a"]).encode(["<pad>", "<eos>", "<unk>", "a"]) == [UNK, UNK, UNK, 4]
+    literal = Vocab([*SPECIAL, "a"])
+    assert literal.decode(literal.encode(SPECIAL)) == SPECIAL
+    assert not {PAD, BOS, EOS, UNK} & {*literal.encode(SPECIAL)}
+    assert literal.ids_of(Vocab([*SPECIAL, "b"])) == [0, 1, 2, 3, *literal.encode(sorted(SPECIAL)), UNK]
+
+
+def test_an_output_that_is_no_word_is_not_equal_to_any():
+    assert Vocab(["a", "<unk>"]).decode([UNK, PAD, 4]) == ("⁇", "⁇", "<unk>")
 
 
 @given(LENGTHS, st.integers(1, 4), st.integers(1, 3), st.integers(1, 5))

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import tfstudy
+from tests.tasks.corpora import pairs_folder
 from tfstudy import models, tasks
 from tfstudy.config.presets import preset, presets
 from tfstudy.tasks.generated import Generated
@@ -15,11 +16,13 @@ ARCHS = models.names()
 FEW = {"translation": {"train_pairs": 200}} | {
     name: {"train_examples": 200, "eval_examples": 16} for name in TASKS if issubclass(tasks.find(name), Generated)
 }
+FEW["pairs"] = {"root": "files"}
 
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    pairs_folder(tmp_path / "files")
 
 
 def smoke(task: str, arch: str, *words: str) -> dict:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import strategies as st
 
-from tfstudy.tasks.translation.corpus import Languages, Sentences
 from tfstudy.tasks.translation.task import Translation
+from tfstudy.tasks.translation.text import Languages, Sentences, read_corpus
 
 HERE = Path(__file__).resolve().parents[2]
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
@@ -69,9 +69,25 @@ def columns(folder, **splits):
     return write(folder, {f"{split}.tsv": tsv(pairs) for split, pairs in splits.items()})
 
 
+def pairs_folder(folder):
+    """A folder of strings and their reverses as the files of `pairs`, with a column of tags."""
+    draw = random.Random(0)
+    strings = [" ".join(draw.choices("abcde", k=draw.randint(2, 8))) for _ in range(500)]
+    strings = [*dict.fromkeys(strings)][:300]
+    rows = [f"{text}\t{text[::-1]}\t{'even' if len(text.split()) % 2 == 0 else 'odd'}\n" for text in strings]
+    files = {"train.tsv": rows[:240], "dev.tsv": rows[240:260], "test.tsv": rows[260:280], "gen.tsv": rows[280:]}
+    return write(folder, {name: "".join(lines) for name, lines in files.items()})
+
+
 def translation(root="", **config):
     """The task on the corpus in a folder, or on the embedded languages."""
     return Translation(Translation.Config(**({"split": "corpus", "root": str(root)} if root else {}) | config))
+
+
+def read(root="", languages=EN_DE, **config):
+    """What the task reads of a folder, or of the hub."""
+    names = {"source_language": languages.source, "target_language": languages.target}
+    return read_corpus(Translation.Config(split="corpus", root=str(root), **names, **config))
 
 
 def invented(name, n):

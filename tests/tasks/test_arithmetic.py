@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.arithmetic import MAX_DIGITS, SPLIT_SCHEMES, Arithmetic
+from tfstudy.tasks.arithmetic import MAX_DIGITS, Arithmetic
 from tfstudy.tasks.base import Example
 from tfstudy.tasks.generated import ANSWER
 
 FORMATS = ("plain", "padded", "reversed")
-every = pytest.mark.parametrize("split", SPLIT_SCHEMES)
 
 
 def made(split="addition", **data):
@@ -43,7 +42,7 @@ def expected(left, symbol, right, modulus):
 
 def examples(draw, **fixed):
     """A task of any kind but for what is fixed, and one of its examples."""
-    split = fixed.pop("split", None) or draw(st.sampled_from(list(SPLIT_SCHEMES)))
+    split = fixed.pop("split", None) or draw(st.sampled_from(list(Arithmetic.schemes)))
     chosen = {
         "format": draw(st.sampled_from(FORMATS)),
         "scratchpad": draw(st.booleans()),
@@ -145,15 +144,12 @@ def test_modular_working_reduces_every_prefix_of_both_operands(data):
     assert [int(step) for step in steps(drawn)] == [prefix % modulus for prefix in prefixes]
 
 
-# The grid of digits
-
-
 # Reversed output
 
 
 @given(st.data())
 def test_reversed_output_reverses_the_digits_of_the_answer_and_nothing_else(data):
-    form, split = data.draw(st.sampled_from(["plain", "padded"])), data.draw(st.sampled_from(list(SPLIT_SCHEMES)))
+    form, split = data.draw(st.sampled_from(["plain", "padded"])), data.draw(st.sampled_from(list(Arithmetic.schemes)))
     scratchpad, seed = data.draw(st.booleans()), data.draw(st.integers(0, 99))
     plain, turned = (made(split, format=form, scratchpad=scratchpad, reverse_output=on) for on in (False, True))
     length = data.draw(st.integers(1, 9))
@@ -166,9 +162,6 @@ def test_reversed_output_reverses_the_digits_of_the_answer_and_nothing_else(data
     assert steps == same
     assert [number(text, "reversed") for text in reverse.split("r")] == [int(text) for text in answer.split("r")]
     assert len(reverse) == len(answer)
-
-
-# Scores
 
 
 # Invalid settings

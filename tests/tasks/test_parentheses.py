@@ -1,7 +1,7 @@
 """Brackets: against checks that remove adjacent pairs, all strings of a length, and known numbers of strings."""
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from itertools import product
 from random import Random
 
@@ -12,7 +12,7 @@ from scipy.stats import binomtest, chisquare
 
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import Example
-from tfstudy.tasks.parentheses import Parentheses, Space, continuations, edit_distance, swapped, walk
+from tfstudy.tasks.parentheses import Parentheses, Space, continuations, swapped, walk
 
 PAIRS = ("()", "[]", "{}", "<>")
 BALANCED, OPEN = range(1), range(1, 99)  # how many brackets may be open at the end
@@ -213,11 +213,6 @@ def test_only_the_split_of_deeper_strings_is_deeper(split):
     [
         ({"test_depth": 5}, "data.test_depth must be 0 or more than data.train_depth (6), but is 5"),
         ({"train_length": "1-2"}, "at least 3 pairs, but a range is 1-2"),
-        (
-            {"split": "edit_distance", "train_length": "2-4", "max_edit_distance": 9},
-            "data.max_edit_distance must be at most 4 with data.train_length=2-4, but is 9",
-        ),
-        ({"max_edit_distance": 2}, "data.max_edit_distance needs data.split=edit_distance, but it is recognition"),
         ({"split": "recogniton"}, "did you mean 'recognition'?"),
     ],
 )
@@ -231,41 +226,3 @@ def test_depth_is_labelled_after_each_symbol():
     assert "test_depth" not in task.splits().tests, "the train lengths have no room for deeper strings"
     assert task.tokens("([ ])") == ("(", "[", "]", ")")
     assert task.labels(Example(tuple("([])){"), (), {}))["depth"] == [1, 2, 1, 0, -1, 0]
-
-
-# Edit distances
-
-
-def searched(symbols, longest):
-    """The distance of each string up to a length, by breadth-first search from all balanced strings."""
-    strings = [s for n in range(longest + 1) for s in product(symbols, repeat=n)]
-    distance = {s: 0 for s in strings if not rest(s)}
-    queue = deque(distance)
-    while queue:
-        s = queue.popleft()
-        deleted = [s[:i] + s[i + 1 :] for i in range(len(s))]
-        replaced = [(*s[:i], c, *s[i + 1 :]) for i in range(len(s)) for c in symbols]
-        inserted = [(*s[:i], c, *s[i:]) for i in range(len(s) + 1) for c in symbols if len(s) < longest]
-        for other in (*deleted, *replaced, *inserted):
-            if other not in distance:
-                distance[other] = distance[s] + 1
-                queue.append(other)
-    assert len(distance) == len(strings)
-    return distance
-
-
-@pytest.mark.parametrize(("symbols", "longest"), [("()", 9), ("()[]", 5)])
-def test_an_edit_distance_is_that_of_the_shortest_path_to_a_balanced_string(symbols, longest):
-    assert {s: edit_distance(s) for s in searched(symbols, longest)} == searched(symbols, longest)
-
-
-@pytest.mark.parametrize("types", [1, 2, 4])
-def test_strings_have_the_distance_of_their_tag_and_the_answer_that_follows(types):
-    task = made("edit_distance", bracket_types=types, max_edit_distance=4)
-    for part in ("train", "test_depth", "test_31_40"):
-        for example in task.examples(part):
-            distance = example.tags["edit_distance"]
-            assert distance == edit_distance(example.source) <= min(4, example.tags["length"])
-            assert example.target == (("balanced",) if distance == 0 else ("unbalanced",))
-            assert (rest(example.source) == "") == (distance == 0)
-            assert len(example.source) == 2 * example.tags["length"]

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 
 from tfstudy.errors import UserError
-from tfstudy.tasks.pcfg import FUNCTIONS, PAIRS, SPLIT_SCHEMES, Pcfg
+from tfstudy.tasks.pcfg import FUNCTIONS, PAIRS, Pcfg
 
 UNARY = FUNCTIONS[:6]
 SYNONYMS = ("substitutivity_equally_distributed", "substitutivity_primitive")
@@ -65,7 +65,7 @@ def count(source):
     return sum(token.removesuffix("_syn") in FUNCTIONS for token in source)
 
 
-@pytest.mark.parametrize("split", SPLIT_SCHEMES)
+@pytest.mark.parametrize("split", Pcfg.schemes)
 def test_values_are_those_of_the_interpreter_and_lengths_the_numbers_of_functions(split):
     task = made(split)
     for part in task.splits().all:

@@ -11,6 +11,7 @@ import pytest
 
 from tests.example_plugins import TASK, write
 from tests.example_task import ARCHITECTURE
+from tests.tasks.corpora import pairs_folder
 from tfstudy import tasks
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig
 from tfstudy.testing import check_architecture, check_task, load_plugin
@@ -20,9 +21,10 @@ SMALL = {"train_examples": 300, "eval_examples": 60}
 
 
 @pytest.mark.parametrize("name", tasks.built_in())
-def test_every_task_has_them(name):
+def test_every_task_has_them(name, tmp_path):
     cls = tasks.find(name)
-    check_task(cls, {key: value for key, value in SMALL.items() if key in cls.Config.model_fields})
+    small = {key: value for key, value in SMALL.items() if key in cls.Config.model_fields}
+    check_task(cls, {"root": pairs_folder(tmp_path)} if name == "pairs" else small)
 
 
 class Letters(Task):

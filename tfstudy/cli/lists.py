@@ -45,7 +45,7 @@ def list_(
         else:
             show_lines(list_lines(what, rows))
         return
-    from tfstudy.tasks.translation.corpus import corpora
+    from tfstudy.tasks.reading import corpora
 
     found = corpora(path_of(of or ".", "corpora"))
     if as_json:

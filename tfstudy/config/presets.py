@@ -5,18 +5,30 @@ from functools import lru_cache
 from pathlib import Path
 
 from tfstudy import models, tasks
-from tfstudy.config.trees import Tree, configs, read_yaml
+from tfstudy.config.trees import Tree, configs, merge, read_yaml
 from tfstudy.errors import UserError, one_of
 from tfstudy.plugins import Plugin, presets_file
 
 
 def presets(task: str) -> dict[str, Tree]:
-    """Return the presets of a task as name -> architecture -> sections; empty for a task without a file.
+    """Return the presets of a task as name -> architecture -> sections; those shared by all tasks without a file.
 
     Those that plug-ins bring for their architectures are not among them.
     """
-    plugin = tasks.plugin(task) if task in tasks.names() else None
-    return _from(presets_file(plugin) if plugin else configs() / "presets" / f"{task}.yaml")
+    if task not in tasks.names():
+        return {}
+    plugin = tasks.plugin(task)
+    own = presets_file(plugin) if plugin else configs() / "presets" / f"{task}.yaml"
+    if plugin or own.exists():
+        return _from(own)
+    cls = tasks.find(task)
+    return {
+        name: {
+            arch: merge({"train": {"steps": cls.steps_of.get(arch, cls.steps)}}, sections)
+            for arch, sections in archs.items()
+        }
+        for name, archs in _from(configs() / "presets" / "shared.yaml").items()
+    }
 
 
 def all_presets(task: str) -> dict[str, Tree]:
@@ -37,11 +49,11 @@ def _of_architecture(plugin: Plugin, task: str) -> dict[str, Tree]:
 
 
 def _from(path: Path) -> dict[str, Tree]:
-    return _presets(path, path.stat().st_mtime_ns) if path.exists() else {}
+    return _read(path, path.stat().st_mtime_ns) if path.exists() else {}
 
 
 @lru_cache(maxsize=32)
-def _presets(path: Path, modified: int) -> dict[str, Tree]:
+def _read(path: Path, modified: int) -> dict[str, Tree]:
     """Read a file once per version: tables compare each condition with its preset."""
     return read_yaml(path, aliases=True)
 

@@ -24,6 +24,7 @@ NO_TEXT = re.compile("[\0\ud800-\udfff]")  # what neither a path nor a JSON file
 RETIRED: Tree = {  # keys that are gone, with their last default
     "data.duplicates": "allowed",  # of sorting
     "data.hub": "",  # of scan
+    "data.max_edit_distance": 3,  # of parentheses
     "data.lowercase": False,  # of translation, and the next
     "data.shared_subwords": True,
     "data.subword_pairs": 0,

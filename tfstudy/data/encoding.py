@@ -13,6 +13,7 @@ from tfstudy.tasks.base import Example, Task
 
 PAD, BOS, EOS, UNK = range(4)
 SPECIAL = ("<pad>", "<bos>", "<eos>", "<unk>")
+UNKNOWN = "⁇"  # an output that is no word of the vocabulary, as sentencepiece prints it
 MICRO_BATCHES, GROUPS = 2, 4  # on CPU: micro-batches per batch, and groups per micro-batch
 # Cost on CPU of one more group, in padded positions: measured 20 (Transformer, CNN) to 65 (LSTM), by least squares over
 # steps of 1 to 12 groups (time = a + b groups + c positions). Four micro-batches are 15 to 20 % slower than two.
@@ -28,11 +29,14 @@ CANDIDATES = 256
 
 
 class Vocab:
-    """A vocabulary. Ids 0 to 3 are padding, begin, end and unknown; the tokens follow in sorted order."""
+    """A vocabulary. Ids 0 to 3 are padding, begin, end and unknown; the tokens follow in sorted order.
+
+    The first four are ids only: a word `<pad>` in the data is a word like any other, and unknown if it is not in train.
+    """
 
     def __init__(self, tokens: Iterable[str]) -> None:
         self.tokens = [*SPECIAL, *sorted(set(tokens))]
-        self._ids = {token: index for index, token in enumerate(self.tokens)}
+        self._ids = {token: index for index, token in enumerate(self.tokens) if index >= len(SPECIAL)}
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -45,13 +49,17 @@ class Vocab:
         return [self._ids.get(token, UNK) for token in sequence]
 
     def decode(self, ids: Iterable[int]) -> tuple[str, ...]:
-        """Return the tokens before the first EOS."""
+        """Return the tokens before the first EOS, with `UNKNOWN` for what is none."""
         out: list[str] = []
         for index in ids:
             if index == EOS:
                 break
-            out.append(self.tokens[index])
+            out.append(self.tokens[index] if index >= len(SPECIAL) else UNKNOWN)
         return tuple(out)
+
+    def ids_of(self, other: "Vocab") -> list[int]:
+        """Return the id here of each id of another vocabulary, `UNK` for its tokens that are not here."""
+        return [*range(len(SPECIAL)), *self.encode(other.tokens[len(SPECIAL) :])]
 
 
 def micro_batch_count(requested: int, device: torch.device) -> int:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tfstudy.config.schema import DecodeConfig, EvalConfig
-from tfstudy.data.encoding import PAD, PaddedRows, TaskEncoder
+from tfstudy.data.encoding import PAD, UNK, PaddedRows, TaskEncoder
 from tfstudy.evaluation.breakdown import mean_over_lengths
 from tfstudy.evaluation.decoding import generate_both, generation_limit, limits_of
 from tfstudy.models.base import Model
@@ -212,8 +212,9 @@ def _outputs(
 @torch.no_grad()
 def teacher_forced_accuracy(model: Model, rows: PaddedRows) -> list[float]:
     """Return, for each row, the fraction of target tokens (with EOS) that are most probable after the gold prefix."""
-    correct = model(rows.source, rows.source != PAD, rows.target[:, :-1]).argmax(-1) == rows.target[:, 1:]
-    mask = rows.target[:, 1:] != PAD
+    gold = rows.target[:, 1:]
+    correct = (model(rows.source, rows.source != PAD, rows.target[:, :-1]).argmax(-1) == gold) & (gold != UNK)
+    mask = gold != PAD
     fractions: list[float] = ((correct & mask).sum(1) / mask.sum(1)).tolist()
     return fractions
 

@@ -201,7 +201,7 @@ def prepare(config: RunConfig) -> Prepared:
         identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
-    match_tokens(model, data.target_vocab.encode(data.source_vocab.tokens))
+    match_tokens(model, data.target_vocab.ids_of(data.source_vocab))
     mark_digits(model, task.digits(), data.source_vocab.tokens, data.target_vocab.tokens)
     return Prepared(config, task, data, model, identity)
 

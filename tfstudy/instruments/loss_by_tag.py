@@ -40,7 +40,7 @@ class LossByTag(Instrument):
     )
 
     class Config(ExampleSettings):
-        tag: str = Field("length", description="tag of the examples, such as length, depth or edit_distance")
+        tag: str = Field("length", description="tag of the examples, such as length or depth")
         examples: int = Field(1000, ge=1, le=10**6, description="number of examples, spread evenly over the split")
 
     config: Config

@@ -7,28 +7,24 @@ Each target token depends on one source token at the same position, so only the 
 
 from random import Random
 from string import ascii_lowercase
+from typing import ClassVar
 
 from pydantic import Field
 
 from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig
-
-SPLIT_SCHEMES = {"length": "test on strings that are longer than all of training"}
 
 
 class Shift(Generated):
     """Shift each letter in the alphabet; an example is at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {"length": "test on strings that are longer than all of training"}
 
     class Config(GeneratedConfig):
         split: str = Field("length", description="length")
         shift: int = Field(1, ge=1, le=25, description="places in the alphabet")
 
     config: Config
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return SPLIT_SCHEMES
 
     def draw(self, random: Random, length: int, split: str) -> Drawn:
         numbers = random.choices(range(26), k=length)

@@ -12,32 +12,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tasks.corpora import EN_DE, FORMS, PAIRS, REAL, SPLITS, TEST, columns, corpus, pair, translation, tsv, write
+from tests.tasks.corpora import (
+    EN_DE,
+    FORMS,
+    PAIRS,
+    REAL,
+    SPLITS,
+    TEST,
+    columns,
+    corpus,
+    pair,
+    read,
+    translation,
+    tsv,
+    write,
+)
 from tfstudy.errors import UserError
-from tfstudy.tasks.translation import corpus as module
-from tfstudy.tasks.translation.corpus import Languages, Sentences, corpora, from_folder, from_hub, lines, pair_of
+from tfstudy.tasks import reading
+from tfstudy.tasks.reading import corpora, lines
+from tfstudy.tasks.translation.text import Languages, Sentences
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_format_gives_the_same_pairs(tmp_path, form):
-    assert from_folder(corpus(tmp_path, form), EN_DE).splits == SPLITS
+    assert read(corpus(tmp_path, form)).splits == SPLITS
     if form in ("tsv", "source and target"):  # these need no languages
-        assert from_folder(str(tmp_path), Languages()).splits == SPLITS
+        assert read(tmp_path, Languages()).splits == SPLITS
 
 
 def test_formats_differ_between_splits_and_a_further_test_file_is_a_split_of_its_own(tmp_path):
     files = FORMS["tsv.gz"]("train", PAIRS) | FORMS["parallel, one gzipped"]("test-2017", TEST)
-    files |= FORMS["tsv"]("valid", TEST) | {"README.md": "about", "attest.tsv": "a\tb\n", "notes": ""}
-    assert from_folder(write(tmp_path, files), EN_DE).splits == {"train": PAIRS, "validation": TEST, "test_2017": TEST}
+    files |= FORMS["tsv"]("valid", TEST) | {"README.md": "about", "attest.tsv": "a\tb\n", "test.fr": "x\n"}
+    found = read(write(tmp_path, files))
+    assert found.splits == {"train": PAIRS, "validation": TEST, "test_2017": TEST}
+    assert {*found.unused} == {"README.md", "attest.tsv", "test.fr"}
 
 
 def test_two_columns_can_be_read_in_reverse_and_parallel_files_by_swapping_the_languages(tmp_path):
-    reverse = from_folder(corpus(tmp_path / "columns"), EN_DE, reverse=True).splits["train"]
+    reverse = read(corpus(tmp_path / "columns"), reverse=True).splits["train"]
     assert reverse == [Sentences(p.target, p.source) for p in PAIRS]
     parallel = corpus(tmp_path / "parallel", "parallel, one gzipped")
-    assert from_folder(parallel, Languages("de", "en")).splits["test"] == [Sentences("zwei", "two")]
-    with pytest.raises(UserError, match=r"data\.reverse .*dev\.de, dev\.en\.gz: swap data"):
-        from_folder(parallel, EN_DE, reverse=True)
+    assert read(parallel, Languages("de", "en")).splits["test"] == [Sentences("zwei", "two")]
+    with pytest.raises(UserError, match=r"data\.reverse .*dev\.en\.gz: swap data"):
+        read(parallel, reverse=True)
 
 
 def test_nothing_is_quoted_missing_stripped_or_a_number(tmp_path):
@@ -50,14 +67,14 @@ def test_nothing_is_quoted_missing_stripped_or_a_number(tmp_path):
         ("# x", "\\N"),
         (" a ", "1e3 "),
     ]
-    assert from_folder(columns(tmp_path, train=odd, test=TEST), EN_DE).splits["train"] == odd
+    assert read(columns(tmp_path, train=odd, test=TEST)).splits["train"] == odd
 
 
 @given(pairs=st.lists(pair, min_size=1, max_size=5))
 @pytest.mark.parametrize("form", ["tsv", "codes", "parallel, one gzipped"])
 def test_any_text_is_read_unchanged(tmp_path_factory, form, pairs):
     root = corpus(tmp_path_factory.mktemp("corpus"), form, splits={"train": pairs, "test": TEST})
-    assert from_folder(root, EN_DE).splits["train"] == pairs
+    assert read(root).splits["train"] == pairs
 
 
 @pytest.mark.parametrize(
@@ -67,7 +84,7 @@ def test_any_text_is_read_unchanged(tmp_path_factory, form, pairs):
 def test_real_files_are_read_as_an_unquoting_csv_reader_reads_them(name, size):
     if not REAL.is_dir():
         pytest.skip("no copy of the corpora beside the repository")
-    found = from_folder(str(REAL / name), Languages()).splits
+    found = read(str(REAL / name), Languages()).splits
     with gzip.open(REAL / name / "test.tsv.gz", "rt", encoding="utf-8", newline="\n") as file:
         assert [tuple(row) for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)] == found["test"]
     assert len(found["train"]) == size
@@ -94,7 +111,7 @@ def error_of(folder, files, languages=EN_DE):
     stems = {name.split(".")[0] for name in files}
     kept = {name: text for name, text in good.items() if name.split(".")[0] not in stems}
     with pytest.raises(UserError) as caught:
-        from_folder(write(folder, kept | files), languages)
+        read(write(folder, kept | files), languages)
     text = str(caught.value)
     assert "\n" not in text
     assert len(text) < 1000
@@ -105,8 +122,9 @@ def error_of(folder, files, languages=EN_DE):
     ("files", "message"),
     [
         ({"train.tsv": "a\tb\na\tb\tc\n"},
-         "ROOT/train.tsv:2: expected source<TAB>target, but the line has 3 fields: 'a\\tb\\tc'"),
-        ({"train.tsv": "a\tb\n\n"}, "ROOT/train.tsv:2: expected source<TAB>target, but the line has 1 field: ''"),
+         "ROOT/train.tsv:2: the line has 3 columns, but line 1 has 2: 'a\\tb\\tc'"),
+        ({"train.tsv": "a\tb\n\nc\td\n"}, "ROOT/train.tsv:2: the line has 1 column, but line 1 has 2: ''"),
+        ({"train.tsv": "a\tb\tc\n"}, "ROOT/train.tsv:1: expected source<TAB>target, but the line has 3 columns"),
         ({"dev.tsv": b"a\tb\nc\td\nx\xffy\tz\n"}, "ROOT/dev.tsv:3: byte 2 of the line is not UTF-8"),
         ({"train.tsv": "a\tb\n".encode("utf-16")}, "ROOT/train.tsv:1: byte 1 of the line is not UTF-8"),
         ({"train.tsv": gzip.compress(b"a\tb\n")}, "ROOT/train.tsv:1: byte 2 of the line is not UTF-8"),
@@ -115,7 +133,7 @@ def error_of(folder, files, languages=EN_DE):
         ({"train.tsv.gz": ""}, "ROOT/train.tsv.gz is empty"),
         ({"train.jsonl": '{"en": "a", "de": "b"}\n{"en"\n'}, "ROOT/train.jsonl:2: invalid JSON"),
         ({"train.jsonl": '["a", "b"]\n'}, "train.jsonl:1: expected a JSON object, but the line is '[\"a\", \"b\"]'"),
-        ({"train.jsonl": "{}\n"}, "ROOT/train.jsonl:1: no 'source', only no keys"),
+        ({"train.jsonl": "{}\n"}, "ROOT/train.jsonl:1: the JSON object has no keys"),
         ({"train.jsonl": json.dumps(dict.fromkeys(map(str, range(9999)), "a"))},
          "train.jsonl:1: no 'source', only 0, 1, 2, "),
         ({"train.jsonl": '{"en": "a", "dee": "b", "source": "a"}\n'},
@@ -140,7 +158,7 @@ def test_a_folder_that_cannot_be_read_is_a_user_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for path, reason in (("loop", "Too many levels"), ("file", "Not a directory"), ("nowhere", "No such file")):
         with pytest.raises(UserError, match=rf"^data\.root: can't read {path} in {tmp_path}: {reason}"):
-            from_folder(path, EN_DE)
+            read(path)
     for path in ("~nosuchuser/x", "a\0b", "\ud800"):
         with pytest.raises(UserError, match=r"^data\.root: '.*' can't be a path: "):
             translation(path)
@@ -149,28 +167,28 @@ def test_a_folder_that_cannot_be_read_is_a_user_error(tmp_path, monkeypatch):
 # Lines
 
 
-def read(path, content):
+def lines_of(path, content):
     path.write_bytes(content)
     return list(lines(path))
 
 
 def test_only_line_feeds_end_lines(tmp_path):
-    assert read(tmp_path / "a", b"a\r\nb\rc\x0bd\xe2\x80\xa8e\n\nf\0") == ["a", "b\rc\x0bd\u2028e", "", "f\0"]
-    assert read(tmp_path / "a.gz", gzip.compress(b"a\nb\n")) == ["a", "b"]
+    assert lines_of(tmp_path / "a", b"a\r\nb\rc\x0bd\xe2\x80\xa8e\n\nf\0") == ["a", "b\rc\x0bd\u2028e", "", "f\0"]
+    assert lines_of(tmp_path / "a.gz", gzip.compress(b"a\nb\n")) == ["a", "b"]
 
 
 def test_a_gzip_bomb_is_refused_before_it_is_expanded(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "UNCHECKED", 2**16)
+    monkeypatch.setattr(reading, "UNCHECKED", 2**16)
     for bomb in (b"\n" * 2**20, b"a\tb\n" * 2**18):
         with pytest.raises(UserError, match="expands to more than 100 times its size"):
-            read(tmp_path / "a.gz", gzip.compress(bomb))
+            lines_of(tmp_path / "a.gz", gzip.compress(bomb))
 
 
 def test_one_endless_line_is_refused_with_its_number(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_LINE", 2**20)
+    monkeypatch.setattr(reading, "MAX_LINE", 2**20)
     with pytest.raises(UserError, match=r"a:2: the line is longer than 1 MiB"):
-        read(tmp_path / "a", b"a\n" + b"x" * (2**20 + 1))
-    assert len(read(tmp_path / "a", b"x" * 2**20)[0]) == 2**20
+        lines_of(tmp_path / "a", b"a\n" + b"x" * (2**20 + 1))
+    assert len(lines_of(tmp_path / "a", b"x" * 2**20)[0]) == 2**20
 
 
 def test_a_pipe_and_a_folder_are_refused_at_once(tmp_path):
@@ -211,7 +229,7 @@ def loaded(*names, rows=ROWS):
 @pytest.mark.parametrize(("commit", "recorded"), [(COMMIT, COMMIT), ("0123456789abcdef", ""), (None, "")])
 def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub, commit, recorded):
     asked = hub(lambda: loaded("train", "dev", "test", "test2017", "unsupervised"), commit)
-    found = from_hub("someone/set", "de-en", "refs/convert/parquet", EN_DE)
+    found = read(hub="someone/set", hub_config="de-en", revision="refs/convert/parquet")
     assert asked == [("someone/set", "de-en", "refs/convert/parquet")]
     assert found.commit == recorded
     assert found.splits == dict.fromkeys(("train", "validation", "test", "test2017"), PAIRS)
@@ -222,10 +240,11 @@ def test_the_hub_gives_the_same_pairs_and_the_commit_they_are_of(hub, commit, re
     assert task.notes()["commit"] == recorded
 
 
-def test_columns_called_source_and_target_give_way_to_codes():
-    row = {"source": "wmt", "target": "news", "en": "a", "de": "b"}
-    assert pair_of(row, Languages(), "here") == ("wmt", "news")
-    assert pair_of(row, EN_DE, "here") == ("a", "b")
+def test_columns_called_source_and_target_give_way_to_codes(tmp_path):
+    row = json.dumps({"source": "wmt", "target": "news", "en": "a", "de": "b", "id": None}) + "\n"
+    write(tmp_path, {"train.jsonl": row, "test.jsonl": row})
+    assert read(tmp_path, Languages()).splits["test"] == [("wmt", "news")]
+    assert read(tmp_path).splits["test"] == [("a", "b")]
 
 
 @pytest.mark.parametrize(
@@ -238,13 +257,13 @@ def test_columns_called_source_and_target_give_way_to_codes():
 def test_a_set_without_the_splits_is_refused(hub, names, message):
     hub(lambda: loaded(*names))
     with pytest.raises(UserError, match=f"^data.hub: {message}$"):
-        from_hub("someone/set", "", "", EN_DE)
+        read(hub="someone/set")
 
 
 def test_an_invalid_row_of_the_hub_is_reported(hub):
     hub(lambda: loaded("train", "test", rows=[{"en": "a", "de": "b"}, {"en": "c", "de": None}]))
     with pytest.raises(UserError, match=r"^data\.hub: 'someone/set', train, row 2: 'de' must be text, but is null$"):
-        from_hub("someone/set", "", "", EN_DE)
+        read(hub="someone/set")
 
 
 def test_audio_beside_the_sentences_is_not_read(hub):
@@ -252,7 +271,7 @@ def test_audio_beside_the_sentences_is_not_read(hub):
     schema = datasets.Features({"en": text, "de": text, "speech": datasets.Audio()}).arrow_schema
     rows = datasets.Dataset(pyarrow.table({"en": ["a"], "de": ["b"], "speech": speech}, schema))
     hub(lambda: datasets.DatasetDict({"train": rows, "test": rows}))
-    assert from_hub("someone/set", "", "", EN_DE).splits["train"] == [("a", "b")]
+    assert read(hub="someone/set").splits["train"] == [("a", "b")]
 
 
 @pytest.mark.parametrize(
@@ -269,12 +288,12 @@ def test_any_error_of_the_hub_is_one_line_with_a_way_out(hub, error, message):
 
     hub(answer)
     with pytest.raises(UserError, match=rf"^data\.hub: can't load 'someone/set': .*{message}"):
-        from_hub("someone/set", "", "", EN_DE)
+        read(hub="someone/set")
 
 
 def test_a_folder_of_parquet_files_is_a_data_set_of_the_hub(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     for name in ("train", "test"):
         datasets.Dataset.from_list(ROWS).to_parquet(str(tmp_path / f"{name}.parquet"))
-    found = from_hub(str(tmp_path), "", "", EN_DE)
+    found = read(hub=str(tmp_path))
     assert (found.splits, found.commit) == ({"train": PAIRS, "test": PAIRS}, "")

@@ -1,0 +1,228 @@
+"""The task pairs: which files are which split, which column is what, tokens, tags, and tokens that train lacks."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import datasets
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.commands import tfstudy
+from tests.tasks.corpora import pairs_folder, write
+from tfstudy.errors import UserError
+from tfstudy.tasks.base import unknown_tokens
+from tfstudy.tasks.pairs import Pairs, role_of
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "pairs"  # published data sets, where there is a copy
+ROWS = [("jump twice", "J J", "verb"), ('walk "left"', "L W", "turn"), ("NA", "null", "verb")]
+HEADER = ("Input", "Output", "Kind")
+TEST = [("walk twice", "W W", "verb")]
+published = pytest.mark.skipif(not DATA.is_dir(), reason="no copy of the data sets beside the repository")
+
+
+def made(root, **config):
+    return Pairs(Pairs.Config(root=str(root), **config))
+
+
+def texts(task, split):
+    return [(task.text(e.source), task.text(e.target)) for e in task.examples(split)]
+
+
+def tsv(rows):
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def jsonl(rows):
+    return "".join(json.dumps(dict(zip(("input", "output", "kind"), row, strict=True))) + "\n" for row in rows)
+
+
+def scan(rows):
+    return "".join(f"IN: {a} OUT: {b}\n" for a, b, _ in rows)
+
+
+def sides(rows, *ends):
+    return {end: "".join(f"{row[number]}\n" for row in rows) for number, end in enumerate(ends)}
+
+
+FOLDERS = {
+    "tsv": {"train.tsv": tsv(ROWS), "test.tsv": tsv(TEST)},
+    "gzipped, CRLF and a byte order mark": {
+        "train.tsv.gz": "\ufeff" + tsv(ROWS).replace("\n", "\r\n"),
+        "test.tsv": tsv(TEST),
+    },
+    "a last line that is blank": {"train.tsv": tsv(ROWS) + "\n", "test.tsv": tsv(TEST).rstrip("\n")},
+    "a header": {"train.tsv": tsv([HEADER, *ROWS]), "test.tsv": tsv([HEADER, *TEST])},
+    "jsonl": {"train.jsonl": jsonl(ROWS), "test.jsonl": jsonl(TEST)},
+    "lines of SCAN": {"tasks_train_x.txt": scan(ROWS), "tasks_test_x.txt": scan(TEST).replace("\n", " \n\n")},
+    "parallel files": {
+        **{f"train.{end}": text for end, text in sides(ROWS, "src", "tgt").items()},
+        **{f"test.{end}": text for end, text in sides(TEST, "src", "tgt").items()},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FOLDERS)
+def test_every_format_gives_the_same_pairs(tmp_path, form):
+    task = made(write(tmp_path, FOLDERS[form]))
+    assert texts(task, "train") == [row[:2] for row in ROWS]
+    assert texts(task, "test") == [row[:2] for row in TEST]
+    assert task.splits().all == ("train", "test")
+    assert task.examples("train")[0].tags["length"] == 2
+    assert not [line for line in task.remarks() if line.startswith("not used")]
+
+
+def test_further_columns_are_tags_and_other_files_are_test_sets_of_their_own_name(tmp_path):
+    rows = {"train.tsv": ROWS, "dev.tsv": TEST, "gen.tsv": TEST, "test.tsv": TEST, "long-ones.tsv": TEST}
+    root = write(tmp_path, {name: tsv(own) for name, own in rows.items()} | {"README.md": "about", "x.txt": "a\n"})
+    task = made(root, columns="source,target,kind")
+    assert task.splits() == ("train", "validation", ("test", "gen", "long_ones"))
+    assert [e.tags["kind"] for e in task.examples("train")] == ["verb", "turn", "verb"]
+    assert task.remarks()[0] == (
+        "not used: README.md (no format that is read), x.txt (one column, and no parallel file)"
+    )
+    assert json.loads(json.dumps(task.notes())) == task.notes()
+    other = made(root, columns="kind:target:source", roles="gen.tsv=none,long-ones.tsv=validation,dev.tsv=my_test")
+    assert other.splits() == ("train", "validation", ("test", "my_test"))
+    assert texts(other, "train")[0] == ("verb", "J J")
+
+
+def test_a_column_that_no_slice_can_show_is_no_tag(tmp_path):
+    rows = [(f"a{n}", "b", str(n)) for n in range(300)]
+    task = made(write(tmp_path, {"train.tsv": tsv(rows), "test.tsv": tsv(rows)}))
+    assert {*task.examples("train")[0].tags} == {"length"}
+    assert task.remarks()[0] == "not used: column column_3 (300 values; a tag has at most 200)"
+
+
+@pytest.mark.parametrize(
+    ("name", "role"),
+    [
+        ("train.tsv", "train"), ("tur_small.train", "train"), ("dev.tsv", "validation"), ("valid.src", "validation"),
+        ("tur.gold", "test"), ("test_2017.tsv", "test_2017"), ("tasks_test_length.txt", "test"), ("gen.tsv", "gen"),
+        ("Testing-long.tsv", "testing_long"), ("contest.tsv", "contest"),
+    ],
+)  # fmt: skip
+def test_a_file_is_for_the_split_that_its_name_says(name, role):
+    assert role_of(name) == role
+
+
+def test_the_whole_file_is_train_beside_a_part_of_it(tmp_path):
+    files = {"train.tsv": tsv(ROWS), "train_100.tsv": tsv(ROWS[:1]), "test.tsv": tsv(TEST)}
+    task = made(write(tmp_path, files))
+    assert len(task.examples("train")) == 3
+    assert "train_100.tsv (train.tsv is the train split)" in task.remarks()[0]
+
+
+def test_features_follow_the_source_as_tokens_of_their_own(tmp_path):
+    files = {"a.train": "go on\twent on\tV;PST\n", "a.dev": "go\tgo\tV;NFIN\n", "a.gold": "see\tsaw\tV;PST\n"}
+    task = made(write(tmp_path, files), columns="source,target,features", tokens="characters")
+    [example] = task.examples("train")
+    assert example.source == ("g", "o", "␣", "o", "n", "[V]", "[PST]")
+    assert task.text(example.target) == "went on"
+    assert task.tokens("go on\tV; PST") == example.source
+    assert task.splits() == ("train", "validation", ("test",))
+
+
+def test_tokens_that_train_lacks_are_counted_with_the_ceiling_they_set(tmp_path):
+    test = [("jump twice", "J J", "x"), ("jump", "W", "x"), ("run", "J", "x"), ("run", "R", "x")]
+    task = made(write(tmp_path, {"train.tsv": tsv(ROWS[:1]), "test.tsv": tsv(test)}))
+    assert unknown_tokens(task) == {"test": {"source": 2, "target": 2}}
+    assert task.remarks() == [
+        "2 of 4 targets of test have a token that train lacks: at most 50 % can be right",
+        "2 of 4 sources of test have a token that train lacks",
+    ]
+    assert task.vocabulary() == ({"jump", "twice"}, {"J"})
+
+
+words = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\ufeff "), min_size=1, max_size=5)
+sentences = st.lists(words, min_size=1, max_size=4).map(" ".join)
+
+
+@given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=4), st.sampled_from(["words", "characters"]))
+def test_any_text_is_kept_as_it_is(tmp_path_factory, rows, tokens):
+    rows = [("first", "line"), *((a.replace("␣", "_"), b.replace("␣", "_")) for a, b in rows)]
+    root = write(tmp_path_factory.mktemp("pairs"), {"train.tsv": tsv(rows), "test.tsv": tsv(rows)})
+    assert texts(made(root, tokens=tokens), "train") == rows
+
+
+def test_words_spelt_like_control_symbols_are_words(tmp_path):
+    rows = [("<pad> a", "<eos> <unk>"), ("<bos>", "\u2028 x\u00a0y")]
+    task = made(write(tmp_path, {"train.tsv": tsv(rows), "test.tsv": tsv(rows)}))
+    assert texts(task, "test") == rows
+    assert task.vocabulary()[1] == {"<eos>", "<unk>", "\u2028", "x\u00a0y"}
+
+
+@pytest.mark.parametrize(
+    ("files", "config", "message"),
+    [
+        ({"train.tsv": "a\tb\nc\n"}, {}, "train.tsv:2: the line has 1 column, but line 1 has 2: 'c'"),
+        ({"train.tsv": "a\tb\nc\t\n"}, {}, "train.tsv:2: the target is empty (1 of 2 pairs of train)"),
+        ({"train.tsv": "source\ttarget\n \tb\n"}, {}, "train.tsv:2: the source is empty (1 of 1 pairs of train)"),
+        ({"train.tsv": ""}, {}, "train.tsv is empty"),
+        ({"train.txt": "IN: a OUT: b\nc d\n"}, {}, "train.txt:2: expected 'IN: <source> OUT: <target>'"),
+        ({"train.jsonl": '{"src": "a", "tgt": "b"}\n{"src": "a"}\n'}, {}, "train.jsonl:2: 'tgt' must be text"),
+        ({"train.jsonl": '{"x": "a", "y": "b"}\n'}, {}, "data.columns=x=source,y=target"),
+        ({"train.tsv": "a\tb\tc\n"}, {"columns": "source,target"}, "has 3 columns without names, but data.col"),
+        ({"train.tsv": "a\tb\n"}, {"columns": "source,targt=goal"}, "unknown purpose 'goal'"),
+        ({"train.tsv": "a\tb\n"}, {"columns": "source,source"}, "each of them once"),
+        ({"train.tsv": "a\tb\n", "train.jsonl": "{}"}, {}, "train.jsonl and "),
+        ({"train.a": "x\n", "train.b": "y\n"}, {}, "name the source first, such as data.columns=a,b"),
+        ({"train.a": "x\n", "train.b": "y\nz\n"}, {"columns": "a,b"}, "must have the same number of lines"),
+        ({"train.txt": "x\n"}, {}, "no train file; name one with data.roles=FILE=train. The folder contains test.tsv, "
+         "train.txt (one column, and no parallel file)"),
+        ({"train.tsv": "a\tb\n"}, {"roles": "tests.tsv=test"}, "has no file 'tests.tsv'; did you mean 'test.tsv'?"),
+        ({"train.tsv": "a\tb\n"}, {"roles": "test.tsv=none"}, "has no test file"),
+    ],
+)  # fmt: skip
+def test_a_fault_is_one_line_with_its_place(tmp_path, files, config, message):
+    root = write(tmp_path, {"test.tsv": "a\tb\n"} | files)
+    with pytest.raises(UserError, match=re.escape(message)) as error:
+        made(root, **config)
+    assert "\n" not in str(error.value)
+
+
+def test_a_data_set_of_the_hub_has_its_columns_and_all_of_its_splits(tmp_path, monkeypatch):
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+    for name in ("train", "test", "gen"):
+        rows = [{"question": "jump twice", "query": "J J", "level": 3, "id": None}]
+        datasets.Dataset.from_list(rows).to_parquet(str(tmp_path / f"{name}.parquet"))
+    task = Pairs(Pairs.Config(hub=str(tmp_path), columns="question,query,level"))
+    assert task.splits() == ("train", None, ("test", "gen"))
+    assert task.examples("gen") == [(("jump", "twice"), ("J", "J"), {"length": 2, "level": "3"})]
+
+
+def test_sixty_thousand_pairs_are_read_in_seconds(tmp_path):
+    rows = [
+        (f"did M{n % 7} direct M{n % 11} and M{n}", f"SELECT count {n % 97} WHERE M{n}", "x") for n in range(60_000)
+    ]
+    root = write(tmp_path, {"train.tsv": tsv(rows), "test.tsv": tsv(rows[:10])})
+    start = time.process_time()
+    assert len(made(root).examples("train")) == 60_000
+    assert time.process_time() - start < 5
+
+
+def test_a_run_is_made_by_one_command_and_shown_by_tag(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    pairs_folder(tmp_path / "files")
+    settings = ["--set", "data.root=files", "--set", "data.columns=source,target,parity"]
+    assert tfstudy("run", "pairs", "--arch", "lstm", "--smoke", *settings) == 0
+    [path] = Path("results-smoke").glob("runs/*/*/*/result.json")
+    assert {*json.loads(path.read_text())["splits"]} == {"validation", "test", "gen"}
+    capsys.readouterr()
+    assert tfstudy("result", str(path.parent), "--by", "parity") == 0
+    assert {"even", "odd"} <= {*capsys.readouterr().out.split()}
+
+
+@published
+def test_cogs_and_sigmorphon_are_read_as_they_are_published():
+    cogs = made(DATA / "cogs-variable-free", columns="source,target,category")
+    assert {split: len(cogs.examples(split)) for split in cogs.splits().all} == {
+        "train": 24155, "validation": 3000, "test": 3000, "gen": 21000
+    }  # fmt: skip
+    assert len({e.tags["category"] for e in cogs.examples("gen")}) == 21
+    turkish = made(DATA / "sigmorphon-2022", columns="source,target,features", tokens="characters")
+    assert {split: len(turkish.examples(split)) for split in turkish.splits().all} == {
+        "train": 700, "validation": 1000, "test": 2000
+    }  # fmt: skip
