@@ -6,6 +6,7 @@ Nothing else is imported: no file of the working folder, and nothing that a reco
 import inspect
 import os
 import re
+import shlex
 import sys
 import traceback
 from collections.abc import Callable
@@ -51,6 +52,12 @@ def add(*paths: str | Path) -> None:
 def files() -> list[Path]:
     """Return the files that are plug-ins in this process."""
     return [_checked(text) for text in os.environ.get(VARIABLE, "").split(os.pathsep) if text]
+
+
+def command(*words: str | Path) -> str:
+    """Return a command of ours as a shell reads it: quoted where needed, with the plug-ins of this process."""
+    named = [word for path in files() for word in ("--plugin", path)]
+    return shlex.join(map(str, ["tfstudy", *words, *named]))
 
 
 def from_files(kind: str) -> list[Plugin]:

@@ -88,7 +88,7 @@ def test_all_four_agree_on_a_study_of_this_code(show):
     assert "2 of 2 runs finished" in show("status", "mine")
     assert "outdated" not in show("status", "mine") + show("table", "mine")
     for path in runs():
-        assert "up to date" in show("why", path)
+        assert "up to date" in show("result", path, "--changes")
     assert rows() == {"default": 2}
 
 
@@ -102,7 +102,7 @@ def test_all_four_report_runs_made_before_a_version_was_raised_and_never_in_one_
         assert f"outdated: {REASON}" in show("table", "mine")
         if not finished:
             for path in runs():
-                assert f"outdated:\n  {REASON}" in show("why", path)
+                assert f"outdated:\n  {REASON}" in show("result", path, "--changes")
             show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
     assert rows() == {"default": 1, "default outdated": 2}
     assert "default outdated" in show("table", "mine")
@@ -113,7 +113,7 @@ def test_runs_on_other_data_are_in_a_row_of_their_own(show, monkeypatch):
         monkeypatch.setattr(f"{module}.fingerprint", lambda task: fingerprint(task)[::-1])
     planned = dry_run(show)
     assert "2 finished runs are outdated: data " in planned
-    assert "outdated:\n  data " in show("why", runs()[0])
+    assert "outdated:\n  data " in show("result", runs()[0], "--changes")
     show("run", "copying", *COMMAND, "--seed", "0", "--study", "mine")
     assert sorted(rows().values()) == [1, 2]
     assert all("data=" in label for label in rows())
@@ -155,7 +155,7 @@ def test_a_checkout_agrees_with_itself_on_its_committed_study(show):
     planned = show(*words, "--arch", "transformer,lstm,cnn", "--seed", "0-4")
     assert f"{first_five} runs, {first_five} finished" in planned
     assert f"{n} of {n} runs finished" in (status := show("status", "scan", "--results", results))
-    assert "up to date" in show("why", finished[0])
+    assert "up to date" in show("result", finished[0], "--changes")
     assert "outdated" not in status + show("table", "scan", "--results", results)
     more = show(*words, "--arch", "cnn", "--seed", "0-5")
     assert f"{first_five // 15 * 6} runs, {first_five // 3} finished" in more

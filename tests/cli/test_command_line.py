@@ -1,8 +1,11 @@
-"""The command line as a whole: its help, completion, exit codes, and one line for invalid input and interruptions."""
+"""The command line as a whole: its help, completion, exit codes, encodings, pipes, and one line for invalid input."""
 
 import importlib.metadata
+import io
+import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,62 +17,66 @@ from tests.code_blocks import check_command
 from tests.commands import tfstudy
 from tests.committed import ROOT
 from tests.example_records import result, write
-from tests.example_study import finish_run
+from tests.example_study import finish_run, runs_in_every_state
 from tests.interrupted_runs import command
+from tfstudy import plugins
 from tfstudy.cli import main
-from tfstudy.cli.command_line import EXAMPLES, GROUPS, app, plugins_first, version_text
+from tfstudy.cli.command_line import EXAMPLES, GROUPS, RENAMED, app, plugins_first, replace_letters, version_text
+
+SCREEN = (80, 40)  # columns and lines of a terminal
 
 
-def test_the_package_runs_as_a_module():
-    process = subprocess.run([sys.executable, "-m", "tfstudy", "--help"], capture_output=True, text=True, check=True)
-    assert "Experiments on inductive bias" in process.stdout
+def help_of(capsys, *words: str) -> list[str]:
+    """The lines of a command's help at 80 columns, without codes of colour and empty lines around it."""
+    assert tfstudy(*words, "--help") == 0
+    lines = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out).strip().splitlines()
+    assert max(map(len, lines)) <= SCREEN[0]
+    return [line.strip() for line in lines]
 
 
-def test_the_help_lists_every_command_once_in_its_group(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
-    assert tfstudy("--help") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert not [line for line in lines[1:] if line.endswith("...")]
-    heads = [line.removesuffix(":") for line in lines if line and not line.startswith(" ")][1:]
-    assert heads == [*GROUPS, "Options", "Examples"]
-    listed = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith("  -")]
+@pytest.fixture(autouse=True)
+def _columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(SCREEN[0]))
+
+
+def test_the_help_lists_at_most_twenty_commands_each_once_in_its_group(capsys):
     commands = get_command(app).commands
-    assert [name for name in listed if name in commands] == [name for names in GROUPS.values() for name in names]
-    assert sorted(commands) == sorted(name for names in GROUPS.values() for name in names)
+    names = [name for group in GROUPS.values() for name in group]
+    assert sorted(commands) == sorted(names)
+    assert len(names) <= 20
+    lines = help_of(capsys)
+    words = [line.strip("│ ").split(" ")[0] for line in lines]
+    assert [word for word in words if word in commands] == names
+    assert [line.split()[1] for line in lines if line.startswith("╭─")] == ["Options", *GROUPS]
     assert tfstudy() == 2
-    assert "Examples:" in capsys.readouterr().err.splitlines()
 
 
-def test_every_command_and_each_of_its_options_has_a_help_text(capsys):
-    runs = set()
+def test_every_command_and_option_has_a_help_text_and_the_largest_fit_a_screen(capsys):
     for name, found in get_command(app).commands.items():
         assert found.help, name
         for parameter in found.params:
             assert getattr(parameter, "help", None) or parameter.name == "help", (name, parameter.name)
-            runs |= {parameter.help} if parameter.metavar in ("RUN", "A") else set()
-    assert runs == {"Run: a folder, hash prefix or STUDY/ARCH/SEED."}
-    for name, usage in {
-        "predict": "RUN [SOURCE]...",
-        "errors": "RUN...",
-        "new": "{task|architecture} NAME",
-        "run": "[TASK]",
-    }.items():
-        assert tfstudy(name, "--help") == 0
-        assert capsys.readouterr().out.splitlines()[0] == f"Usage: tfstudy {name} [OPTIONS] {usage}"
+        lines = help_of(capsys, name)
+        assert lines[0].startswith(f"Usage: tfstudy {name} [OPTIONS]")
+        if name in ("run", "grid"):
+            assert len(lines) <= SCREEN[1], name
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_help_ends_with_examples_that_are_valid_commands(name, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)  # whose results they name
-    monkeypatch.setenv("COLUMNS", "80")
-    assert tfstudy(*filter(None, [name]), "--help") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    shown = lines[lines.index("Examples:") + 1 :]
-    assert [line.partition("#")[0].strip() for line in shown] == [command for command, _ in EXAMPLES[name]]
-    for words, _ in EXAMPLES[name]:
+    shown = [line.partition("  #")[0].rstrip() for line in help_of(capsys, *filter(None, [name])) if "  # " in line]
+    assert shown == [words for words, _ in EXAMPLES[name]]
+    for words in shown:
         check_command(words.split())
+
+
+def test_a_command_of_an_earlier_version_names_the_one_that_does_the_same(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    for old, new in RENAMED.items():
+        assert tfstudy(old, "RUN", "--anything") == 2
+        assert capsys.readouterr().err == f"error: `tfstudy {old}` is now `tfstudy {new}`\n"
+        check_command(["tfstudy", *new.split()])
 
 
 def test_the_versions_are_printed_on_one_line(capsys, monkeypatch):
@@ -80,6 +87,9 @@ def test_the_versions_are_printed_on_one_line(capsys, monkeypatch):
     for commit, end in (("1a2b3c4d5e6f+", ", commit 1a2b3c4 with changes)"), ("", f"{platform.python_version()})")):
         monkeypatch.setattr("tfstudy.runs.environment.commit", lambda commit=commit: commit)
         assert version_text().endswith(end)
+
+
+# Invalid input
 
 
 @pytest.mark.parametrize(
@@ -99,18 +109,23 @@ def test_the_versions_are_printed_on_one_line(capsys, monkeypatch):
         (["config", "scan", "--arch", ""], ["unknown architecture ''"]),
         (["config", "scan", "--format", "yml"], ["'yml'"]),
         (["predict", "abc", "jump"], ["no folder of results at 'results'"]),
-        (["list", "task"], ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs"]),
+        (["result", "a", "b", "--log"], ["OTHER and --log"]),
+        (["list", "task"], ["'task'", "tasks, splits, architectures, instruments, presets, grids, runs, corpora"]),
+        (["list", "tasks", "scna"], ["did you mean 'scan'?"]),
         (["claims", "l1,p99"], ["unknown claim 'p99'"]),
         (["new", "architecture", "lstm"], ["there is an architecture 'lstm' already"]),
+        (["export", "scan"], ["--out"]),
         (["grid", "--task", "copyin"], ["unknown task"]),
         (["grid", "scam"], ["unknown grid"]),
         (["grid", "missing.yaml"], ["can't read missing.yaml"]),
         (["grid"], ["a grid needs a task"]),
+        (["grid", "--resume", "scan", "--task", "scan"], ["--resume", "leave out"]),
         (["grid", "--task", "copying", "--seed", "x"], ["'x'"]),
         (["grid", "--task", "copying", "--per-device", "0"], ["--per-device"]),
         (["grid", "--task", "copying", "--shard", "3/2"], ["--shard"]),
         (["grid", "--task", "copying", "--launcher", "lokal"], ["did you mean 'local'"]),
         (["grid", "--task", "copying", "--format", "json"], ["--dry-run"]),
+        (["grid", "--task", "copying", "--slurm", "partition=gpu"], ["--launcher slurm"]),
         (["grid", "smoke", "--tier", "large"], ["unknown tier 'large'"]),
         (["grid", "--task", "copying", "--accelerator", "cuda", "--dry-run"], ["no CUDA device"]),
     ],
@@ -118,10 +133,10 @@ def test_the_versions_are_printed_on_one_line(capsys, monkeypatch):
 )
 def test_invalid_input_is_one_line_with_exit_code_2_and_writes_nothing(words, facts, capsys):
     assert tfstudy(*words) == 2
-    error = capsys.readouterr().err
+    out, error = capsys.readouterr()
     assert all(fact in error for fact in facts)
     assert error.startswith("error: ")
-    assert error.count("\n") == 1
+    assert (out, error.count("\n")) == ("", 1)
     assert list(Path().iterdir()) == []
 
 
@@ -131,7 +146,7 @@ def test_invalid_input_is_one_line_with_exit_code_2_and_writes_nothing(words, fa
         (("tabel",), "did you mean 'table'?"),
         (("run", "scan", "--lr", "3"), "--lr"),
         (("grid", "--timeout", "abc"), "'--timeout': must be a number, but is 'abc'"),
-        (("attention", "run", "a", "--head", "0"), "'--head': must be greater than or equal to 1, but is '0'"),
+        (("errors", "run", "--examples", "-1"), "'--examples': must be greater than or equal to 0, but is '-1'"),
         (("run", "copying", "--seed", "0-2"), "but is '0-2'; for several seeds: tfstudy grid --seed 0-2"),
         (("run", "copying", "--seed", "-2"), "--seed must be one whole number from 0, but is '-2'"),
     ],
@@ -145,7 +160,7 @@ def test_wrong_words_are_answered_plainly_after_the_usage(words, message, capsys
 
 def test_an_empty_argument_is_refused_and_not_taken_for_everything(capsys):
     Path("results").mkdir()
-    for words in ("table", "report --out a", "check --against a", "claims", "retry", "plot --out a"):
+    for words in ("table", "report --out a", "check --against a", "claims", "status", "plot --out a"):
         assert tfstudy(*words.split(), "") == 2
         assert re.fullmatch(r"error: the argument (STUDY|ID) is empty; .*leave it out\n", capsys.readouterr().err)
     for words in (["measure", "", "entropy"], ["errors", "a", ""], ["result", ""]):
@@ -154,13 +169,12 @@ def test_an_empty_argument_is_refused_and_not_taken_for_everything(capsys):
 
 
 def test_errors_fit_the_terminal(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     for words in (["list", "x" * 20], ["run", "scna"], ["run", "scan", f"--{'long-' * 30}"]):
         assert tfstudy(*words) == 2
         lines = capsys.readouterr().err.splitlines()
         assert len(lines) > 1
-        assert [line for line in lines if len(line) > 80 and " " in line] == []
+        assert [line for line in lines if len(line) > SCREEN[0] and " " in line] == []
 
 
 @pytest.mark.parametrize(
@@ -187,11 +201,58 @@ def test_an_interruption_and_a_file_error_have_an_exit_code_and_say_how_to_resum
     assert "same command again" not in capsys.readouterr().err, "this command resumes nothing"
 
 
+# Output
+
+
 def test_piped_output_has_no_codes(capsys):
     finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
     for words in (["status", "study"], ["list", "runs"], ["list", "tasks"], ["result", "study/lstm/s0"]):
         assert tfstudy(*words) == 0
         assert "\x1b" not in capsys.readouterr().out
+
+
+def test_letters_that_the_encoding_lacks_are_replaced_and_a_closed_pipe_is_no_error(monkeypatch):
+    monkeypatch.setattr("sys.stdout", stream := io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    replace_letters()
+    print("\N{MINUS SIGN}1.2 \N{GREATER-THAN OR EQUAL TO} \N{GREEK SMALL LETTER ALPHA}", flush=True)
+    assert stream.buffer.getvalue() == b"-1.2 >= ?\n"
+    write(Path("results/mine"), result(0, 0.2), result(1, 0.4))
+    program = [sys.executable, "-m", "tfstudy"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
+    for words, expected in {
+        "--help": "tfstudy",
+        "list tasks": "Chomsky & Sch?tzenberger",
+        "table mine": "lstm",
+    }.items():
+        done = subprocess.run([*program, *words.split()], env=environment, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b""), words
+        assert expected in done.stdout.decode("ascii")
+    for words in ("--help", "status mine"):
+        piped = f"{shlex.join(program)} {words} | head -c 1; echo ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", piped], env=environment, capture_output=True, text=True)
+        assert done.stderr == "", words
+        assert done.stdout[1:] in ("0\n", "1\n")
+
+
+def test_a_printed_command_can_be_pasted(monkeypatch, capsys):
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    Path("my plugins").mkdir()
+    Path("my plugins/mine.py").touch()
+    plugins.add("my plugins/mine.py")
+    words = ["grid", "--resume", "a study; rm -r *", "--results", "it's"]
+    assert shlex.split(plugins.command(*words)) == [
+        "tfstudy",
+        *words,
+        "--plugin",
+        str(Path("my plugins/mine.py").resolve()),
+    ]
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    runs_in_every_state()
+    Path("results/study").rename("results/my study")
+    assert tfstudy("status", "my study") == 0
+    [printed] = re.findall(r"tfstudy grid .*", capsys.readouterr().out)
+    assert tfstudy(*shlex.split(printed)[1:], "--dry-run") == 0
+    assert len(capsys.readouterr().out.splitlines()) == 5  # one failed, one interrupted, three that are pending
 
 
 @pytest.mark.parametrize(
@@ -207,29 +268,10 @@ def test_plugin_may_stand_after_the_command(words, expected):
     assert plugins_first(words) == expected
 
 
-# Completion
-
-
-@pytest.fixture
-def completed(monkeypatch, capsys):
-    """Return the words that bash is offered at the end of a line."""
-
-    def complete(line: str) -> list[str]:
-        monkeypatch.setenv("_TFSTUDY_COMPLETE", "complete_bash")
-        monkeypatch.setenv("COMP_WORDS", line)
-        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
-        monkeypatch.setattr("sys.argv", ["tfstudy"])
-        with pytest.raises(SystemExit):
-            main()
-        output = capsys.readouterr()
-        assert not output.err
-        return output.out.split()
-
-    return complete
-
-
-def test_names_are_completed(completed, tmp_path):
+def test_names_are_completed(tmp_path, monkeypatch, capsys):
     write(tmp_path / "results" / "lengths", result(0, 0.2))
+    monkeypatch.setenv("_TFSTUDY_COMPLETE", "complete_bash")
+    monkeypatch.setattr("sys.argv", ["tfstudy"])
     for line, word in {
         "tfstudy ta": "table",
         "tfstudy run s": "scan",
@@ -238,8 +280,14 @@ def test_names_are_completed(completed, tmp_path):
         "tfstudy grid sc": "scan",
         "tfstudy grid --arch transformer,c": "transformer,cnn",
         "tfstudy table le": "lengths",
+        "tfstudy run none --split ": "",
     }.items():
-        offered = completed(line)
-        assert word in offered, line
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        with pytest.raises(SystemExit):
+            main()
+        out, err = capsys.readouterr()
+        offered = out.split()
+        assert word in offered or offered == [word] * bool(word), line
         assert all(one.startswith(line.split(" ")[-1]) for one in offered)
-    assert completed("tfstudy run none --split ") == []
+        assert not err

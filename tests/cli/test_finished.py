@@ -28,7 +28,7 @@ def stdin(monkeypatch, content: bytes = b"", terminal: bool = False) -> None:
 
 
 def test_predictions_of_many_sources_are_those_recorded_and_printed_in_order(run, capsys, monkeypatch):
-    monkeypatch.setattr("tfstudy.cli.finished.CHUNK", 7)
+    monkeypatch.setattr("tfstudy.cli.inspection.CHUNK", 7)
     rows = read_predictions(run, "test")
     stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
     assert tfstudy("predict", run, "--format", "lines") == 0
@@ -149,7 +149,7 @@ def test_errors_mark_the_first_wrong_token_within_80_columns(run, tmp_path, caps
 
 
 def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(run, capsys):
-    assert tfstudy("weights", run) == 0
+    assert tfstudy("export", run) == 0
     assert "weights.safetensors" in capsys.readouterr().out
     with_checkpoint = load(run)
     shutil.rmtree(run / "checkpoints")
@@ -160,9 +160,9 @@ def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(run, capsys)
     assert all(torch.equal(weights[name], expected[name]) for name in expected)
     rows = read_predictions(run, "test")
     assert shared.predict([row.source for row in rows]) == [row.prediction for row in rows]
-    assert tfstudy("weights", run, "--out", "copy.safetensors") == 0
+    assert tfstudy("export", run, "--out", "copy.safetensors") == 0
     assert Path("copy.safetensors").read_bytes() == (run / "weights.safetensors").read_bytes()
-    assert tfstudy("weights", run, "--out", "nowhere/copy.safetensors") == 2
+    assert tfstudy("export", run, "--out", "nowhere/copy.safetensors") == 2
     content = (run / "weights.safetensors").read_bytes()
     (run / "weights.safetensors").write_bytes(content[:-1])
     capsys.readouterr()

@@ -1,4 +1,4 @@
-"""`tfstudy grid` and `tfstudy retry`: what they would run, what they run, and with which settings."""
+"""`tfstudy grid`: what it would run, what it runs, with which settings, and what it resumes of a study."""
 
 import gc
 import json
@@ -15,7 +15,7 @@ from tests.example_jobs import COPYING
 from tests.example_study import finish_run, planned, runs_in_every_state, start_run
 from tfstudy import tasks
 from tfstudy.experiment.api import RunOptions
-from tfstudy.launchers.batch import retry_jobs, save_plan
+from tfstudy.launchers.batch import resumed_jobs, save_plan
 from tfstudy.report.grids import Forecast, ForecastRun, forecast_lines
 from tfstudy.runs.status import study_runs
 from tfstudy.runs.writer import write_failure
@@ -147,50 +147,53 @@ def test_a_broken_file_of_another_task_stops_no_process(tmp_path, monkeypatch):
 
 def test_the_failed_and_interrupted_runs_are_listed_with_the_reason(capsys):
     jobs = runs_in_every_state()
-    assert tfstudy("retry", "study", "--dry-run") == 0
+    assert tfstudy("grid", "--resume", "study", "--dry-run") == 0
     lines = capsys.readouterr().out.splitlines()
     [failed] = [line for line in lines if jobs[2].name in line]
     [interrupted] = [line for line in lines if jobs[3].name in line]
     assert "out of memory" in failed
     assert "step 150 of 400" in interrupted
-    assert not any(job.name in line for line in lines for job in (*jobs[:2], *jobs[4:]))
+    assert [sum(job.name in line for line in lines) for job in (*jobs[:2], *jobs[4:])] == [0, 0, 1, 1, 1]
 
 
-def test_runs_are_retried_with_the_options_of_a_grid(monkeypatch):
+def test_runs_are_resumed_with_the_options_of_a_grid(monkeypatch):
     used = []
-    monkeypatch.setattr("tfstudy.cli.batches.retry_study", lambda folder, settings, *_: used.append(settings))
+    monkeypatch.setattr("tfstudy.cli.batches.resume_study", lambda folder, settings, *_: used.append(settings))
     monkeypatch.setattr("tfstudy.training.logger_choice.installed", lambda name: True)
     Path("results/study").mkdir(parents=True)
     words = ("--per-device", "2", "--execution", "graphed", "--logger", "tensorboard", "--measure", "layer_gradients")
-    assert tfstudy("retry", "study", *words) == 0
+    assert tfstudy("grid", "--resume", "study", *words) == 0
     options = RunOptions(execution="graphed", loggers=("tensorboard",), measure=("layer_gradients",))
     assert (used[0].per_device, used[0].options) == ("2", options)
 
 
-def test_what_can_not_be_retried_is_skipped(capsys):
+def test_what_can_not_be_resumed_is_skipped(capsys):
     finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
-    assert tfstudy("retry", "study") == 0
-    assert "no failed or interrupted runs" in capsys.readouterr().out
+    assert tfstudy("grid", "--resume", "study") == 0
+    assert "no run is left" in capsys.readouterr().out
     write_failure(Path(planned()[0].path), "refused: see its log", 1)
-    assert tfstudy("retry", "study") == 1
+    assert tfstudy("grid", "--resume", "study") == 1
     assert "config.yaml" in capsys.readouterr().out
 
 
-def test_a_run_is_retried_with_its_preset_and_a_changed_one_is_skipped():
-    jobs = planned("0-4", preset="paper")
-    save_plan(jobs[:1])
-    for number, job in enumerate(jobs):
+def test_a_run_is_resumed_with_its_preset_also_if_it_only_was_planned_and_a_changed_one_is_skipped():
+    jobs = planned("0-6", preset="paper")
+    save_plan([jobs[0], jobs[5]])
+    forged = jobs[6]._replace(config=jobs[6].config | {"seed": 7})  # a plan from elsewhere
+    save_plan([forged])
+    for number, job in enumerate(jobs[:5]):
         reports = {2: {"tuning": True}, 4: {"preset": "small"}}
         start_run(job, 100, **reports.get(number, {}))
     for number, change in ((1, "steps: 500"), (3, "stesp: 400")):
         config = Path(jobs[number].path) / "config.yaml"
         config.write_text(config.read_text().replace("steps: 400", change))
-    retried, skipped = retry_jobs(
+    retried, skipped = resumed_jobs(
         study_runs(Path("results/study")), Path("results"), "study", RunOptions(accelerator="cpu")
     )
     assert sorted((job.path, job.options.preset) for job in retried) == sorted(
-        [(jobs[0].path, "paper"), (jobs[4].path, "small")]
+        [(jobs[0].path, "paper"), (jobs[4].path, "small"), (jobs[5].path, "paper")]
     )
+    assert "would be another run" in skipped[jobs[6].name]
     assert "would be another run" in skipped[jobs[1].name]
     assert "tune" in skipped[jobs[2].name]
     assert "did you mean 'train.steps'?" in skipped[jobs[3].name]
@@ -203,7 +206,7 @@ def test_data_of_the_hub_need_online_unless_they_are_in_a_folder(capsys):
         start_run(job, 100)
         data = f"split: corpus\n  hub: {hub}\n  source_language: en\n  target_language: de"
         (Path(job.path) / "config.yaml").write_text(f"task: translation\narch: lstm\ndata:\n  {data}\n")
-    assert tfstudy("retry", "study", "--dry-run") == 1
+    assert tfstudy("grid", "--resume", "study", "--dry-run") == 1
     network, folder = capsys.readouterr().out.splitlines()[-2:]
     assert "(data.hub 'somebody/corpus'); --online loads them" in network
     assert "data.hub: can't load 'folder'" in folder

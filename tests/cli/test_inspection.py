@@ -19,7 +19,7 @@ FEW = ("--set", "examples=6", "-q")
 def test_attention_shows_the_most_attended_source_token_of_each_output_token(finished, capsys):
     run = finished("transformer")
     reads = read_test_reads(run)
-    assert tfstudy("attention", run, "a b", "--target", "b a") == 0
+    assert tfstudy("measure", run, "attention", "a b", "--set", "target=b a") == 0
     title, head, *rows = capsys.readouterr().out.splitlines()
     assert title == "cross-attention: the token with the largest weight, mean of 4 heads"
     assert head.split() == ["output", "layer", "1", "layer", "2"]
@@ -34,7 +34,7 @@ def test_attention_of_the_models_own_output_is_one_json_document(finished, capsy
     run = finished()
     assert tfstudy("predict", run, "a b c") == 0
     predicted = capsys.readouterr().out.split()
-    assert tfstudy("attention", run, "a b c", "--format", "json") == 0
+    assert tfstudy("measure", run, "attention", "a b c", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["output"] in (predicted, [*predicted, "<eos>"])
     assert found["source"] == ["a", "b", "c", "<eos>"]
@@ -42,8 +42,8 @@ def test_attention_of_the_models_own_output_is_one_json_document(finished, capsy
 
 
 def test_attention_is_drawn(finished, capsys):
-    words = ("--kind", "encoder", "--head", "2", "--out", "maps.svg")
-    assert tfstudy("attention", finished("transformer"), "a b", *words) == 0
+    words = ("--set", "kind=encoder", "--set", "head=2", "--out", "maps.svg")
+    assert tfstudy("measure", finished("transformer"), "attention", "a b", *words) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "maps.svg"
     assert "Encoder self-attention" in Path("maps.svg").read_text()
 
@@ -52,18 +52,21 @@ def test_attention_that_is_not_there_is_answered_in_one_line(finished, capsys):
     run = finished("transformer")
     for words, facts in {
         ("a x",): ["source token 'x'", "a, b, c"],
-        ("a", "--target", "a y"): ["target token 'y'", "a, b, c"],
-        ("a", "--kind", "corss"): ["'corss'", "did you mean 'cross'?"],
-        ("a", "--layer", "3"): ["layer must be one of 1, 2, but is 3"],
-        ("a", "--head", "9"): ["head must be one of 1, 2, 3, 4, but is 9"],
+        ("a", "--set", "target=a y"): ["target token 'y'", "a, b, c"],
+        ("a", "--set", "kind=corss"): ["'corss'", "did you mean 'cross'?"],
+        ("a", "--set", "layer=3"): ["layer must be one of 1, 2, but is 3"],
+        ("a", "--set", "head=9"): ["head must be one of 1, 2, 3, 4, but is 9"],
+        ("a", "--set", "head=0"): ["head must be a whole number from 1"],
+        ("a", "--set", "laier=1"): ["did you mean 'layer'?"],
         ("a", "--out", "maps.jpg"): ["'.jpg'", ".png, .svg, .pdf"],
     }.items():
-        assert tfstudy("attention", run, *words, "-q") == 2
+        assert tfstudy("measure", run, "attention", *words, "-q") == 2
         [line] = capsys.readouterr().err.splitlines()
         assert all(fact in line for fact in facts)
-    assert tfstudy("attention", finished("lstm"), "a", "--kind", "decoder") == 2
+    assert tfstudy("measure", finished("lstm"), "attention", "a", "--set", "kind=decoder") == 2
     assert "no decoder attention, only cross" in capsys.readouterr().err
-    assert tfstudy("attention", finished("lstm", "--set", "model.attention=none"), "a b", "--out", "maps.png") == 2
+    blind = finished("lstm", "--set", "model.attention=none")
+    assert tfstudy("measure", blind, "attention", "a b", "--out", "maps.png") == 2
     assert "needs attention" in capsys.readouterr().err
     assert not Path("maps.png").exists()
 
@@ -159,11 +162,11 @@ def test_the_list_of_instruments_has_a_line_for_each(capsys):
 def test_logs_print_the_end_and_the_reason_of_a_failure(capsys):
     path = start_run(planned()[0])
     for words in ([], ["--follow"]):
-        assert tfstudy("logs", path, *words) == 2
+        assert tfstudy("result", path, "--log", *words) == 2
         assert capsys.readouterr() == ("", f"error: {path} has no log\n")
     (path / "train.log").write_text("".join(f"line {i}\n" for i in range(50)))
     write_failure(path, "out of memory", 1)
-    assert tfstudy("logs", path, "--follow") == 0
+    assert tfstudy("result", path, "--log", "--follow") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:20] == [f"line {number}" for number in range(30, 50)]
     assert "out of memory" in lines[20]

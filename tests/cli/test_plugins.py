@@ -79,11 +79,11 @@ def test_a_missing_file_is_one_message(capsys):
 def test_a_run_records_the_digest_and_why_sees_that_the_code_changed(mine, run, capsys):
     [entry] = json.loads((run / "env.json").read_text())
     assert len(entry["syntax_trees"]["plug-in task mine"]) == 16
-    assert tfstudy("why", run, "--plugin", mine) == 0
+    assert tfstudy("result", run, "--changes", "--plugin", mine) == 0
     assert "plug-in task mine" not in capsys.readouterr().out
     (mine.parent / "new").mkdir()
     changed = write(mine.parent / "new", "mine", TASK.replace("One letter", "1 letter"))
-    assert tfstudy("why", run, "--plugin", changed) == 0
+    assert tfstudy("result", run, "--changes", "--plugin", changed) == 0
     out = capsys.readouterr().out
     assert "up to date" in out
     assert "plug-in task mine" in out
@@ -108,7 +108,12 @@ def test_a_record_that_names_a_plugin_imports_nothing(mine, run, tmp_path, capsy
     (run / "env.json").write_text(json.dumps([entry]))
     config = (run / "config.yaml").read_text()
     (run / "config.yaml").write_text(config.replace("task: mine", f"task: {tmp_path / 'payload.py'}"))
-    for words in (("why", run), ("predict", run, "a"), ("retry", "runs", "--dry-run"), ("table", "runs")):
+    for words in (
+        ("result", run, "--changes"),
+        ("predict", run, "a"),
+        ("grid", "--resume", "runs", "--dry-run"),
+        ("table", "runs"),
+    ):
         assert tfstudy(*words) in (0, 2)
     assert not Path("ran").exists()
 
@@ -145,7 +150,7 @@ def test_an_architecture_brings_presets_for_tasks(tmp_path, monkeypatch):
 
 def test_a_run_whose_plugin_is_missing_is_unknown_and_not_outdated(mine, run, capsys):
     missing = "unknown task 'mine': its plug-in is missing"
-    for words in (("table", "runs", "--format", "md"), ("status", "runs"), ("why", run)):
+    for words in (("table", "runs", "--format", "md"), ("status", "runs"), ("result", run, "--changes")):
         code_versions._named_versions.cache_clear()  # another process
         assert tfstudy(*words) == 0
         out = " ".join(capsys.readouterr().out.split())

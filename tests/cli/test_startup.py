@@ -34,14 +34,14 @@ def test_a_command_imports_only_what_it_needs():
     source = read_predictions(run, "validation")[0].source
     stages = [  # what must not be imported, and the commands with their exit codes
         (SLOW, 0, [["--help"], ["--version"], ["run", "--help"]]),
-        (SLOW, 2, [[], ["nonsense"], ["run", "scna"], ["predict", "none", "a"], ["logs", "none"]]),
+        (SLOW, 2, [[], ["nonsense"], ["run", "scna"], ["predict", "none", "a"], ["result", "none", "--log"]]),
         (SLOW - {"numpy"}, 0, [["status"], ["status", "mine"]]),
         (SLOW - {"numpy"}, 0, [["list", kind] for kind in ("runs", "tasks", "splits", "presets", "grids")]),
-        ({"torch", "lightning"}, 0, [["table", "mine"], ["claims", "L2"], ["logs", run], ["result", run]]),
-        ({"torch", "lightning"}, 0, [["errors", run], ["diff", run, run], ["retry", "mine", "--dry-run"]]),
+        ({"torch", "lightning"}, 0, [["table", "mine"], ["claims", "L2"], ["result", run, "--log"], ["result", run]]),
+        ({"torch", "lightning"}, 0, [["errors", run], ["result", run, run], ["grid", "--resume", "mine", "--dry-run"]]),
         ({"torch", "lightning"}, 0, [["plot", "mine", "--out", "plot.svg"]]),
         ({"torch", "lightning"}, 2, [["check", "mine", "--against", "none.json"]]),
-        ({"lightning"}, 0, [["config", "copying"], ["why", run], ["predict", run, source]]),
+        ({"lightning"}, 0, [["config", "copying"], ["result", run, "--changes"], ["predict", run, source]]),
         ({"lightning"}, 0, [["measure", run, "entropy", "--set", "examples=6"]]),
         ({"lightning"}, 0, [["grid", "--task", "copying", "--arch", "lstm", *few, "--dry-run"]]),
         (set(), 0, [[*train, "--seed", "1"]]),

@@ -69,7 +69,7 @@ def test_a_run_that_failed_before_it_had_a_config_is_listed_and_found(capsys):
     write_failure(Path(job.path), "refused: see its log", 1)
     assert "refused: see its log" in "\n".join(status("study"))
     assert find_run(Path("results"), job.name) == Path(job.path)
-    assert tfstudy("logs", job.name) == 0
+    assert tfstudy("result", job.name, "--log") == 0
     assert "refused: see its log" in capsys.readouterr().out.splitlines()[-1]
 
 
@@ -81,7 +81,8 @@ def test_a_study_is_counted_by_experiment_and_architecture_with_what_to_do_next(
     assert lines[0].split()[1:] == ["architecture", *states]
     assert lines[1].split() == ["copying-copy", "lstm", "1", "1", "1", "1", "3"]
     assert lines[2].split() == ["all", "1", "1", "1", "1", "3"]
-    assert any("tfstudy retry study" in line and "2" in line for line in lines)
+    assert lines[-1] == "nothing is running; to run what is left: tfstudy grid --resume study"
+    assert "5 runs left (3 pending, 1 interrupted, 1 failed)" in lines[-2]
     assert any("2 of 7 runs finished" in line and "2 in the last hour" in line for line in lines)
 
 
@@ -122,10 +123,12 @@ def test_the_time_for_pending_runs_is_that_which_finished_runs_recorded():
     assert seconds_left(study_runs(Path("results/study"))) is None
     finish_run(Path(jobs[0].path), train_seconds=80.0, evaluate_seconds=20.0)
     assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(300)
+    start_run(jobs[2], 100)  # interrupted after a quarter of its steps
+    assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(275)
     report(start_run(jobs[1]), 200, seconds_per_step=0.1)
     with running_elsewhere(Path(jobs[1].path)):
-        assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(220, abs=2)
-        assert any("3 runs left: about 4 min" in line for line in status("study"))
+        assert seconds_left(study_runs(Path("results/study"))) == pytest.approx(195, abs=2)
+        assert "3 runs left (1 running, 1 pending, 1 interrupted): about 3 min, 1 in parallel" in status("study")
 
 
 def test_the_plan_of_the_same_configs_is_replaced():
@@ -156,11 +159,11 @@ def test_an_unknown_name_is_one_line_with_exit_code_2(capsys):
     finish_run(Path("results/study/copying-copy/lstm/s0-00000000"))
     for words, facts in {
         ("status", "stduy"): ["stduy", "did you mean 'study'?"],
-        ("retry", "stduy"): ["stduy", "did you mean 'study'?"],
+        ("grid", "--resume", "stduy"): ["stduy", "did you mean 'study'?"],
         ("status", "study", "--results", "nowhere"): ["nowhere", "--results"],
-        ("logs", "s0-00000001"): ["s0-00000001", "did you mean 's0-00000000'?"],
-        ("why", "zzz"): ["zzz", "results"],
-        ("diff", "00000000", "zzz"): ["zzz", "results"],
+        ("result", "s0-00000001", "--log"): ["s0-00000001", "did you mean 's0-00000000'?"],
+        ("result", "zzz", "--changes"): ["zzz", "results"],
+        ("result", "00000000", "zzz"): ["zzz", "results"],
     }.items():
         assert tfstudy(*words) == 2
         err = capsys.readouterr().err

@@ -69,7 +69,7 @@ def test_a_run_is_trained_loaded_and_used():
 def test_a_run_of_an_older_version_has_no_weights_for_the_current_code(monkeypatch):
     outcome = tfstudy.run("reverse", arch="lstm", options=CPU, **SMALL)
     monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
-    with pytest.raises(UserError, match="tfstudy why"):
+    with pytest.raises(UserError, match="--changes"):
         tfstudy.load(outcome.path)
 
 

@@ -127,10 +127,16 @@ def test_a_hostile_record_breaks_no_command(name, study, capsys):
     assert answers(capsys, "status", "study")[0] == 0
     code, out, _ = answers(capsys, "list", "runs")
     assert (code, str(victim) in out) == (0, True)
-    for words in (["why", victim], ["diff", victim, other], ["result", victim], ["errors", victim], ["logs", victim]):
+    for words in (
+        ["result", victim, "--changes"],
+        ["result", victim, other],
+        ["result", victim],
+        ["errors", victim],
+        ["result", victim, "--log"],
+    ):
         code, _, err = answers(capsys, *words)
         assert (code == 2) == (err.count("\n") == 1 and err.startswith("error: "))
-    assert answers(capsys, "retry", "study", "--dry-run")[0] in (0, 1)
+    assert answers(capsys, "grid", "--resume", "study", "--dry-run")[0] in (0, 1)
     if name in ("deep slices", "control characters", "a bomb"):
         assert answers(capsys, "report", "study", "--out", "report")[0] == 0
     assert not Path("ran").exists()
@@ -179,7 +185,7 @@ def test_a_broken_result_is_kept_and_its_run_goes_on_while_another_format_is_lef
     file.write_bytes(file.read_bytes()[:-9])
     assert tfstudy("run", "--config", file.with_name("config.yaml"), "--study", "study") == 2
     error = capsys.readouterr().err.splitlines()[-1]
-    assert all(fact in error for fact in ("--restart", "tfstudy retry"))
+    assert all(fact in error for fact in ("--restart", "tfstudy grid --resume"))
     assert tfstudy(*grid) == 0
     assert file.with_name("result.broken-1.json").exists()
     assert json.loads(file.read_text())["splits"] == splits
@@ -286,7 +292,7 @@ def test_no_module_that_a_record_names_is_imported(tmp_path, monkeypatch, capfd)
     known = {"tfstudy.training.module": "0" * 16, "tasks.vanished": "0" * 16}
     entry = ENVIRONMENT | {"syntax_trees": dict.fromkeys(names, "0" * 16) | known}
     (path / "env.json").write_text(json.dumps([entry]))
-    assert tfstudy("why", path) == 0
+    assert tfstudy("result", path, "--changes") == 0
     captured = capfd.readouterr()
     assert "the code of 2 modules has changed" in captured.out
     assert "tfstudy.tasks.vanished (no longer exists), tfstudy.training.module" in captured.out

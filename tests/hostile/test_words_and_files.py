@@ -146,10 +146,10 @@ def test_names_of_others_control_no_terminal_spreadsheet_or_browser(capsys):
     assert row["preset"].startswith("'=HYPERLINK")
     assert not any(re.match(r"[=+\-@\t\r]", cell) for cell in row.values() if not re.fullmatch(r"[-+.\de]*", cell))
     edit_result(run, status="diverged", reason=ESCAPES)
-    for words in (["logs", run], ["result", run], ["list", "runs"], ["status", "study"], ["table", "study"]):
+    for words in (["result", run, "--log"], ["result", run], ["list", "runs"], ["status", "study"], ["table", "study"]):
         assert tfstudy(*words) == 0
-        shown[words[0]] = capsys.readouterr().out
-    assert r"\x1b]0;title\x07" in shown["logs"]
+        shown[" ".join(map(str, words))] = capsys.readouterr().out
+    assert r"\x1b]0;title\x07" in shown[f"result {run} --log"]
     assert not [name for name, text in shown.items() if CONTROLS.search(text)]
     assert tfstudy("report", "study", "--out", "out") == 0
     page, text = (Path("out", name).read_text() for name in ("index.html", "report.md"))

@@ -237,8 +237,8 @@ def nodes() -> Iterator[Nodes]:
 
 
 def test_runs_on_a_ray_cluster_that_loses_a_node_equal_those_of_one_machine(nodes, local, tmp_path):
-    words = grid(tmp_path, "--launcher", "ray", "--ray.address", nodes.address)
-    process = start(words, **nodes.environment)
+    words = grid(tmp_path, "--launcher", "ray")
+    process = start(words, RAY_ADDRESS=nodes.address, **nodes.environment)
     try:
         lost = nodes.raylets()[1]
         run, path = unfinished_run(tmp_path, lambda number: within(number, lost))

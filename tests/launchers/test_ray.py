@@ -142,8 +142,9 @@ def test_ray_that_is_not_installed_or_does_not_answer_is_reported(monkeypatch, t
     exceptions = SimpleNamespace(RayError=LostError)
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(exceptions=exceptions))
     monkeypatch.setitem(sys.modules, "ray.exceptions", exceptions)
-    assert tfstudy(*words, "--ray.address", "127.0.0.1:9") == 2
-    assert "--ray.address 127.0.0.1:9: can't join this Ray cluster: Connection" in capsys.readouterr().err
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    assert tfstudy(*words) == 2
+    assert "RAY_ADDRESS=127.0.0.1:9: can't join this Ray cluster: Connection" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "ray", None)
     assert tfstudy(*words) == 2
     assert capsys.readouterr().err.endswith("pip install ray\n")

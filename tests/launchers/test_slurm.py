@@ -73,7 +73,6 @@ def test_an_invalid_request_is_one_line(words, message):
             (*GRID, "--slurm", "array=1", "--slurm", "Nice"),
             "can't set 'array', which tfstudy sets itself",
         ),
-        ((*GRID, "--fail-fast"), "--fail-fast can't be used with --launcher slurm"),
         ((*GRID, "--per-device", "2"), "--per-device does not apply to Slurm"),
         ((*GRID[:-1], "ray", "--slurm", "mem=1G"), "--slurm needs --launcher slurm, but --launcher is 'ray'"),
     ],

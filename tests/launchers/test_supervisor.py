@@ -105,12 +105,6 @@ def test_a_process_that_succeeds_without_a_result_has_failed(jobs):
     assert set(supervise(jobs, Empty({})).failed.values()) == {"the process ended without a result"}
 
 
-def test_fail_fast_leaves_the_rest_unfinished(jobs):
-    summary = supervise(jobs, FakeExecutor({"a": [REFUSED]}, slots=1), fail_fast=True)
-    assert summary.finished == []
-    assert names(summary.unfinished) == list("bcd")
-
-
 def test_a_failure_that_can_not_be_written_down_does_not_stop_the_others(jobs, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")

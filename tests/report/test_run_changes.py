@@ -57,12 +57,12 @@ def edit_config(path: Path, old: str, new: str) -> None:
 
 
 def test_a_run_that_just_finished_is_up_to_date(run, capsys):
-    assert tfstudy("why", run) == 0
+    assert tfstudy("result", run, "--changes") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [str(run), "  finished"]
     assert lines[2].startswith("up to date")
     assert len(lines) == 3
-    assert tfstudy("why", run, "--format", "json") == 0
+    assert tfstudy("result", run, "--changes", "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found.keys() == {"path", "state", "verdict", "reason", "changes", "code"}
     assert (found["verdict"], found["changes"]) == ("up to date", [])
@@ -132,7 +132,7 @@ def test_a_record_that_does_not_give_the_hash_of_its_folder_is_reported_and_with
 
 def test_unfinished_and_failed_runs_are_reported_as_such(run):
     (run / "result.json").unlink()
-    retry = f"`tfstudy retry runs --results {run.parents[3]}` resumes it"
+    retry = f"`tfstudy grid --resume runs --results {run.parents[3]}` resumes it"
     assert f"interrupted at step 2 of 2; {retry}" in why(run)
     assert "not finished: its settings" in why(run)
     write_failure(run, "out of memory", 2)
@@ -141,7 +141,7 @@ def test_unfinished_and_failed_runs_are_reported_as_such(run):
 
 def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, capsys):
     edit_record(runs[1], lambda entry: entry.update(threads=64))
-    assert tfstudy("diff", *runs) == 0
+    assert tfstudy("result", *runs) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["model.dim", "8", "16"] in lines
     assert ["seed", "0", "1"] in lines
@@ -149,13 +149,13 @@ def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, 
     assert ["data:", "no", "difference"] in lines
     [row] = [line for line in lines if line[:3] == ["test", "exact", "match"]]
     assert float(row[5].replace(MINUS, "-")) == pytest.approx(float(row[4]) - float(row[3]), abs=0.11)
-    assert tfstudy("diff", *runs, "--format", "json") == 0
+    assert tfstudy("result", *runs, "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found.keys() == {"a", "b", "config", "data", "code", "environment", "metrics"}
     assert found["config"]["seed"] == {"a": "0", "b": "1"}
     assert found["metrics"]["test exact match"] == {"a": float(row[3]), "b": float(row[4])}
     (runs[1] / "result.json").unlink()
-    assert tfstudy("diff", *runs) == 0
+    assert tfstudy("result", *runs) == 0
     out = capsys.readouterr().out
     assert "model.dim" in out
     assert f"{runs[1]} has not finished" in out
@@ -164,6 +164,6 @@ def test_diff_names_settings_environment_and_metrics_in_percentage_points(runs, 
 def test_a_difference_has_the_sign_of_tables(tmp_path, capsys):
     for second, shown in ((0.1, f"{MINUS}10.0"), (0.1999, "+0.0")):
         study = write(tmp_path / "results" / shown, result(0, 0.2), result(1, second))
-        assert tfstudy("diff", *sorted(study.glob("*/*/*"))) == 0
+        assert tfstudy("result", *sorted(study.glob("*/*/*"))) == 0
         [line] = [line for line in capsys.readouterr().out.splitlines() if "test exact match  " in line]
         assert line.split()[-1] == shown

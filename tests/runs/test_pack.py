@@ -41,9 +41,9 @@ COMMANDS = (
     ["status", "study", "--format", "json"],
     ["result", "study/lstm/s0", "--format", "json"],
     ["errors", "study/lstm/s0", "--format", "json"],
-    ["diff", "study/lstm/s0", "study/lstm/s1", "--format", "json"],
-    ["why", "study/lstm/s1", "--format", "json"],
-    ["logs", "study/lstm/s1"],
+    ["result", "study/lstm/s0", "study/lstm/s1", "--format", "json"],
+    ["result", "study/lstm/s1", "--changes", "--format", "json"],
+    ["result", "study/lstm/s1", "--log"],
     ["predict", "study/lstm/s0", "a b a", "--format", "lines"],
     ["measure", "study/lstm/s0", "entropy", "--format", "json", "--quiet"],
     [*RUN, "--seed", "1"],
@@ -56,7 +56,7 @@ def trained(tmp_path_factory) -> Path:
     results = tmp_path_factory.mktemp("trained") / "results"
     for seed in "01":
         assert tfstudy(*RUN, "--seed", seed, "--results", results) == 0
-    assert tfstudy("weights", "study/lstm/s0", "--results", results, "--quiet") == 0
+    assert tfstudy("export", "study/lstm/s0", "--results", results, "--quiet") == 0
     assert tfstudy("measure", "study/lstm/s0", "entropy", "--save", "--quiet", "--results", results) == 0
     shutil.rmtree(find_run(results, "study/lstm/s0") / "checkpoints")
     return results
@@ -109,7 +109,7 @@ def test_all_commands_say_the_same_of_a_packed_study(study, capsys):
     assert [path.name for path in study.iterdir() if not path.name.startswith(".")] == ["runs.zip"]
     assert said() == unpacked
     assert contents(study) == before
-    assert tfstudy("unzip", "study") == 0
+    assert tfstudy("pack", "study", "--undo") == 0
     assert contents(study) == before
     assert not (study / "runs.zip").exists()
     assert {str(path) for path in study.glob("copying-copy/*/*/**/*") if path.is_file()} == set(before)
@@ -130,11 +130,11 @@ def test_what_writes_into_a_packed_run_says_how_to_unpack_it(study, capsys):
         ["evaluate", "study/lstm/s0"],
         ["evaluate", "study/lstm/s0", "--extend"],
         ["measure", "study/lstm/s0", "entropy", "--save"],
-        ["weights", "study/lstm/s0"],
+        ["export", "study/lstm/s0"],
         [*RUN, "--restart"],
     ):
         assert tfstudy(*words) == 2, words
-        assert "`tfstudy unzip results/study` unpacks it" in capsys.readouterr().err, words
+        assert "`tfstudy pack results/study --undo` unpacks it" in capsys.readouterr().err, words
     assert contents(study) == before
 
 
@@ -359,7 +359,7 @@ def test_a_damaged_member_belongs_to_one_run_only(tmp_path, monkeypatch, capsys)
     assert read_metrics(runs[0]) == []
     assert read_result(runs[1]).task == "copying"
     assert [run.state for run in study_runs(Path("results/study"))] == ["failed", "finished"]
-    assert tfstudy("unzip", "study") == 2
+    assert tfstudy("pack", "study", "--undo") == 2
     assert "is damaged in results/study/runs.zip" in capsys.readouterr().err
     assert file.exists()
     assert [path for path in Path("results/study").rglob("s*-*") if path.is_dir()] == []

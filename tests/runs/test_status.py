@@ -138,9 +138,9 @@ def test_the_checkpoint_comes_before_the_weights_alone(run):
     assert find_weights(run, read_result(run)) == run / "checkpoints/last.ckpt"
 
 
-@pytest.mark.parametrize("words", [["predict", "RUN", "a"], ["evaluate", "RUN"], ["weights", "RUN"]])
+@pytest.mark.parametrize("words", [["predict", "RUN", "a"], ["evaluate", "RUN"], ["export", "RUN"]])
 def test_a_run_without_weights_is_answered_with_the_command_that_trains_it_again(run, words, capsys, monkeypatch):
-    monkeypatch.setattr("tfstudy.cli.finished.announce", lambda text: pytest.fail(f"no need for: {text}"))
+    monkeypatch.setattr("tfstudy.cli.inspection.announce", lambda text: pytest.fail(f"no need for: {text}"))
     assert tfstudy(*(str(run) if word == "RUN" else word for word in words)) == 2
     error = capsys.readouterr().err
     assert "no weights" in error

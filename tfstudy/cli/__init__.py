@@ -1,35 +1,22 @@
 """The command `tfstudy`. The commands import what they need when they run, so that `--help` answers at once."""
 
-from tfstudy.cli import (
-    bench,
-    finished,
-    grids,
-    inspection,
-    lists,
-    new,
-    pack,
-    runs,
-    studies,
-    tuning,
-)
-from tfstudy.cli.command_line import app
+import os
+import sys
 
-__all__ = [
-    "app",
-    "bench",
-    "finished",
-    "grids",
-    "inspection",
-    "lists",
-    "main",
-    "new",
-    "pack",
-    "runs",
-    "studies",
-    "tuning",
-]
+from tfstudy.cli import bench, grids, inspection, runs, sharing, studies, tuning
+from tfstudy.cli.command_line import app, replace_letters
+
+__all__ = ["app", "bench", "grids", "inspection", "main", "runs", "sharing", "studies", "tuning"]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line. Exit code 2 for invalid input, 1 for a failed run, 130 for an interruption."""
-    app(arguments, prog_name="tfstudy")
+    replace_letters()
+    try:
+        try:
+            app(arguments, prog_name="tfstudy")
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # Python would try again at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

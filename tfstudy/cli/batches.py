@@ -1,7 +1,4 @@
-"""Run grids and retries in batches of jobs, with their progress on the terminal.
-
-Imported by `tfstudy grid` and `retry` when they run.
-"""
+"""Run grids, and what a study has left, in batches of jobs. Imported by `tfstudy grid` when it runs."""
 
 import sys
 from collections.abc import Sequence
@@ -12,23 +9,22 @@ from tfstudy.config.trees import Tree
 from tfstudy.errors import printable
 from tfstudy.experiment.api import device_of
 from tfstudy.launchers import Executor, ExecutorSettings, Job
-from tfstudy.launchers.batch import Batch, copy_finished, estimates, grid_batch, retry_jobs, running, save_plan
+from tfstudy.launchers.batch import Batch, copy_finished, estimates, grid_batch, resumed_jobs, running, save_plan
 from tfstudy.launchers.slurm import Slurm
 from tfstudy.launchers.supervisor import supervise
+from tfstudy.plugins import command
 from tfstudy.report.grids import BatchProgress, Forecast, forecast, outdated_lines, unmeasured_lines
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import coloured, columns, show_lines
-from tfstudy.runs.files import results_option
-from tfstudy.runs.status import FAILED, INTERRUPTED, RunStatus, study_runs
+from tfstudy.runs.files import results_words
+from tfstudy.runs.status import FAILED, INTERRUPTED, PENDING, RunStatus, study_runs
 
 
-def run_grid(
-    grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "", fail_fast: bool = False
-) -> int:
+def run_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> int:
     """Run the jobs of a grid that are not finished; return 1 if a run failed, otherwise 0."""
     with running(settings) as executor:
         batch = _recorded(grid_batch(grid, study, settings.options, executor.threads, smoke, shard))
-        return run_batch(batch, executor, fail_fast)
+        return run_batch(batch, executor)
 
 
 def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool = False, shard: str = "") -> None:
@@ -43,7 +39,7 @@ def submit_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: bool
     print(
         f"{plural(len(pending), 'run')} submitted to Slurm as job {number}, {len(batch.jobs) - len(pending)} already "
         f"finished ({study})\n"
-        f"to watch:  tfstudy status {study.name}{results_option(study.parent)}; squeue --job {number}\n"
+        f"to watch:  {command('status', study.name, *results_words(study.parent))}; squeue --job {number}\n"
         f"to cancel: scancel {number}"
     )
 
@@ -66,7 +62,7 @@ def preview_grid(grid: Tree, study: Path, settings: ExecutorSettings, smoke: boo
         return forecast(batch, executor.max_parallel)
 
 
-def run_batch(batch: Batch, executor: Executor, fail_fast: bool = False) -> int:
+def run_batch(batch: Batch, executor: Executor) -> int:
     """Run the pending jobs and print their progress and outcome; return 1 if a run failed, otherwise 0."""
     pending, study = batch.pending, f" ({batch.jobs[0].study})" if batch.jobs else ""
     finished = len(batch.jobs) - len(pending)
@@ -74,11 +70,9 @@ def run_batch(batch: Batch, executor: Executor, fail_fast: bool = False) -> int:
     print(f"{runs} to start, {finished} already finished{study}; {executor.describe()}", flush=True)
     _print_notes(batch)
     with BatchProgress(batch, lambda: executor.max_parallel) as progress:
-        summary = supervise(pending, executor, progress, fail_fast)
+        summary = supervise(pending, executor, progress)
     for path, reason in summary.failed.items():
         print(printable(f"failed: {path}: {reason}"), file=sys.stderr)
-    if summary.unfinished:
-        print(f"stopped after a failure; unfinished runs: {len(summary.unfinished)}", file=sys.stderr)
     return 1 if summary.failed else 0
 
 
@@ -88,33 +82,33 @@ def _print_notes(batch: Batch) -> None:
     print("".join(f"{line}\n" for line in columns([note] for note in notes)), end="", flush=True)
 
 
-def retry_study(
-    study: Path, settings: ExecutorSettings, dry_run: bool = False, fail_fast: bool = False, online: bool = False
-) -> int:
-    """Retry the failed and interrupted runs of a study on this machine; return 1 if one failed or was skipped.
+def resume_study(study: Path, settings: ExecutorSettings, dry_run: bool = False, online: bool = False) -> int:
+    """Run the pending, interrupted and failed runs of a study on this machine; return 1 if one failed or was skipped.
 
     With `dry_run`, print them and run nothing. Data that a config names on the hub are loaded only with `online`.
     """
-    broken = [run for run in study_runs(study) if run.state in (FAILED, INTERRUPTED)]
-    if not broken:
-        print(f"{study}: no failed or interrupted runs")
+    left = [run for run in study_runs(study) if run.state in (FAILED, INTERRUPTED, PENDING)]
+    if not left:
+        print(f"{study}: no run is left")
         return 0
     device_of(settings.options)  # checks them, for a dry run too
-    jobs, skipped = retry_jobs(broken, study.parent, study.name, settings.options, online)
+    jobs, skipped = resumed_jobs(left, study.parent, study.name, settings.options, online)
     for name, reason in skipped.items():
         print(f"skipped: {name}: {reason}")
-    _show_retries(jobs, broken)
+    _show_left(jobs, left)
     if dry_run or not jobs:
         return int(bool(skipped))
     with running(settings) as executor:
         jobs = [job._replace(threads=executor.threads) for job in jobs]
-        return run_batch(Batch(jobs, estimates(jobs)), executor, fail_fast) or int(bool(skipped))
+        return run_batch(Batch(jobs, estimates(jobs)), executor) or int(bool(skipped))
 
 
-def _show_retries(jobs: Sequence[Job], broken: Sequence[RunStatus]) -> None:
-    """Print a line for each job: its name, what varies between the jobs, and why it is retried."""
+def _show_left(jobs: Sequence[Job], left: Sequence[RunStatus]) -> None:
+    """Print a line for each job: its name, what varies between the jobs, and why it has not finished."""
     varied = dict(zip((Path(job.path) for job in jobs), labels.of_configs([job.config for job in jobs]), strict=True))
-    shown = [run for run in broken if run.path in varied]
-    reasons = [run.reason or f"interrupted after step {run.step} of {run.steps}" for run in shown]
-    rows = [(run.state, run.name, varied[run.path], why) for run, why in zip(shown, reasons, strict=True)]
+    rows = [(run.state, run.name, varied[run.path], _reason(run)) for run in left if run.path in varied]
     show_lines(coloured(line) for line in columns(rows, cut=(2,)))
+
+
+def _reason(run: RunStatus) -> str:
+    return run.reason or (f"step {run.step:,} of {run.steps:,}" if run.steps else "")

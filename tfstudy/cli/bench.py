@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from tfstudy.cli.command_line import app
-from tfstudy.cli.options import Accelerator, Set, some_path
-from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
+from tfstudy.cli.options import Accelerator, Format, Quiet, Set, option, path_option
+from tfstudy.cli.output import announce, is_json, print_json, progress_on_stderr
 from tfstudy.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,26 +14,22 @@ if TYPE_CHECKING:
 
 @app.command()
 def bench(
-    arch: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Architectures, such as lstm,cnn.")
-    ] = "transformer,lstm",
+    arch: Annotated[str, option(metavar="NAME,...", help="Architectures (transformer,lstm).")] = "transformer,lstm",
     vary: Annotated[
         list[str] | None,
-        typer.Option(metavar="AXIS=VALUE,...", help="length=16,32,64,128, width=128 or batch=16; repeatable."),
+        option(metavar="AXIS=N,...", help="length=16,32,64,128, width=128 or batch=16; repeatable."),
     ] = None,
     measure: Annotated[
-        str, typer.Option(metavar="NAME,...", help="What to measure.")
+        str, option(metavar="NAME,...", help="training, generation, memory, flops (all).")
     ] = "training,generation,memory,flops",
     variant: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Ways to compute the same.")
+        str, option(metavar="NAME,...", help="default, uncached, explicit, checkpointing, bf16 (all).")
     ] = "default,uncached,explicit,checkpointing,bf16",
     settings: Set = None,
-    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Rounds; each times every setting once.")] = 7,
-    threads: Annotated[int, typer.Option(min=0, help="Threads of torch (0: torch's default).")] = 0,
+    repeats: Annotated[int, option(min=1, max=1000, metavar="N", help="Rounds; each times every setting (7).")] = 7,
+    threads: Annotated[int, option(min=0, metavar="N", help="Threads of torch (0: torch's default).")] = 0,
     accelerator: Accelerator = "auto",
-    out: Annotated[
-        Path | None, typer.Option(parser=some_path, metavar="FOLDER", help="Also write records, table and figure here.")
-    ] = None,
+    out: Annotated[Path | None, path_option("New folder for records, table and figure.")] = None,
     format_: Format = "text",
     quiet: Quiet = False,
 ) -> None:

@@ -1,11 +1,13 @@
-"""The app: its help, its exit codes, one line for each error, and the options that come before a command."""
+"""The app: its help, its exit codes, one line for each error, the options before a command, and its streams."""
 
+import codecs
 import platform
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import PackageNotFoundError, version
+from inspect import getdoc
 from textwrap import wrap
 from typing import Annotated, Any, TextIO, TypeVar, cast
 
@@ -15,12 +17,22 @@ from typer.core import TyperCommand, TyperGroup
 from tfstudy.errors import UserError, printable, quoted
 
 F = TypeVar("F", bound=Callable[..., Any])
-RESUMABLE = ("run", "grid", "retry", "tune")  # commands that continue an interrupted one
+RESUMABLE = ("run", "grid", "tune")  # commands that continue an interrupted one
 GROUPS = {  # the commands in the order of `tfstudy --help`
-    "Run": ("list", "config", "run", "grid", "tune", "retry", "bench"),
-    "Study": ("status", "table", "plot", "claims", "check"),
-    "Inspect": ("result", "predict", "errors", "attention", "measure", "evaluate", "logs", "why", "diff"),
-    "Share": ("new", "report", "export", "weights", "pack", "unzip"),
+    "Run": ("list", "config", "run", "grid", "tune", "bench"),
+    "Study": ("status", "table", "plot", "claims", "check", "report"),
+    "Inspect": ("result", "predict", "errors", "measure", "evaluate"),
+    "Share": ("new", "export", "pack"),
+}
+GROUP_OF = {name: group for group, names in GROUPS.items() for name in names}
+RENAMED = {  # commands of earlier versions: what does the same now
+    "attention": "measure RUN attention SOURCE",
+    "diff": "result A B",
+    "logs": "result RUN --log",
+    "retry": "grid --resume STUDY",
+    "unzip": "pack STUDY --undo",
+    "weights": "export RUN",
+    "why": "result RUN --changes",
 }
 EXAMPLES = {  # of the app, whose name is empty, and of its commands
     "": (
@@ -31,16 +43,15 @@ EXAMPLES = {  # of the app, whose name is empty, and of its commands
     "run": (
         ("tfstudy run copying --smoke", "check that all works"),
         ("tfstudy run scan --arch lstm --split length", "train and evaluate an LSTM"),
-        ("tfstudy run scan --seed 3 --set model.dim=64", "with another seed and width"),
+        ("tfstudy run scan --seed 3 --set model.dim=64", "another seed and width"),
         ("tfstudy run --config RUN/config.yaml --seed 1", "another seed of a run"),
     ),
     "grid": (
         ("tfstudy grid scan --dry-run", "list the runs, start none"),
-        ("tfstudy grid scan --tier quick", "run fewer of them"),
         ("tfstudy grid --task copying --arch lstm,cnn", "run two architectures"),
-        ("tfstudy grid --task scan --seed 0-4 --study mine", "run five seeds"),
     ),
 }
+LETTERS = {"\u2212": "-", "\u2265": ">=", "\u00b1": "+-", "\u2026": "...", "\u2192": "->", "\u00a0": " "}  # in ASCII
 
 
 class PrintableStream:
@@ -63,6 +74,19 @@ class PrintableStream:
         return getattr(self.rich_proxied_file, name)
 
 
+def replace_letters() -> None:
+    """Replace letters that the encoding of standard output or standard error lacks, such as by `-` for a minus sign."""
+
+    def replaced(error: UnicodeError) -> tuple[str, int]:
+        found = cast("UnicodeEncodeError", error)
+        return "".join(LETTERS.get(letter, "?") for letter in found.object[found.start : found.end]), found.end
+
+    codecs.register_error("tfstudy", replaced)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="tfstudy")
+
+
 class Command(TyperCommand):
     """A command that refuses empty arguments. Its usage has braces around alternatives only."""
 
@@ -82,11 +106,6 @@ class Command(TyperCommand):
         pieces = super().collect_usage_pieces(ctx)
         return [piece if "|" in piece else piece.replace("{", "").replace("}", "") for piece in pieces]
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples."""
-        super().format_epilog(ctx, formatter)
-        write_examples(str(self.name), formatter)
-
 
 class Commands(TyperGroup):
     """Exit code 2 for invalid input, 1 for a failed run or a file error, 130 for an interruption; one line for each."""
@@ -95,17 +114,14 @@ class Commands(TyperGroup):
         with usage_errors():
             return super().make_context(info_name, plugins_first(args), *rest, **extra)
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands in their groups, then the options and examples."""
-        width = max(map(len, self.commands))
-        for group, names in GROUPS.items():
-            listed = [(f"{name:{width}}", self.commands[name]) for name in names if name in self.commands]
-            with formatter.section(group):
-                formatter.write_dl([(name, command.get_short_help_str(99)) for name, command in listed])
-        shown = [one for one in self.get_params(ctx) if one.name != "show_completion"]
-        with formatter.section("Options"):
-            formatter.write_dl([record for one in shown if (record := one.get_help_record(ctx))])
-        write_examples("", formatter)
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for name in GROUP_OF if name in self.commands]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the words begin with; `UserError` for one that has another name now."""
+        if args[0] in RENAMED:
+            raise UserError(f"`tfstudy {args[0]}` is now `tfstudy {RENAMED[args[0]]}`")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -114,6 +130,8 @@ class Commands(TyperGroup):
         except UserError as error:
             print_error(f"error: {printable(str(error))}")
             raise typer.Exit(2) from None
+        except BrokenPipeError:  # the reader, such as `head`, has what it wants
+            raise
         except OSError as error:
             file = f": {error.filename}" if error.filename else ""
             code, text = 1, f"error: {printable((error.strerror or str(error)) + file)}"
@@ -127,17 +145,35 @@ class Commands(TyperGroup):
 
 
 class App(typer.Typer):
-    """The app, whose commands are of the class `Command`."""
+    """The app, whose commands are of the class `Command`, each in its group and with its examples."""
 
     def command(self, name: str | None = None, **more: Any) -> Callable[[F], F]:
-        return super().command(name, **{"cls": Command} | more)
+        def registered(function: F) -> F:
+            known = name or function.__name__
+            paragraphs = (getdoc(function) or "").split("\n\n")
+            options: dict[str, Any] = {
+                "cls": Command,
+                "help": "\n\n".join(" ".join(text.split()) for text in paragraphs),
+                "epilog": examples(known),
+                "rich_help_panel": GROUP_OF[known],
+            }
+            return super(App, self).command(name, **options | more)(function)
+
+        return registered
+
+
+def examples(name: str) -> str:
+    """Return the examples of a command, or of the app if the name is empty, a line each."""
+    width = max((len(command) for command, _ in EXAMPLES.get(name, ())), default=0)
+    return "\n".join(f"{command:{width}}  # {does}" for command, does in EXAMPLES.get(name, ()))
 
 
 app = App(
     cls=Commands,
     help="Experiments on inductive bias and generalisation in sequence models.",
+    epilog=examples(""),
     no_args_is_help=True,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
 
@@ -172,7 +208,7 @@ def options(
     ] = False,
     plugin: Annotated[
         list[str] | None,
-        typer.Option(metavar="FILE", help="Python file with a task, architecture or instrument; repeatable."),
+        typer.Option(metavar="FILE", help="Python file of a task, architecture or instrument; repeatable."),
     ] = None,
 ) -> None:
     """Take the options that come before a command."""
@@ -195,14 +231,6 @@ def plugins_first(words: list[str]) -> list[str]:
         (first if is_plugin else others).append(word)
         first += [rest.pop(0)] if word == "--plugin" else []
     return [*first, *others, *rest]
-
-
-def write_examples(name: str, formatter: Any) -> None:
-    """Write the examples of a command, or of the app if the name is empty."""
-    if examples := EXAMPLES.get(name):
-        width = max(len(command) for command, _ in examples)
-        with formatter.section("Examples"):
-            formatter.write("".join(f"  {command:{width}}  # {does}\n" for command, does in examples))
 
 
 @contextmanager

@@ -1,68 +1,201 @@
-"""The commands that look into runs: attention, instruments, logs, and what changed."""
+"""The commands that look into finished runs: results, predictions, errors, measurements, and scoring again."""
 
-import json
 import os
+import re
 import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from tfstudy.cli.command_line import app
-from tfstudy.cli.finished import load_run
-from tfstudy.cli.options import ONE_RUN, RESULTS, Online, Results, Run, complete_study, some_path
-from tfstudy.cli.output import Format, Quiet, announce, is_json, print_json, progress_on_stderr
-from tfstudy.errors import one_of
+from tfstudy.cli.options import (
+    ONE_RUN,
+    RESULTS,
+    Format,
+    Online,
+    Quiet,
+    Results,
+    Run,
+    complete_study,
+    option,
+    path_option,
+)
+from tfstudy.cli.output import announce, is_json, print_json, progress_on_stderr
+from tfstudy.errors import UserError, one_of, printable, quoted
 
-Figure = Annotated[
-    Path | None, typer.Option(parser=some_path, metavar="PATH", help="Also draw it: a .png, .svg or .pdf file.")
-]
+if TYPE_CHECKING:
+    from tfstudy.experiment.finished import FinishedRun
+
+CHUNK = 1024  # sources that are predicted before their outputs are printed
+STDIN = "-"
+EMPTY = "(empty)"  # an output without tokens
+SHOWN = 20  # tokens that the prompt lists
+MAPS: dict[str, Any] = {"kind": "", "layer": 0, "head": 0, "target": ""}  # settings of attention of one run
+
+
+def run_with_weights(run: str, results: Path) -> Path:
+    """Return a finished run that has weights; `UserError`, before PyTorch is imported, if it has none."""
+    from tfstudy.runs.find import find_run
+    from tfstudy.runs.reader import find_weights, read_result
+
+    path = find_run(results, run)
+    find_weights(path, read_result(path))
+    return path
+
+
+def load_run(path: Path, online: bool, quiet: bool) -> "FinishedRun":
+    """Return a finished run with its model, and announce before that PyTorch is imported."""
+    announce(f"{path}: loading PyTorch ...", quiet)
+    from tfstudy.experiment.finished import load
+
+    with progress_on_stderr(quiet):
+        return load(path, online=online)
+
+
+def result_values(path: Path, measured: Any) -> dict[str, Any]:
+    """Return the folder of a run and a record of it as plain values."""
+    import msgspec
+
+    return {"path": str(path), **msgspec.json.decode(msgspec.json.encode(measured))}
 
 
 @app.command()
-def attention(
+def result(
     run: Run,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source sequence, tokens separated by spaces.")],
-    target: Annotated[str | None, typer.Option(help="Output to read (default: the model's own greedy output).")] = None,
-    kind: Annotated[
-        str,
-        typer.Option(help="encoder, decoder, prefix or cross (default: the last that the model has; json: all)."),
-    ] = "",
-    layer: Annotated[int | None, typer.Option(min=1, help="Only this layer, from 1.")] = None,
-    head: Annotated[int | None, typer.Option(min=1, help="Only this head, from 1.")] = None,
-    out: Figure = None,
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another run: show how the two differ.")] = "",
+    by: Annotated[str, option(metavar="TAG", help="Also show each value of a tag, such as length.")] = "",
+    changes: Annotated[bool, option("--changes", help="Show what changed since: config, data and code.")] = False,
+    log: Annotated[bool, option("--log", help="Print the end of the log.")] = False,
+    follow: Annotated[bool, option("--follow", help="Print the log until the process of the run ends.")] = False,
+    format_: Format = "text",
+    online: Online = False,
+    results: Results = RESULTS,
+) -> None:
+    """Show a run's result, log or changes, or how two runs differ.
+
+    The result has the metrics of each test set and the published results.
+    """
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.runs.find import find_run
+
+    views = {"OTHER": other, "--by": by, "--changes": changes, "--log or --follow": log or follow}
+    if len(given := [name for name, value in views.items() if value]) > 1:
+        raise UserError(f"{' and '.join(given)} can't be combined; choose one")
+    as_json = is_json(format_)
+    if as_json and (by or log or follow):
+        raise UserError(f"{given[0]} does not apply to --format json, which has the values of all tags")
+    path = find_run(results, run)
+    if log or follow:
+        from tfstudy.runs.status import log_text
+
+        with suppress(KeyboardInterrupt):
+            for text in log_text(path, follow_run=follow):
+                print(text, end="", flush=True)
+    elif other:
+        from tfstudy.report.run_changes import difference_lines, difference_values
+
+        second = find_run(results, other)
+        if as_json:
+            print_json(difference_values(path, second))
+        else:
+            show_lines(difference_lines(path, second))
+    elif changes:
+        from tfstudy.report.run_changes import examine, verdict_lines
+
+        found = examine(path, online)
+        if as_json:
+            print_json(found._asdict())
+        else:
+            show_lines(verdict_lines(found))
+    else:
+        from tfstudy.report.run_summary import show
+        from tfstudy.runs.reader import read_result
+
+        if as_json:
+            print_json(result_values(path, read_result(path)))
+        else:
+            show(read_result(path), by, path)
+
+
+@app.command()
+def errors(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN", help=ONE_RUN)],
+    test_set: Annotated[str, option(help="Test set whose predictions are read (test).", metavar="NAME")] = "test",
+    examples: Annotated[int, option(min=0, help="Examples of each kind (2).", metavar="N")] = 2,
+    format_: Format = "text",
+    results: Results = RESULTS,
+) -> None:
+    """Count the wrong predictions of runs by kind.
+
+    In the examples, the first wrong token is marked.
+    """
+    from tfstudy.report.error_examples import error_kind_lines, error_values
+    from tfstudy.report.terminal import Terminal
+    from tfstudy.runs.find import find_run
+
+    as_json = is_json(format_)
+    paths = [find_run(results, run) for run in runs]
+    if as_json:
+        print_json({"runs": [error_values(path, test_set, examples) for path in paths]})
+        return
+    console = Terminal(soft_wrap=True)
+    for path in paths:
+        for line in error_kind_lines(path, test_set, examples, console.width):
+            console.print(line)
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    test_set: Annotated[list[str] | None, option(help="Test set; repeatable (all).", metavar="NAME")] = None,
+    extend: Annotated[bool, option("--extend", help="Evaluate on new examples of increasing length.")] = False,
+    max_length: Annotated[
+        int, option(min=1, max=10000, metavar="N", help="With --extend: maximum length (500).")
+    ] = 500,
+    assignments: Annotated[
+        list[str] | None,
+        option("--set", metavar="KEY=VALUE", help="Setting of decoding: decode.beam_size=8; repeatable."),
+    ] = None,
     format_: Format = "text",
     online: Online = False,
     quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
-    """Show which tokens a finished run attends to.
+    """Decode and score a finished run again.
 
-    The table has the token with the largest weight, as a mean over heads; the figure has all weights of each layer and
-    head. A row belongs to the output token that is predicted from it.
+    Its record stays as it is, and each reading of a test set is counted.
     """
-    from tfstudy.report.plots import check_file_type
-    from tfstudy.runs.find import find_run
+    from tfstudy.config.resolve import overrides
+    from tfstudy.config.trees import flatten
 
-    as_json = is_json(format_)
-    if out:
-        check_file_type(out)
-    path = find_run(results, run)
-    found = load_run(path, online, quiet).attention(source, target)
-    maps = found.maps(kind, layer or 0, head or 0)
-    if out:
-        from tfstudy.report.plots import heat_maps
+    as_json, settings = is_json(format_), flatten(overrides(assignments or []))
+    if extend and test_set:
+        raise UserError("--extend generates new examples, so it can't be combined with --test-set")
+    if extend and settings:
+        raise UserError("--extend adds to the run's record, so it can't be combined with --set")
+    path = run_with_weights(run, results)
+    finished = load_run(path, online, quiet)
+    from tfstudy.report.run_summary import length_lines, show
+    from tfstudy.report.terminal import Terminal
 
-        heat_maps.attention(maps.of_one_kind()).save(out)
+    # Lengths are printed when they are done: they are the result, and progress only beside the document
+    report = print if as_json else partial(print, file=sys.stdout, flush=True)
+    with progress_on_stderr(quiet):
+        lengths = finished.evaluate_longer(max_length, report) if extend else None
+        measured = finished.evaluate(test_set or [], **settings) if lengths is None else finished.result
     if as_json:
-        tree = {"source": maps.source, "output": maps.output, "given": found.given}
-        print(json.dumps(tree | {"maps": [one._asdict() for one in maps.maps]}, ensure_ascii=False))
-        return
-    from tfstudy.report.attention_summary import show
+        print_json(result_values(path, measured if lengths is None else lengths))
+    elif lengths is not None:
+        Terminal().print(*length_lines(lengths), sep="\n")
+    else:
+        show(measured)
 
-    show(maps.of_one_kind())
-    if out:
-        print(out)
+
+# Measurements
 
 
 @app.command()
@@ -74,12 +207,13 @@ def measure(
     instrument: Annotated[
         str, typer.Argument(metavar="INSTRUMENT", help="Such as entropy (tfstudy list instruments).")
     ],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source to read, for attention and patching.")] = "",
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Setting of the instrument: examples=500; repeatable."),
+        option("--set", metavar="KEY=VALUE", help="Setting of the instrument: examples=500; repeatable."),
     ] = None,
-    save: Annotated[bool, typer.Option("--save", help="Save it in the run folders, for the report.")] = False,
-    out: Figure = None,
+    save: Annotated[bool, option("--save", help="Save it in the run folders, for the report.")] = False,
+    out: Annotated[Path | None, path_option("Also draw it: a .png, .svg or .pdf file.")] = None,
     format_: Format = "text",
     online: Online = False,
     quiet: Quiet = False,
@@ -88,23 +222,29 @@ def measure(
     """Measure what happens inside trained models.
 
     The table has means over all examples and runs; --format json has every number. A run that the instrument does not
-    apply to is left out, with the reason.
+    apply to is left out, with the reason. Attention of one run on a SOURCE shows which tokens it attends to; its
+    settings are kind (encoder, decoder, prefix or cross), layer, head and target.
     """
     from tfstudy import instruments
-    from tfstudy.analysis.frame import RunRecord
     from tfstudy.config.resolve import overrides
-    from tfstudy.report.markup import plural
-    from tfstudy.report.measured import by_condition, show
     from tfstudy.report.plots import check_file_type
-    from tfstudy.runs.measurement_record import FOLDER
 
     as_json = is_json(format_)
     one_of("instrument", instrument, instruments.names())
     if out:
         check_file_type(out)
     settings, paths = overrides(assignments or []), _runs(results, target)
+    if source:
+        settings["source"] = source
+    if instrument == "attention" and "source" in settings and len(paths) == 1 and not save:
+        attention(paths[0], settings, out, as_json, online, quiet)
+        return
     announce(f"{target}: loading PyTorch ...", quiet)
+    from tfstudy.analysis.frame import RunRecord
     from tfstudy.experiment.finished import measure_runs
+    from tfstudy.report.markup import plural
+    from tfstudy.report.measured import by_condition, show
+    from tfstudy.runs.measurement_record import FOLDER
 
     with progress_on_stderr(quiet):
         measured, notes = measure_runs(paths, instrument, settings, save, online)
@@ -125,6 +265,31 @@ def measure(
         print(f"saved: {FOLDER}/{instrument}.json in {plural(len(measured), 'run folder')}")
 
 
+def attention(path: Path, settings: dict[str, Any], out: Path | None, as_json: bool, online: bool, quiet: bool) -> None:
+    """Show which tokens a run attends to while it reads a source: the largest weight of each row, or all as JSON."""
+    source, wanted = str(settings.pop("source")), dict(MAPS)
+    for name, value in settings.items():
+        one_of("setting of attention", name, MAPS)
+        if isinstance(MAPS[name], int) and not (isinstance(value, int) and value > 0):
+            raise UserError(f"{name} must be a whole number from 1, but is {quoted(value)}")
+        wanted[name] = value
+    found = load_run(path, online, quiet).attention(source, str(wanted["target"]) or None)
+    maps = found.maps(str(wanted["kind"]), int(wanted["layer"]), int(wanted["head"]))
+    if out:
+        from tfstudy.report.plots import heat_maps
+
+        heat_maps.attention(maps.of_one_kind()).save(out)
+    if as_json:
+        tree = {"source": maps.source, "output": maps.output, "given": found.given}
+        print_json(tree | {"maps": [one._asdict() for one in maps.maps]})
+        return
+    from tfstudy.report.attention_summary import show
+
+    show(maps.of_one_kind())
+    if out:
+        print(out)
+
+
 def _runs(results: Path, target: str) -> list[Path]:
     """Return the finished runs of a study, or the one run that the target names."""
     from tfstudy.analysis.frame import read_finished_runs
@@ -137,61 +302,111 @@ def _runs(results: Path, target: str) -> list[Path]:
     return [find_run(results, target, studies(results))]
 
 
+# Predictions
+
+
 @app.command()
-def logs(
+def predict(
     run: Run,
-    follow: Annotated[bool, typer.Option("--follow", help="Continue until the process of the run ends.")] = False,
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE", help="Sources: tokens separated by spaces, in quotes.")
+    ] = None,
+    file: Annotated[
+        str, option("--file", metavar="FILE", help="Read a source per line from a file, or from - (stdin).")
+    ] = "",
+    format_: Annotated[
+        str, option("--format", metavar="NAME", help="text, lines (outputs only, for scripts) or json.")
+    ] = "text",
+    online: Online = False,
+    quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
-    """Print the end of the log of a run."""
-    from tfstudy.runs.find import find_run
-    from tfstudy.runs.status import log_text
+    """Print a finished run's outputs for sources.
 
-    try:
-        for text in log_text(find_run(results, run), follow_run=follow):
-            print(text, end="", flush=True)
-    except KeyboardInterrupt:
+    For one source this is the output, for several a line `source -> output` for each. Without a source, lines are read
+    from standard input; on a terminal, a prompt asks for them.
+    """
+    given, as_json = list(sources or []), one_of("format", format_, ("text", "lines", "json")) == "json"
+    if given == [STDIN]:
+        given, file = [], file or STDIN
+    interactive = not given and not file and sys.stdin is not None and sys.stdin.isatty()
+    if interactive and as_json:
+        raise UserError("--format json needs sources: as arguments, with --file, or from a pipe")
+    path = run_with_weights(run, results)
+    inputs = [] if interactive else read_sources(given, file)
+    finished = load_run(path, online, quiet)
+    if interactive:
+        converse(finished)
         return
-
-
-@app.command()
-def why(run: Run, format_: Format = "text", online: Online = False, results: Results = RESULTS) -> None:
-    """Show whether a run is up to date, and what changed.
-
-    Config, data and code are compared with the record of the run.
-    """
-    from tfstudy.runs.find import find_run
-
-    as_json = is_json(format_)
-    path = find_run(results, run)
-    from tfstudy.report.run_changes import examine, verdict_lines
-    from tfstudy.report.terminal import show_lines
-
-    found = examine(path, online)
+    for source in inputs:
+        try:
+            finished.tokens(source.text)
+        except UserError as error:
+            raise UserError(f"{source.place}{error}") from None
+    texts = [source.text for source in inputs]
+    outputs = []
+    for start in range(0, len(texts), CHUNK):
+        chunk = texts[start : start + CHUNK]
+        outputs += (new := finished.predict(chunk))
+        if not as_json:
+            several = len(texts) > 1 and format_ == "text"
+            for text, output in zip(chunk, new, strict=True):
+                line = re.sub("[\r\n]+", " ", output) or EMPTY * (format_ == "text")
+                print(f"{text} -> {line}" if several else line)
+            sys.stdout.flush()
     if as_json:
-        print_json(found._asdict())
-    else:
-        show_lines(verdict_lines(found))
+        pairs = [{"source": text, "prediction": output} for text, output in zip(texts, outputs, strict=True)]
+        print_json({"run": str(path), "predictions": pairs})
 
 
-@app.command()
-def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help=ONE_RUN)],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another run.")],
-    format_: Format = "text",
-    results: Results = RESULTS,
-) -> None:
-    """Show the differences between two runs.
+class Source(NamedTuple):
+    """A source as text, and where it was given; empty for an argument of the command."""
 
-    These are settings, data, versions and metrics.
+    text: str
+    place: str = ""
+
+
+def read_sources(sources: Sequence[str], file: str) -> list[Source]:
+    """Return the given sources, or a source for each line of a file or of standard input.
+
+    `UserError` if none are given, or if the file can't be read.
     """
-    from tfstudy.report.run_changes import difference_lines, difference_values
-    from tfstudy.report.terminal import show_lines
-    from tfstudy.runs.find import find_run
+    if sources and file:
+        raise UserError("--file can't be combined with sources on the command line")
+    if sources:
+        return [Source(text) for text in sources]
+    name = "standard input" if file in ("", STDIN) else file
+    try:
+        if file not in ("", STDIN):
+            content = Path(file).read_bytes()
+        else:
+            content = sys.stdin.buffer.read() if sys.stdin is not None else b""
+        lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")  # without a byte order mark
+    except OSError as error:
+        raise UserError(f"can't read {quoted(name)}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{name} is not text in UTF-8") from None
+    if lines == [""]:
+        raise UserError(f"{name} has no source; give sources as arguments, or one per line with --file or a pipe")
+    return [Source(line.removesuffix("\r"), f"{name}, line {number}: ") for number, line in enumerate(lines, 1)]
 
-    as_json = is_json(format_)
-    runs = find_run(results, a), find_run(results, b)
-    if as_json:
-        print_json(difference_values(*runs))
-    else:
-        show_lines(difference_lines(*runs))
+
+def converse(run: "FinishedRun") -> None:
+    """Ask for sources and print the output for each, until the end of the input (Ctrl-D)."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - `input` then has a history and keys for editing
+    tokens = run.source_vocabulary
+    shown = " ".join(tokens[:SHOWN]) + (f" ... ({len(tokens)} in total)" if len(tokens) > SHOWN else "")
+    print(f"source tokens: {printable(shown)}\ntype a source and Enter; Ctrl-D ends", file=sys.stderr)
+    while True:
+        try:
+            line = input("> ")
+        except EOFError:
+            print()
+            return
+        if not line.strip():
+            continue
+        try:
+            print(run.predict(line) or EMPTY, flush=True)
+        except UserError as error:
+            print(printable(str(error)), file=sys.stderr)

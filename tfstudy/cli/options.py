@@ -142,35 +142,36 @@ def study_name(study: str) -> str:
 complete_task, complete_arch, complete_split, complete_preset, complete_grid, complete_study = map(
     completed, (_tasks, _architectures, _splits, _presets, _grids, _studies)
 )
+
+
+def option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """Return an option whose help says what matters of its default."""
+    return typer.Option(*names, help=help, metavar=metavar, show_default=False, **more)
+
+
+def path_option(help: str, *names: str, parser: Callable[[str], Path] = some_path, metavar: str = "PATH") -> Any:
+    """Return an option that is a path."""
+    return option(*names, help=help, metavar=metavar, parser=parser)
+
+
 TaskName = Annotated[str, typer.Argument(metavar="TASK", help="Task, such as scan.", autocompletion=complete_task)]
-Split = Annotated[
-    str | None, typer.Option(help="Split scheme of the task (data.split).", autocompletion=complete_split)
-]
+Split = Annotated[str | None, option(help="Split scheme (data.split).", metavar="NAME", autocompletion=complete_split)]
 Preset = Annotated[
-    str, typer.Option(help="Preset: default, that of a paper, or FILE:NAME.", autocompletion=complete_preset)
+    str, option(help="default, that of a paper, or FILE:NAME.", metavar="NAME", autocompletion=complete_preset)
 ]
-Set = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="One setting: model.dim=128; repeatable.")
-]
-Smoke = Annotated[bool, typer.Option("--smoke", help="Quick end-to-end check, kept out of the results.")]
+Set = Annotated[list[str] | None, option("--set", help="A setting: model.dim=128; repeatable.", metavar="KEY=VALUE")]
+Smoke = Annotated[bool, option("--smoke", help="Quick check, kept out of the results.")]
 
 # How to run it
 
-Devices = Annotated[int, typer.Option(min=1, help="Devices for each run (more than 1: DDP).")]
-Accelerator = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+Accelerator = Annotated[str, option(help="auto, cpu or cuda.", metavar="NAME")]
 Execution = Annotated[
-    str,
-    typer.Option(parser=execution_name, metavar="NAME", help="Training steps: eager or graphed (CUDA graphs)."),
+    str, option(parser=execution_name, metavar="NAME", help="Steps: eager, or graphed (CUDA graphs).")
 ]
-PerDevice = Annotated[str, typer.Option(help="Runs in parallel on each device (auto: 1 on a GPU, all cores of a CPU).")]
-Timeout = Annotated[float, typer.Option(min=0, help="Seconds after which a run is killed (0: never).")]
-FailFast = Annotated[bool, typer.Option("--fail-fast", help="Stop when a run fails twice.")]
-LoggerNames = Annotated[
-    str, typer.Option("--logger", metavar="NAME,...", help="Also log to tensorboard, wandb or mlflow.")
-]
-MeasureNames = Annotated[
-    str, typer.Option("--measure", metavar="NAME,...", help="Measure in training, such as layer_gradients.")
-]
+Devices = Annotated[int, option(min=1, metavar="N", help="Devices of a run (1); several train together.")]
+PerDevice = Annotated[str, option(help="Runs at once on each device (auto).", metavar="N")]
+LoggerNames = Annotated[str, option("--logger", metavar="NAME,...", help="tensorboard, wandb or mlflow.")]
+MeasureNames = Annotated[str, option("--measure", metavar="NAME,...", help="Instruments in training: layer_gradients.")]
 
 
 def run_options(devices: int, accelerator: str, execution: str, logger: str, measure: str) -> "RunOptions":
@@ -185,8 +186,8 @@ def run_options(devices: int, accelerator: str, execution: str, logger: str, mea
 
 # Results
 
-Results = Annotated[Path, typer.Option(parser=results_path, metavar="PATH", help="Folder of all results.")]
-ExistingResults = Annotated[Path, typer.Option(parser=existing_results, metavar="PATH", help="Folder of all results.")]
+Results = Annotated[Path, path_option("Folder of all results (results).", parser=results_path)]
+ExistingResults = Annotated[Path, path_option("Folder of all results (results).", parser=existing_results)]
 StudyName = Annotated[
     str,
     typer.Argument(metavar="STUDY", help="Study: a folder within the results.", autocompletion=complete_study),
@@ -201,6 +202,12 @@ OneStudy = Annotated[
 ]
 ONE_RUN = "Run: a folder, hash prefix or STUDY/ARCH/SEED."
 Run = Annotated[str, typer.Argument(metavar="RUN", help=ONE_RUN)]
-Online = Annotated[bool, typer.Option("--online", help="Load data of the Hugging Face hub, if the config names them.")]
-Metric = Annotated[str, typer.Option(help="Metric, such as token_accuracy (default: exact_match or BLEU).")]
-Baseline = Annotated[str, typer.Option(help="Architecture or condition to compare the others with.")]
+Online = Annotated[bool, option("--online", help="Load data that a config names on the hub.")]
+Metric = Annotated[str, option(help="Metric (default: exact_match or BLEU).", metavar="NAME")]
+Baseline = Annotated[str, option(help="Architecture or condition to compare with.", metavar="NAME")]
+
+# Output
+
+Format = Annotated[str, option("--format", help="text or json.", metavar="NAME")]
+DocumentFormat = Annotated[str, option("--format", help="text (terminals), md (else) or json.", metavar="NAME")]
+Quiet = Annotated[bool, option("--quiet", "-q", help="No progress: only the result, and errors.")]

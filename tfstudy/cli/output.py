@@ -1,21 +1,13 @@
-"""What commands print: the values of `--format`, JSON documents, and progress, which goes to standard error."""
+"""What commands print: documents, and progress, which goes to standard error."""
 
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import Annotated, Any, cast
-
-import typer
+from typing import Any, cast
 
 from tfstudy.cli.command_line import PrintableStream
 from tfstudy.errors import one_of
-
-Format = Annotated[str, typer.Option("--format", help="text or json.")]
-DocumentFormat = Annotated[
-    str, typer.Option("--format", help="text (terminals), md (else) or json.", show_default=False)
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress: only the result, and errors.")]
 
 
 def is_json(name: str, other: str = "text") -> bool:

@@ -1,6 +1,5 @@
-"""The commands for one run: train it, and show its config."""
+"""The commands for one run: train it, show its config, and list what there is to choose from."""
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -12,23 +11,27 @@ from tfstudy.cli.options import (
     Accelerator,
     Devices,
     Execution,
+    Format,
     LoggerNames,
     MeasureNames,
     Online,
     Preset,
+    Quiet,
     Results,
     Set,
     Smoke,
     Split,
     complete_arch,
     complete_task,
+    existing_results,
     one_seed,
+    option,
+    path_option,
     run_options,
-    some_path,
     study_name,
 )
-from tfstudy.cli.output import Quiet, announce, is_json, print_json, progress_on_stderr
-from tfstudy.errors import UserError, one_of, quoted
+from tfstudy.cli.output import announce, is_json, print_json, progress_on_stderr
+from tfstudy.errors import UserError, one_of, path_of, quoted
 
 if TYPE_CHECKING:
     from tfstudy.config.schema import RunConfig
@@ -41,15 +44,10 @@ TaskName = Annotated[
     ),
 ]
 Arch = Annotated[
-    str | None, typer.Option(help="Architecture: transformer (default), lstm, cnn, ...", autocompletion=complete_arch)
+    str | None, option(help="transformer (default), lstm, cnn, ...", metavar="NAME", autocompletion=complete_arch)
 ]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", parser=some_path, metavar="PATH", help="YAML file with sections of the config."),
-]
-Seed = Annotated[
-    int | None, typer.Option(parser=one_seed, metavar="INTEGER", help="Seed of weights, dropout and order of examples.")
-]
+ConfigFile = Annotated[Path | None, path_option("YAML file with sections of the config.", "--config")]
+Seed = Annotated[int | None, option(parser=one_seed, metavar="N", help="Seed of weights, dropout and order (0).")]
 
 
 @app.command()
@@ -62,22 +60,18 @@ def run(
     set_: Set = None,
     seed: Seed = None,
     smoke: Smoke = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Archive the existing run and restart.")] = False,
+    restart: Annotated[bool, option("--restart", help="Archive the existing run and restart.")] = False,
     devices: Devices = 1,
     accelerator: Accelerator = "auto",
     execution: Execution = "eager",
     logger: LoggerNames = "",
     measure: MeasureNames = "",
-    study: Annotated[str, typer.Option(help="Study: a folder within the results.")] = "runs",
+    study: Annotated[str, option(help="Study: a folder within the results (runs).", metavar="NAME")] = "runs",
     online: Online = False,
     quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:
-    """Train and evaluate one model.
-
-    The same command resumes an interrupted run; a finished run is not rerun. `--config RUN/config.yaml` runs the config
-    of another run.
-    """
+    """Train and evaluate one model; repeat the command to resume it."""
     from tfstudy.runs.files import results_folder
 
     request = requested(task, arch, preset, config, set_, split, seed, smoke)
@@ -88,6 +82,7 @@ def run(
     folder = results_folder(results, resolved.smoke)
     from tfstudy.experiment.api import process_rank
     from tfstudy.experiment.run import run as run_experiment
+    from tfstudy.plugins import command
     from tfstudy.report.run_summary import show
 
     options = options._replace(preset=request.used_preset, restart=restart)
@@ -96,11 +91,11 @@ def run(
         if outcome:
             print()
     if outcome:
-        show(outcome.result, path=outcome.path)
+        show(outcome.result, short=True)
         print(f"\n{outcome.path}")
         failed = outcome.result.status != "finished"
         if not (quiet or failed):
-            print(f"next: tfstudy predict {shlex.quote(str(outcome.path))}")
+            print(f"next: {command('result', outcome.path)}")
         raise typer.Exit(int(failed))
 
 
@@ -114,7 +109,7 @@ def config_(
     set_: Set = None,
     seed: Seed = None,
     smoke: Smoke = False,
-    format_: Annotated[str, typer.Option("--format", help="yaml or json.")] = "yaml",
+    format_: Annotated[str, option("--format", help="yaml or json.", metavar="NAME")] = "yaml",
 ) -> None:
     """Show the resolved config, with every key explained."""
     from tfstudy import tasks
@@ -127,6 +122,41 @@ def config_(
         print_json(resolved.model_dump(mode="json"))
     else:
         print(annotated(resolved), end="")
+
+
+@app.command("list")
+def list_(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="tasks, splits, architectures, instruments, presets, grids, runs or corpora."
+        ),
+    ] = "",
+    of: Annotated[
+        str, typer.Argument(metavar="OF", help="Task (tasks, splits, presets), study (runs), folder (corpora).")
+    ] = "",
+    format_: Format = "text",
+    results: Results = RESULTS,
+) -> None:
+    """List tasks, presets, grids, runs and more."""
+    from tfstudy.report.lists import KINDS, LISTS, list_lines
+    from tfstudy.report.terminal import show_lines
+    from tfstudy.runs.find import find_study
+
+    as_json = is_json(format_)
+    if what:
+        one_of("kind of list", what, LISTS)
+    place: Any = of
+    if what == "runs":
+        root = existing_results(results)
+        place = find_study(root, of) if of else root
+    elif what == "corpora":
+        place = path_of(of or ".", "corpora")
+    rows = LISTS[what](place) if what else KINDS
+    if as_json:
+        print_json(rows)
+    else:
+        show_lines(list_lines(what, rows, bool(of)))
 
 
 class Request(NamedTuple):

@@ -10,15 +10,18 @@ from tfstudy.cli.command_line import app
 from tfstudy.cli.options import (
     RESULTS,
     Baseline,
+    DocumentFormat,
     ExistingResults,
+    Format,
     Metric,
     OneStudy,
     Results,
     StudyName,
     complete_study,
-    some_path,
+    option,
+    path_option,
 )
-from tfstudy.cli.output import DocumentFormat, Format, document_format, is_json, print_json
+from tfstudy.cli.output import document_format, is_json, print_json
 from tfstudy.errors import UserError
 
 
@@ -43,16 +46,16 @@ def status(
 @app.command()
 def table(
     study: OneStudy = "",
-    by: Annotated[str, typer.Option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
+    by: Annotated[str, option(metavar="NAME,...", help="Sort by task, split, arch, preset or a tag.")] = "",
     metric: Metric = "",
     baseline: Baseline = "",
-    columns: Annotated[str, typer.Option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
-    seeds: Annotated[bool, typer.Option("--seeds", help="Also show the result of each seed.")] = False,
+    columns: Annotated[str, option(metavar="NAME,...", help="Columns to show: arch,n,result,published.")] = "",
+    seeds: Annotated[bool, option("--seeds", help="Also show the result of each seed.")] = False,
     format_: Annotated[
-        str, typer.Option("--format", help="text (terminals), md (else), csv, tex, html, json, or bib for the papers.")
+        str, option("--format", metavar="NAME", help="text (terminals), md (else), csv, tex, html, json or bib.")
     ] = "",
-    caption: Annotated[str, typer.Option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
-    label: Annotated[str, typer.Option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
+    caption: Annotated[str, option(metavar="TEXT", help="LaTeX: caption, in plain text.")] = "",
+    label: Annotated[str, option(metavar="NAME", help="LaTeX: label, such as tab:scan.")] = "",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Print the results of a study as a table.
@@ -79,7 +82,7 @@ def table(
 
 @app.command()
 def plot(
-    out: Annotated[Path, typer.Option(parser=some_path, metavar="PATH", help="Image file: .png, .svg or .pdf.")],
+    out: Annotated[Path, path_option("Image file: .png, .svg or .pdf.")],
     studies: Annotated[
         list[str] | None,
         typer.Argument(
@@ -88,11 +91,11 @@ def plot(
             autocompletion=complete_study,
         ),
     ] = None,
-    kind: Annotated[str, typer.Option(help="Kind of plot, listed above.")] = "split",
-    task: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
-    split: Annotated[str, typer.Option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
-    tag: Annotated[str, typer.Option(help="With --kind slices: a tag, such as length.")] = "",
-    width: Annotated[str, typer.Option(help="column (3.35 in) or page (6.9 in), for print.")] = "",
+    kind: Annotated[str, option(metavar="NAME", help="Kind of plot, listed above (split).")] = "split",
+    task: Annotated[str, option(metavar="NAME,...", help="Only the runs of these tasks.")] = "",
+    split: Annotated[str, option(metavar="NAME,...", help="Only the runs of these split schemes.")] = "",
+    tag: Annotated[str, option(metavar="TAG", help="With --kind slices: a tag, such as length.")] = "",
+    width: Annotated[str, option(metavar="NAME", help="column (3.35 in) or page (6.9 in), for print.")] = "",
     results: ExistingResults = RESULTS,
 ) -> None:
     """Plot the finished runs of one or more studies.
@@ -133,11 +136,9 @@ def claims(
 
 @app.command()
 def check(
-    against: Annotated[
-        Path, typer.Option(parser=some_path, metavar="PATH", help="Baseline: tfstudy table STUDY --format json > FILE.")
-    ],
+    against: Annotated[Path, path_option("Baseline: tfstudy table STUDY --format json > FILE.")],
     study: OneStudy = "",
-    tolerance: Annotated[float, typer.Option(min=0, help="Allowed drop in percentage points.")] = 1.0,
+    tolerance: Annotated[float, option(min=0, metavar="N", help="Allowed drop in percentage points (1).")] = 1.0,
     format_: DocumentFormat = "",
     results: ExistingResults = RESULTS,
 ) -> None:
@@ -164,9 +165,7 @@ def check(
 
 @app.command()
 def report(
-    out: Annotated[
-        Path, typer.Option(parser=some_path, metavar="PATH", help="Folder for index.html, report.md and figures/*.svg.")
-    ],
+    out: Annotated[Path, path_option("Folder for index.html, report.md and figures/*.svg.")],
     study: OneStudy = "",
     metric: Metric = "",
     baseline: Baseline = "",

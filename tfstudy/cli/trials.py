@@ -5,7 +5,6 @@ Imported by `tfstudy tune` when it runs.
 
 import math
 import os
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -19,6 +18,7 @@ from tfstudy.grids.expand import PlannedRun
 from tfstudy.launchers import ExecutorSettings
 from tfstudy.launchers.batch import jobs_of, running
 from tfstudy.launchers.supervisor import RETRYING, Event, supervise
+from tfstudy.plugins import command
 from tfstudy.report.markup import plural
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting
 from tfstudy.runs.reader import read_result
@@ -112,7 +112,7 @@ def show_trials(search: Search, scores: Sequence[TrialScore], out: Path) -> int:
     if best:
         if archived := save_presets(out, preset_text(search, best)):
             print(f"archived the previous presets: {archived}")
-        print(f"saved: {out}; to use it: --preset {shlex.quote(f'{out}:{NAME}')}")
+        print(f"saved: {out}\nnext: {command('run', search.request.task, '--preset', f'{out}:{NAME}')}")
     without = [arch for arch in search.request.archs if arch not in best]
     for arch in without:
         finished = any(one.trial.arch == arch and one.status == "finished" for one in scores)

@@ -12,21 +12,22 @@ from tfstudy.cli.options import (
     Execution,
     PerDevice,
     Preset,
+    Quiet,
     Results,
     Split,
     TaskName,
     complete_arch,
-    some_path,
+    option,
+    path_option,
     study_name,
 )
-from tfstudy.cli.output import Quiet, announce
+from tfstudy.cli.output import announce
 
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="[ARCH.]KEY=VALUE", help="Setting that all trials share.")
+    list[str] | None, option("--set", metavar="KEY=VALUE", help="Setting of all trials, or of an ARCH.KEY.")
 ]
 Searches = Annotated[
-    list[str] | None,
-    typer.Option("--search", metavar="[ARCH.]KEY=LOW..HIGH[:log]", help="Key to search; also KEY=[A,B,...]."),
+    list[str] | None, option("--search", metavar="KEY=RANGE", help="Key to search: LOW..HIGH, LOW..HIGH:log or A,B.")
 ]
 
 
@@ -34,25 +35,21 @@ Searches = Annotated[
 def tune(
     task: TaskName,
     arch: Annotated[
-        str,
-        typer.Option(help="Architectures, separated by commas.", autocompletion=complete_arch),
+        str, option(metavar="NAME,...", help="Architectures (transformer,lstm,cnn).", autocompletion=complete_arch)
     ] = "transformer,lstm,cnn",
     split: Split = None,
     preset: Preset = "default",
     set_: Settings = None,
     search: Searches = None,
-    trials: Annotated[int, typer.Option(help="Trials of each architecture.")] = 20,
-    budget: Annotated[int | None, typer.Option(metavar="STEPS", help="Steps of a trial (default: preset).")] = None,
-    match_params: Annotated[int, typer.Option(min=0, help="Parameters of each model, ±5 % (0: any).")] = 0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the search and of every run.")] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option(parser=some_path, metavar="PATH", help="Preset file (default: preset.yaml in the study)."),
-    ] = None,
+    trials: Annotated[int, option(metavar="N", help="Trials of each architecture (20).")] = 20,
+    budget: Annotated[int | None, option(metavar="STEPS", help="Steps of a trial (those of the preset).")] = None,
+    match_params: Annotated[int, option(min=0, metavar="N", help="Parameters of each model, ±5 % (0: any).")] = 0,
+    seed: Annotated[int, option(min=0, metavar="N", help="Seed of the search and of every run (0).")] = 0,
+    out: Annotated[Path | None, path_option("Preset file (preset.yaml in the study).")] = None,
     per_device: PerDevice = "auto",
     accelerator: Accelerator = "auto",
     execution: Execution = "eager",
-    study: Annotated[str, typer.Option(help="Folder of the trials (default: TASK-SPLIT).")] = "",
+    study: Annotated[str, option(metavar="NAME", help="Folder of the trials (TASK-SPLIT).")] = "",
     quiet: Quiet = False,
     results: Results = RESULTS,
 ) -> None:

@@ -40,7 +40,7 @@ def version_changes(recorded: Mapping[str, int], declared: Mapping[str, int]) ->
 def outdated_because(path: Path, task: str, arch: str) -> list[str]:
     """Return why the run in this folder is outdated, judged by its record; empty if it is not or has no record.
 
-    This reads one small file and does not compare the data; `tfstudy why` and `tfstudy grid` do that.
+    This reads one small file and does not compare the data; `tfstudy result --changes` and `tfstudy grid` do that.
     """
     entry = last_environment(path)
     try:

@@ -24,6 +24,7 @@ from tfstudy.instruments.attention import Attention, measure_attention
 from tfstudy.instruments.base import Instrument, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
 from tfstudy.models.base import Model
+from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.files import command_again
 from tfstudy.runs.find import find_run
@@ -234,9 +235,10 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
         check_local(config)
     prepared = prepare(config)
     if prepared.identity.hash != result.run:
+        changes = command("result", path, "--changes")
         raise UserError(
             f"{path} is outdated: with the current code, data and config its hash would be "
-            f"{prepared.identity.hash[:8]}, but it is {result.run[:8]} (`tfstudy why` shows the reasons)"
+            f"{prepared.identity.hash[:8]}, but it is {result.run[:8]} (`{changes}` shows the reasons)"
         )
     model = prepared.model
     if weights.name == WEIGHTS:
@@ -329,7 +331,7 @@ def measure_run(prepared: Prepared, path: Path, name: str, settings: Mapping[str
 def recorded(path: Path, name: str) -> Measurement:
     """Return what an instrument measured while the run was trained; `UserError` if the run was trained without it."""
     if name not in saved_instruments(path):
-        again = command_again(path, read_result(path).smoke, f" --measure {name}")
+        again = command_again(path, read_result(path).smoke, "--measure", name)
         raise UserError(f"{path} was trained without {name}; `{again}` trains it again")
     return read_measurement(path, name)
 

@@ -151,5 +151,5 @@ def save_rows(listeners: Sequence[Listener], folder: RunFolder) -> None:
 
 
 def _unmeasured(name: str, path: Path, steps: int, smoke: bool) -> UserError:
-    again = command_again(path, smoke, f" --measure {name}")
+    again = command_again(path, smoke, "--measure", name)
     return UserError(f"{path} already has {steps} steps without --measure {name}; `{again}` trains it again")

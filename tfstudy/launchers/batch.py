@@ -35,7 +35,9 @@ from tfstudy.runs.studyfile import exists, names_in, packed_in
 
 READ = 200  # finished runs that are read for an estimate
 SAMPLE = 5  # of these, the runs whose settings are nearest
-CHANGED = "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy why`)"
+CHANGED = (
+    "its config.yaml, data or code have changed since, so it would be another run (see `tfstudy result RUN --changes`)"
+)
 
 
 class Batch(NamedTuple):
@@ -94,7 +96,7 @@ def shard_of(jobs: Sequence[Job], shard: str) -> list[Job]:
 
 
 def save_plan(jobs: Sequence[Job]) -> None:
-    """Write the planned runs into the study's folder, so that `tfstudy status` shows those that have not started.
+    """Write the planned runs into the study's folder, so that those that have not started are shown and can be resumed.
 
     A plan of the same configs is replaced: after a change of code its runs have other names. `UserError` if the folder
     can't be written.
@@ -102,12 +104,12 @@ def save_plan(jobs: Sequence[Job]) -> None:
     if not jobs:
         return
     digest = hashlib.sha256(json.dumps([job.config for job in jobs], sort_keys=True).encode()).hexdigest()[:8]
-    presets = {job.name: job.options.preset for job in jobs}
+    found = {"runs": {job.name: job.options.preset for job in jobs}, "configs": {job.name: job.config for job in jobs}}
     plans = jobs[0].study / PLANS
     try:
         plans.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileNotFoundError):  # another process of the same grid wrote the same just now
-            write_atomically(plans / f"{digest}.json", json.dumps({"runs": presets}, indent=0).encode())
+            write_atomically(plans / f"{digest}.json", json.dumps(found, separators=(",", ":")).encode())
     except OSError as error:
         raise UserError(f"can't write to {jobs[0].study}: {error.strerror}") from None
 
@@ -209,20 +211,20 @@ def _run_times(root: Path, experiment: str, arch: str) -> Iterator[RunTime]:
             yield RunTime(_settings(config), result.train_seconds / steps, result.evaluate_seconds)
 
 
-def retry_jobs(
+def resumed_jobs(
     runs: Sequence[RunStatus], root: Path, study: str, options: RunOptions = DEFAULTS, online: bool = False
 ) -> tuple[list[Job], dict[str, str]]:
     """Return a job for each run of a study that can be resumed, and the names of the others, each with the reason.
 
-    The folders of runs that failed or were interrupted hold all that is needed. Data that a config names on the hub are
-    loaded only with `online`.
+    A run that started has its config in its folder, and one that did not in the plan of its grid. Data that a config
+    names on the hub are loaded only with `online`.
     """
-    presets, skipped = planned_runs(root / study), dict[str, str]()
+    presets, configs, skipped = planned_runs(root / study), _planned_configs(root / study), dict[str, str]()
     jobs: list[Job] = []
     data: dict[str, Any] = {}  # which are built once for all runs that share them
     for run in runs:
         try:
-            grid_run = _grid_run(run.path, presets.get(run.name, ""), online)
+            grid_run = _grid_run(run.path, configs.get(run.name), presets.get(run.name, ""), online)
             [job] = jobs_of(plan([grid_run], root, study, data), options)
             if job.name != run.name:
                 raise UserError(CHANGED)
@@ -232,14 +234,27 @@ def retry_jobs(
     return jobs, skipped
 
 
-def _grid_run(path: Path, preset: str, online: bool) -> GridRun:
-    """The run's config and preset; `UserError` if its folder does not hold them, or its data may not be loaded."""
-    if not (path / "config.yaml").exists():
+def _planned_configs(study: Path) -> dict[str, Tree]:
+    """Return the configs of the runs that the study's grids planned, by name. Damaged plans are ignored."""
+    planned: dict[str, Tree] = {}
+    for path in sorted((study / PLANS).glob("*.json")):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            planned |= json.loads(path.read_text())["configs"]
+    return planned
+
+
+def _grid_run(path: Path, planned: Tree | None, preset: str, online: bool) -> GridRun:
+    """The run's config and preset; `UserError` if its folder and the plan lack them, or its data may not be loaded.
+
+    A plan may come from somebody else, as a config may: its runs must have the hashes that it names.
+    """
+    started = (path / "config.yaml").exists()
+    if not (started or isinstance(planned, dict)):
         raise UserError("it failed before it had a config.yaml; run the grid again")
     progress = read_progress(path)
     if progress and progress.tuning:
         raise UserError("it is a trial of a search; run `tfstudy tune` again")
-    config = resolve(read_config(path))
+    config = resolve(read_config(path) if started or planned is None else planned)
     if not online:
         check_local(config)
     return GridRun(config, preset or (progress.preset if progress else "default"))

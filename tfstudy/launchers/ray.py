@@ -126,6 +126,6 @@ def _joined(address: str) -> Any:
         ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **own)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         reason = getattr(error, "strerror", "") or str(error).strip().splitlines()[0]
-        what = f"--ray.address {address}: can't join this Ray cluster" if address else "can't start Ray on this machine"
+        what = f"RAY_ADDRESS={address}: can't join this Ray cluster" if address else "can't start Ray on this machine"
         raise UserError(f"{what}: {reason}") from None
     return ray

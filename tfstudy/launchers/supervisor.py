@@ -36,15 +36,12 @@ class Summary(NamedTuple):
 
     finished: list[Job]
     failed: dict[str, str]  # path of the run to the reason
-    unfinished: list[Job]  # stopped or not started, because a run failed
 
 
 Watch = Callable[[Event | None], None]
 
 
-def supervise(
-    jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: None, fail_fast: bool = False
-) -> Summary:
+def supervise(jobs: Sequence[Job], executor: Executor, watch: Watch = lambda _: None) -> Summary:
     """Run all jobs in order. A failed job is retried once, with no other run on its device, after all others.
 
     If another process holds a run's lock, wait for it. `watch` is called with each change of state, and with None a
@@ -53,9 +50,6 @@ def supervise(
     supervisor = _Supervisor(jobs, executor, watch)
     try:
         while supervisor.open_jobs():
-            if fail_fast and supervisor.summary.failed:
-                supervisor.summary.unfinished.extend(supervisor.open_jobs())
-                break
             supervisor.step()
     finally:
         executor.stop()
@@ -68,7 +62,7 @@ class _Supervisor:
         self.pending, self.retries, self.elsewhere = [*jobs], list[Job](), list[Job]()
         self.running: dict[str, tuple[Job, float]] = {}  # by path: the job and its start time
         self.attempts: dict[str, int] = {}
-        self.summary = Summary([], {}, [])
+        self.summary = Summary([], {})
         self._polled = 0.0
 
     def open_jobs(self) -> list[Job]:

@@ -1,6 +1,7 @@
 """What is available: tasks, split schemes, architectures, presets, grids and runs, as rows and as lines. No torch."""
 
 import inspect
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +26,7 @@ Rows = Sequence[Row]
 KINDS: Rows = [
     {"name": f"tfstudy list {words}", "about": about}
     for words, about in (
-        ("tasks", "every task with its split schemes and examples"),
+        ("tasks [TASK]", "every task, or one with its split schemes and examples"),
         ("splits [TASK]", "the split schemes of a task (default: scan)"),
         ("architectures", "every architecture"),
         ("instruments", "what `tfstudy measure` can measure on a run"),
@@ -37,8 +38,8 @@ KINDS: Rows = [
 ]
 
 
-def tasks_list(_: object) -> Rows:
-    """Return the tasks with their examples and split schemes; a broken plug-in with its error."""
+def tasks_list(task: str) -> Rows:
+    """Return the tasks, or the one named, with their examples and split schemes; a broken plug-in with its error."""
 
     def row(name: str) -> Row:
         kind = tasks.find(name)
@@ -46,7 +47,10 @@ def tasks_list(_: object) -> Rows:
         lines = textwrap.dedent(example).splitlines()
         return {"about": " ".join(about.split()), "example": lines, "splits": list(kind.split_schemes())}
 
-    return _rows(tasks, row, {"example": [], "splits": []})
+    if task:
+        tasks.find(task)
+    rows = _rows(tasks, row, {"example": [], "splits": []})
+    return [one for one in rows if task in ("", one["name"])]
 
 
 def architectures_list(_: object) -> Rows:
@@ -68,7 +72,7 @@ def _rows(package: ModuleType, row: Callable[[str], Row], nothing: Row) -> Rows:
 
 def splits_list(task: str) -> Rows:
     """Return the split schemes of a task."""
-    return [{"name": name, "about": text} for name, text in tasks.find(task).split_schemes().items()]
+    return [{"name": name, "about": text} for name, text in tasks.find(task or "scan").split_schemes().items()]
 
 
 def instruments_list(_: object) -> Rows:
@@ -84,7 +88,7 @@ def instruments_list(_: object) -> Rows:
 
 def presets_list(task: str) -> Rows:
     """Return the presets of a task, for each architecture that has them."""
-    tasks.find(task)
+    tasks.find(task := task or "scan")
     return [
         {"name": name, "arch": arch, "about": str(tree.get("about", ""))}
         for name, archs in all_presets(task).items()
@@ -110,6 +114,13 @@ def runs_list(folder: Path) -> Rows:
     return rows
 
 
+def corpora_list(folder: Path) -> Rows:
+    """Return the corpora for translation in a folder, with their files."""
+    from tfstudy.tasks.reading import corpora
+
+    return [{"name": name, "files": files} for name, files in corpora(folder).items()]
+
+
 LISTS: dict[str, Callable[[Any], Rows]] = {
     "tasks": tasks_list,
     "splits": splits_list,
@@ -118,11 +129,12 @@ LISTS: dict[str, Callable[[Any], Rows]] = {
     "presets": presets_list,
     "grids": grids_list,
     "runs": runs_list,
+    "corpora": corpora_list,
 }
 
 
-def list_lines(what: str, rows: Rows) -> Iterable[Text | str]:
-    """Return a line for each row, wrapped on a terminal; more about a task or a plug-in stands below it."""
+def list_lines(what: str, rows: Rows, details: bool = False) -> Iterable[Text | str]:
+    """Return a line for each row, wrapped on a terminal; with `details` more about a task stands below it."""
     if what == "runs":
         notes = ["  ".join(filter(None, (row["settings"], row["reason"] and f"({row['reason']})"))) for row in rows]
         cells = [(row["state"], row["metric"], row["path"], note) for row, note in zip(rows, notes, strict=True)]
@@ -130,7 +142,12 @@ def list_lines(what: str, rows: Rows) -> Iterable[Text | str]:
     lines = []
     for row in rows:
         names = [row[key] for key in ("name", "arch") if key in row]
-        splits = f"splits: {', '.join(row['splits'])}" if row.get("splits") else ""
-        more = filter(None, (*row.get("example", ()), splits, row.get("origin")))
-        lines += [[*names, row["about"]], *([*[""] * len(names), text] for text in more)]
+        about = str(row["about"] if "about" in row else " ".join(row["files"]))
+        origin = f" ({row['origin']})" if row.get("origin") else ""
+        if what == "tasks" and not details and not about.startswith("broken"):
+            about = re.split(r"(?<=[^.]{3}[.:;]) ", about)[0].rstrip(":;")
+        lines.append([*names, about + origin])
+        if what == "tasks" and details:
+            more = [*row["example"], f"splits: {', '.join(row['splits'])}"]
+            lines += [[*[""] * len(names), text] for text in more]
     return columns(lines)

@@ -31,19 +31,22 @@ LEFT_OUT = (
 )  # in this order, until the rest fits
 
 
-def show(result: Result, by: str = "", path: Path | None = None) -> None:
+def show(result: Result, by: str = "", path: Path | None = None, short: bool = False) -> None:
     """Print a result, with `by` also for each value of this tag; `UserError` for an unknown tag.
 
-    With the folder of the run, published figures say how their settings differ from the run's.
+    With the folder of the run, published figures say how their settings differ from the run's. If `short`, only the
+    table of the main metrics is printed, and the length thresholds.
     """
     if by:
         one_of("tag", by, sorted({tag for scores in result.splits.values() for tag in scores.slices}))
     console = Terminal()
-    for part in summary(result, by, path, console.width):
+    for part in summary(result, by, path, console.width, short):
         console.print(part)
 
 
-def summary(result: Result, by: str = "", path: Path | None = None, width: int = 80) -> list[Table | Text | str]:
+def summary(
+    result: Result, by: str = "", path: Path | None = None, width: int = 80, short: bool = False
+) -> list[Table | Text | str]:
     """Return the tables and lines of a result: what papers report, then what it measured.
 
     Tables have at most `width` characters in a line; what does not fit is left out or stands in another table.
@@ -57,6 +60,8 @@ def summary(result: Result, by: str = "", path: Path | None = None, width: int =
     parts: list[Table | Text | str] = _scores(
         title, result.splits, [name for name in COLUMNS if name in measured], by, width
     )
+    if short:
+        return [*parts, *(Text(line, style="dim") for line in length_lines(result.lengths))]
     if others := [metric for metric in measured if metric not in COLUMNS]:
         parts += [part for table in _other_metrics(result.splits, others, width) for part in ("", table)]
     if not by:

@@ -13,7 +13,7 @@ from tfstudy.analysis import labels
 from tfstudy.experiment.code_versions import missing_plugin, outdated_because
 from tfstudy.report.markup import duration, plural
 from tfstudy.report.terminal import coloured, columns
-from tfstudy.runs.files import retry_command
+from tfstudy.runs.files import resume_study_command
 from tfstudy.runs.find import find_study, studies
 from tfstudy.runs.status import (
     DIVERGED,
@@ -29,6 +29,7 @@ from tfstudy.runs.status import (
 
 HOUR = 3600.0
 SHORTEST_NAME = 7  # characters of a study or experiment on a narrow terminal
+LEFT = (PENDING, INTERRUPTED, FAILED)  # states of runs that no process works on and that have no result
 OTHERS = 100  # runs with which the listed ones are compared
 SHOWN = {RUNNING: 40, FAILED: 20}  # runs that have a line of their own, at most
 
@@ -91,10 +92,10 @@ def finished_last_hour(runs: Iterable[RunStatus]) -> int:
 
 
 def seconds_left(runs: Sequence[RunStatus]) -> float | None:
-    """Return the seconds until all running and pending runs finish, with as many in parallel as now.
+    """Return the seconds until all runs that are left finish, with as many in parallel as now.
 
-    Pending runs count as the mean of finished runs of the same architecture on the same data, or of all finished runs;
-    None if no run finished.
+    A run counts as the mean of finished runs of the same architecture on the same data, or of all finished runs, an
+    interrupted one by the steps that it has left; None if no run finished.
     """
     finished = [run for run in runs if run.state == FINISHED and run.seconds]
     if not finished:
@@ -103,9 +104,13 @@ def seconds_left(runs: Sequence[RunStatus]) -> float | None:
     for run in finished:
         by_group.setdefault(run.path.parts[-3:-1], []).append(run.seconds)
     overall = mean(run.seconds for run in finished)
-    pending = sum(mean(by_group.get(run.path.parts[-3:-1], [overall])) for run in runs if run.state == PENDING)
+    waiting = sum(
+        mean(by_group.get(run.path.parts[-3:-1], [overall])) * (1 - run.step / run.steps if run.steps else 1)
+        for run in runs
+        if run.state in LEFT
+    )
     running = [run.seconds_left or 0.0 for run in runs if run.state == RUNNING]
-    return max([(pending + sum(running)) / max(1, len(running)), *running])
+    return max([(waiting + sum(running)) / max(1, len(running)), *running])
 
 
 def _table(rows: Sequence[tuple[str, str]]) -> list[Text]:
@@ -154,16 +159,18 @@ def _progress(run: RunStatus) -> str:
 
 def _summary(study: Path, runs: Sequence[RunStatus]) -> list[str]:
     counts = Counter(run.state for run in runs)
-    ended, left = counts[FINISHED] + counts[DIVERGED], counts[RUNNING] + counts[PENDING]
+    ended = counts[FINISHED] + counts[DIVERGED]
     diverged = f", {counts[DIVERGED]} of them diverged" if counts[DIVERGED] else ""
     lines = [f"{ended} of {len(runs)} runs finished{diverged} ({finished_last_hour(runs)} in the last hour)"]
-    seconds = seconds_left(runs)
-    if left and seconds is not None:
-        lines.append(f"{plural(left, 'run')} left: about {duration(seconds)}, {counts[RUNNING] or 1} in parallel")
-    if counts[PENDING] and not counts[RUNNING]:
-        lines.append("nothing is running: repeat the grid's command to start the pending runs")
-    if unsuccessful := counts[FAILED] + counts[INTERRUPTED]:
-        lines.append(f"`{retry_command(study)}` reruns {plural(unsuccessful, 'failed or interrupted run')}")
+    if left := len(runs) - ended:
+        waiting = ", ".join(f"{counts[state]} {state}" for state in (RUNNING, *LEFT) if counts[state])
+        seconds = seconds_left(runs)
+        time_left = f": about {duration(seconds)}, {counts[RUNNING] or 1} in parallel" if seconds is not None else ""
+        lines.append(f"{plural(left, 'run')} left ({waiting}){time_left}")
+    if left and not counts[RUNNING]:
+        lines.append(f"nothing is running; to run what is left: {resume_study_command(study)}")
+    elif counts[FAILED] + counts[INTERRUPTED]:
+        lines.append(f"to run what failed or was interrupted: {resume_study_command(study)}")
     return lines
 
 
@@ -175,7 +182,7 @@ def _outdated(runs: Sequence[RunStatus]) -> list[str]:
     missing = Counter(missing_plugin(*one) for one in known)
     of = f"of {len(ended)} finished runs are"
     return [
-        *(f"{n} {of} outdated: {reason} (details: `tfstudy why RUN`)" for reason, n in old.items() if reason),
+        *(f"{n} {of} outdated: {reason} (see `tfstudy result RUN --changes`)" for reason, n in old.items() if reason),
         *(f"{n} {of} not compared with the current code: {reason}" for reason, n in missing.items() if reason),
     ]
 

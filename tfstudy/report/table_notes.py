@@ -71,7 +71,7 @@ def table_notes(
     outdated = Counter(filter(None, ("; ".join(run.outdated()) for run in runs)))
     missing = Counter(filter(None, (run.missing_plugin() for run in runs)))
     of_all = f"of {plural(len(runs), 'run')}"
-    notes += [f"{n} {of_all} outdated: {reason} (details: `tfstudy why RUN`)" for reason, n in outdated.items()]
+    notes += [f"{n} {of_all} outdated: {reason} (`tfstudy result RUN --changes`)" for reason, n in outdated.items()]
     notes += [f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()]
     return [*notes, *study.left_out_notes()]
 

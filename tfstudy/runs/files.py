@@ -3,7 +3,6 @@
 import fcntl
 import os
 import re
-import shlex
 import shutil
 import time
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from typing import IO
 
 from tfstudy import RESULTS
 from tfstudy.errors import UserError
+from tfstudy.plugins import command
 
 RUN = re.compile(r"s(?P<seed>\d{1,19})-(?P<hash>\w+)(\.old-\d+)?")  # a run's folder, also an archived one
 SMOKE = "-smoke"  # end of the name of the folder of smoke runs: `results-smoke` next to `results`
@@ -122,9 +122,9 @@ def results_folder(results: Path, smoke: bool) -> Path:
     return (results if results.name else results.resolve()).with_name(f"{results.resolve().name}{SMOKE}")
 
 
-def results_option(results: Path) -> str:
-    """The option ` --results PATH`, or nothing for the default folder of results."""
-    return "" if results == RESULTS else f" --results {shlex.quote(str(results))}"
+def results_words(results: Path) -> list[str]:
+    """The option `--results PATH`, or nothing for the default folder of results."""
+    return [] if results == RESULTS else ["--results", str(results)]
 
 
 def has_study(path: Path) -> bool:
@@ -132,25 +132,25 @@ def has_study(path: Path) -> bool:
     return len(path.parents) > 3
 
 
-def command_again(path: Path, smoke: bool = False, option: str = "") -> str:
-    """The command that runs a run again, in the same study, with one more option."""
-    command = f"tfstudy run --config {shlex.quote(str(path / 'config.yaml'))}"
+def command_again(path: Path, smoke: bool = False, *more: str) -> str:
+    """The command that runs a run again, in the same study, with more words."""
+    words = ["run", "--config", str(path / "config.yaml")]
     if has_study(path):
         study = path.parents[2]
         results = study.parent
         if smoke:  # a smoke run finds its own folder
             results = results.with_name(results.name.removesuffix(SMOKE) or SMOKE)
-        command += f"{results_option(results)} --study {shlex.quote(study.name)}"
-    return f"{command}{option} --restart"
+        words += [*results_words(results), "--study", study.name]
+    return command(*words, *more, "--restart")
 
 
-def retry_command(study: Path) -> str:
-    """The command that reruns the failed and interrupted runs of a study."""
-    return f"tfstudy retry {shlex.quote(study.name)}{results_option(study.parent)}"
+def resume_study_command(study: Path) -> str:
+    """The command that runs what a study has left: pending, interrupted and failed runs."""
+    return command("grid", "--resume", study.name, *results_words(study.parent))
 
 
 def resuming_command(path: Path, tuning: bool = False) -> str:
     """What resumes an unfinished run, in backticks if it is known; a trial of a search has no other command."""
     if tuning:
         return "the `tfstudy tune` command of its search"
-    return f"`{retry_command(path.parents[2])}`" if has_study(path) else "its own command"
+    return f"`{resume_study_command(path.parents[2])}`" if has_study(path) else "its own command"

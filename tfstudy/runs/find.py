@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tfstudy.errors import UserError, expected, one_of, quoted
+from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, is_archived
 from tfstudy.runs.reader import has_weights, is_finished
 from tfstudy.runs.studyfile import exists, packed_runs, zip_names
@@ -47,7 +48,7 @@ def find_study(root: Path, name: str) -> Path:
     if not names:
         raise UserError(f"no studies in {root}; choose another folder of results with --results")
     if any(exists(folder / "config.yaml") for folder in (Path(name), root / name)):
-        raise UserError(f"{name} is a run, not a study; `tfstudy result {name}` shows what it measured")
+        raise UserError(f"{name} is a run, not a study; `{command('result', name)}` shows what it measured")
     study, *inside = _words(root, name)
     if study in names and inside:
         raise UserError(f"{name} is a folder of the study {study}, not a study")

@@ -25,7 +25,7 @@ from tfstudy.runs.studyfile import PACKED_WITHOUT, BrokenError, exists, packed_i
 T = TypeVar("T")
 CONFIG_HEADER = b"# tfstudy run "  # first line of a config.yaml, followed by the hash of the run
 HEADER = "step,metric,value"  # of metrics.csv
-WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy weights`
+WEIGHTS = "weights.safetensors"  # weights alone: see `tfstudy export RUN`
 CHECKPOINTS = ("last", "best")  # what `eval.checkpoint` may be
 MAX_BYTES = 1 << 26  # of a JSON file
 MAX_PREDICTIONS = 1 << 28  # bytes of the predictions of a split, unpacked

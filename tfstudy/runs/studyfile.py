@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 from tfstudy.errors import UserError, quoted
+from tfstudy.plugins import command
 from tfstudy.runs.files import RUN, at_once, is_archived
 
 NAME = re.compile(r"runs(?:-(?P<number>[2-9]|[1-9]\d{1,4}))?\.zip")
@@ -187,7 +188,9 @@ def packed_in(run: str | Path) -> Path | None:
 def check_unpacked(run: Path) -> None:
     """`UserError` if a command that writes into a run folder is given a packed run."""
     if file := packed_in(run):
-        raise UserError(f"{run} is packed in {file}, which is never changed; `tfstudy unzip {file.parent}` unpacks it")
+        raise UserError(
+            f"{run} is packed in {file}, which is never changed; `{command('pack', file.parent, '--undo')}` unpacks it"
+        )
 
 
 def exists(path: str | Path) -> bool:

@@ -1,5 +1,6 @@
-"""`tfstudy new`: what it writes works at once, and it never overwrites a file."""
+"""`tfstudy new` and `export`: what they write can be used at once, and nothing is overwritten."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,22 @@ def test_the_test_that_it_writes_passes(kind):
     done = subprocess.run([sys.executable, "-m", "pytest", *words], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
     assert "2 passed" in done.stdout
+
+
+def test_export_writes_jsonl_and_refuses_what_it_can_not_write(capsys):
+    files = [f"data/{name}.jsonl" for name in ("test", "train", "validation")]
+    assert tfstudy("export", "scan", "--split", "length", "--out", "data") == 0
+    assert capsys.readouterr().out.splitlines() == files
+    examples = Path("data/test.jsonl").read_text().splitlines()
+    assert len(examples) == 3920
+    assert json.loads(examples[0]).keys() >= {"source", "target", "length"}
+    before = {path: path.read_bytes() for path in Path("data").iterdir()}
+    for words, fact in {
+        ("scan", "--out", "data"): "--out",
+        ("copying", "--out", "new", "--format", "json"): "did you mean 'jsonl'?",
+        ("copying", "--out", "new", "--set", "train.steps=1"): "'train'",
+    }.items():
+        assert tfstudy("export", *words) == 2
+        assert fact in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in Path("data").iterdir()} == before
+    assert not Path("new").exists()

@@ -1,0 +1,203 @@
+"""The commands to begin with and to pass on: files of a new task, exported data or weights, and packed studies."""
+
+import keyword
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import typer
+
+from tfstudy.cli.command_line import app
+from tfstudy.cli.options import (
+    RESULTS,
+    ExistingResults,
+    Online,
+    Quiet,
+    Results,
+    Split,
+    complete_study,
+    complete_task,
+    option,
+    path_option,
+)
+from tfstudy.cli.output import progress_on_stderr
+from tfstudy.errors import UserError, one_of, quoted
+
+TEMPLATES = Path(__file__).parent / "templates"
+NAME = re.compile(r"[a-z][a-z0-9_]{0,40}")
+
+
+@app.command()
+def new(
+    kind: Annotated[str, typer.Argument(metavar="task|architecture", help="What to write.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, such as my_task, which is that of its file.")],
+    out: Annotated[Path, path_option("Folder for the files (this one).")] = Path(),
+) -> None:
+    """Write the files of a new task or architecture.
+
+    They are a file for --plugin, its test and, for a task, presets. The task reverses strings and the architecture is a
+    GRU: both work at once, and are there to be edited.
+    """
+    from tfstudy.plugins import command
+
+    one_of("kind", kind, ("task", "architecture"))
+    _check_name(kind, name)
+    code = (TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8")
+    cls = "".join(part.capitalize() for part in name.split("_"))
+    if re.search(rf"\b{cls}\b", code):  # such as Task, which the module imports
+        cls += kind.capitalize()
+    templates = {f"{name}.py": f"{kind}.py", f"test_{name}.py": f"test_{kind}.py"}
+    if kind == "task":
+        templates[f"{name}.presets.yaml"] = "task.presets.yaml"
+    files = {}
+    for file, template in templates.items():
+        text = (TEMPLATES / f"{template}.txt").read_text(encoding="utf-8")
+        files[out / file] = Template(text).substitute(name=name, Class=cls)
+    _write(files)
+    for path in files:
+        print(path)
+    words = [name] if kind == "task" else ["scan", "--arch", name]
+    print(f"next: {command('run', *words, '--smoke', '--plugin', out / f'{name}.py')}")
+
+
+def _check_name(kind: str, name: str) -> None:
+    """`UserError` for a name that is taken, that Python could not import, or that hides or is hidden by a module."""
+    from tfstudy import models, tasks
+
+    registry = tasks.get_registry() if kind == "task" else models.REGISTRY
+    if not NAME.fullmatch(name) or keyword.iskeyword(name) or name.startswith("test_"):
+        raise UserError(
+            f"the name must be a name in Python such as my_{kind}, of small letters, digits and '_' and not a keyword, "
+            f"but is {quoted(name)}"
+        )
+    if name in registry.names():
+        raise UserError(f"there is {'an' if kind[0] in 'aeiou' else 'a'} {kind} '{name}' already; choose another name")
+    if name in registry.shared or name in sys.stdlib_module_names or find_spec(name):
+        raise UserError(f"'{name}' is the name of a module of Python, tfstudy or an installed package; choose another")
+
+
+def _write(files: dict[Path, str]) -> None:
+    """Write all files, or none. `UserError` if one exists or can't be written."""
+    written: list[Path] = []
+    try:
+        for path, text in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+    except OSError as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise UserError(
+            f"can't write {quoted(error.filename, 300, '')}: {error.strerror}; nothing was written"
+        ) from None
+
+
+@app.command()
+def export(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="TASK|RUN", help="Task, or a finished run: a folder, hash prefix or STUDY/ARCH/SEED.",
+            autocompletion=complete_task,
+        ),
+    ],
+    out: Annotated[Path | None, path_option("New folder for examples; file for weights (in the run folder).")] = None,
+    split: Split = None,
+    set_: Annotated[
+        list[str] | None, option("--set", metavar="KEY=VALUE", help="Setting of the data: data.train_examples=500.")
+    ] = None,
+    format_: Annotated[str, option("--format", metavar="NAME", help="Of examples: jsonl (default) or parquet.")] = "",
+    online: Online = False,
+    quiet: Quiet = False,
+    results: Results = RESULTS,
+) -> None:  # fmt: skip
+    """Write the examples of a task, or the weights of a run.
+
+    `datasets.load_dataset` reads the examples. The weights are a safetensors file, which commands on the run use where
+    there is no checkpoint.
+    """
+    from tfstudy import tasks
+
+    if what in tasks.names():
+        from tfstudy.config.resolve import overrides, resolve_data
+        from tfstudy.tasks.base import write_examples
+
+        if out is None:
+            raise UserError("the examples of a task need --out with a new folder")
+        settings = overrides([*(set_ or []), *([f"data.split={split}"] if split else [])])
+        for path in write_examples(resolve_data(what, settings), out, format_ or "jsonl"):
+            print(path)
+        return
+    if split or set_ or format_:
+        one_of("task", what, tasks.names())
+    from tfstudy.cli.inspection import load_run, run_with_weights
+
+    run = run_with_weights(what, results)
+    if out and (out.is_dir() or not out.absolute().parent.is_dir()):
+        raise UserError(f"--out must be a file in an existing folder, but is {out}")
+    finished = load_run(run, online, quiet)
+    with progress_on_stderr(quiet):
+        file = finished.save_weights(out)
+    print(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
+
+
+@app.command()
+def pack(
+    study: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY", help="Study: a folder within the results, or its path.", autocompletion=complete_study
+        ),
+    ],
+    without: Annotated[
+        list[str] | None,
+        option(metavar="NAME", help="Leave out predictions or checkpoints, which are then lost; repeatable."),
+    ] = None,
+    undo: Annotated[bool, option("--undo", help="Unpack all runs into folders, and remove the files.")] = False,
+    results: ExistingResults = RESULTS,
+) -> None:
+    """Pack the finished runs of a study into one file.
+
+    The file is runs.zip in the folder of the study, and all commands read the runs in it. Runs that finish later go to
+    runs-2.zip and so on. Each file is read back and compared before the run folders are removed.
+    """
+    from tfstudy.report.markup import plural
+    from tfstudy.runs.pack import OPTIONAL, pack_study, unzip_study
+
+    for name in without or ():
+        one_of("part of a run", name, OPTIONAL, "--without")
+    folder = _folder(study, results)
+    if undo:
+        if without:
+            raise UserError("--without can't be combined with --undo, which unpacks everything")
+        count, files = unzip_study(folder)
+        removed = f", {', '.join(file.name for file in files)} removed" if files else ""
+        print(f"{folder}: {plural(count, 'run')} unpacked{removed}")
+        return
+    packed = pack_study(folder, without or ())
+    reasons: dict[str, list[Path]] = {}
+    for path, reason in packed.kept:
+        reasons.setdefault(reason, []).append(path)
+    for reason, paths in reasons.items():
+        print(f"not packed ({reason}): {plural(len(paths), 'run')}, such as {paths[0]}")
+    if packed.file:
+        print(f"{packed.file}: {plural(packed.runs, 'run')}, {packed.file.stat().st_size / 1e6:.1f} MB")
+    elif packed.removed:
+        print(f"{folder}: {plural(packed.removed, 'folder')} of packed runs removed")
+    else:
+        print(f"{folder}: nothing to pack")
+
+
+def _folder(study: str, results: Path) -> Path:
+    """Return the folder of a study; `UserError` if there is none, or if a run or the folder of all results is named."""
+    from tfstudy.runs.files import RUN
+    from tfstudy.runs.find import find_study, studies, study_folder
+
+    folder = study_folder(study, results) if study else find_study(results, study)
+    if folder.resolve() == results.resolve() or RUN.fullmatch(folder.name):
+        raise UserError(f"{folder} is not a study; choose one of: {', '.join(studies(results))}")
+    return folder
