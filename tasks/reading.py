@@ -1,12 +1,15 @@
-"""Read pairs of texts as tables: files of a folder (TSV, JSON lines, SCAN's lines, parallel files), or a hub data set.
+"""Read pairs of texts: from the files of a folder (TSV, JSON lines, lines of SCAN, parallel files), or from the hub.
 
-    a dog sleeps<TAB>ein Hund schläft         .tsv, or any file with tabs; further columns are kept
-    {"source": "a dog", "target": "ein Hund"}    .jsonl
-    IN: jump twice OUT: I_JUMP I_JUMP         the lines of SCAN (Lake & Baroni 2018)
-    train.en, train.de                        parallel files
+    a dog sleeps<TAB>ein Hund schläft          .tsv, or any file with tabs
+    {"source": "a dog", "target": "ein Hund"}     .jsonl
+    IN: jump twice OUT: I_JUMP I_JUMP          the lines of SCAN (Lake & Baroni 2018)
+    train.en, train.de                         parallel files
 
 Each file may be gzipped. Text is kept exactly as it is: line separators other than the line feed, such as U+2028, are
 part of a text, a quotation mark is an ordinary character, and "NA" is a word (readers of CSV differ in all three).
+
+The name of a file or of a split on the hub says what it is for: `train`; `dev`, `valid`, `validation`; any other is a
+test set of its own name. What is not read is returned with the reason.
 """
 
 import gzip
@@ -14,68 +17,194 @@ import json
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from tfstudy.errors import UserError, path_of, quoted
+from pydantic import Field
+
+from tfstudy.errors import UserError, nearest, one_of, path_of, quoted
+from tfstudy.tasks.base import TaskConfig
 
 VALIDATION = ("validation", "dev", "valid", "val")  # names of the validation split
-TEST = re.compile(r"test\w{0,60}")  # names of test splits
+ROLES = {  # of files and splits, by a part of their name
+    **dict.fromkeys(("train", "training", "trn"), "train"),
+    **dict.fromkeys((*VALIDATION, "development"), "validation"),
+    **dict.fromkeys(("test", "tst", "gold"), "test"),
+}
+PURPOSES = {  # of columns, by their name
+    **dict.fromkeys(("source", "src", "input", "inputs", "question", "command", "sentence", "lemma"), "source"),
+    **dict.fromkeys(("target", "tgt", "trg", "output", "outputs", "query", "actions", "form"), "target"),
+    **dict.fromkeys(("features", "feats", "msd"), "features"),
+}
+SIDES = (("src", "tgt"), ("src", "trg"), ("source", "target"), ("in", "out"), ("input", "output"))  # of parallel files
+OTHER_FILES = re.compile(r"(?i)(readme|licen[cs]e|citation|changelog)\b.*|.*\.(md|json|py|ya?ml|pdf|zip|parquet|csv)")
+SCAN_LINE = re.compile(r"\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*")
+SURROGATES = re.compile("[\ud800-\udfff]")
 MAX_LINE = 2**24  # bytes of one line
 UNCHECKED = 2**23  # bytes of text that a gzipped file may hold however small it is
 MAX_EXPANSION = 100  # of the bytes beyond: text shrinks by a factor of about 3, a gzip bomb by 1,000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-SURROGATES = re.compile("[\ud800-\udfff]")
-SCAN_LINE = re.compile(r"\s*IN:\s*(.*?)\s*OUT:\s*(.*?)\s*")
-SOURCE_NAMES = ("source", "src", "input", "inputs", "question", "command", "sentence", "lemma")
-TARGET_NAMES = ("target", "tgt", "trg", "output", "outputs", "query", "actions", "logical_form", "form")
-OTHER_FILES = re.compile(r"(?i)(readme|licen[cs]e|citation|changelog)\b.*|.*\.(md|json|py|ya?ml|pdf|zip|parquet|csv)")
+
+
+class FilesConfig(TaskConfig):
+    """Settings of tasks that read pairs (section `data`)."""
+
+    root: str = Field("", description="folder with the files: .tsv, .jsonl, parallel files or lines of SCAN (or .gz)")
+    hub: str = Field("", description="id of a data set on the Hugging Face hub, or a local folder of parquet files")
+    hub_config: str = Field("", description="configuration of the data set on the hub, such as de-en")
+    revision: str = Field("", description="branch or commit of the data set on the hub")
+    columns: str = Field(
+        "",
+        description="names of the columns, such as source,target,category; with a purpose where the name does not "
+        "tell: question=source,query=target,id=none",
+    )
+    roles: str = Field("", description="roles that names do not tell, such as a.tsv=train,b.tsv=none,c.tsv=my_test_set")
 
 
 class Table(NamedTuple):
-    """The rows of a file, of two parallel files, or of a split on the hub: a text for each column."""
+    """The rows of a file, of two parallel files, or of a split on the hub: a value for each column."""
 
     columns: tuple[str, ...]  # their names; empty if the file does not tell
     rows: list[tuple[Any, ...]]
     places: tuple[str, ...]  # of each column: text such as `train.tsv:`, which the number of a row completes
     first: int = 1  # number of the first row
 
-    def texts(self, column: int) -> list[str]:
-        """Return the texts of a column, numbers as text; `UserError` for anything else, with its place."""
-        values = [row[column] for row in self.rows]
-        for number, value in enumerate(values):
-            if isinstance(value, str) and (value.isascii() or not SURROGATES.search(value)):
-                continue
-            where = f"{self.places[column]}{self.first + number}: {quoted(self.columns[column])}"
-            if isinstance(value, str):
-                raise UserError(f"{where} contains half of a surrogate pair, which is not a character")
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise UserError(f"{where} must be text, but is {json.dumps(value, default=str)[:60]}")
-            values[number] = str(value)
-        return values
+
+class Split(NamedTuple):
+    """The pairs of a split, and the other columns by name; `place` says where a source and a target are."""
+
+    sources: list[str]
+    targets: list[str]
+    features: list[str] | None
+    tags: dict[str, list[str]]
+    places: tuple[str, str]  # of sources and targets: text that the number of a row completes
+    first: int  # number of the first row
+
+    def place(self, number: int, side: int) -> str:
+        """Return where the source (side 0) or the target (1) of a pair is, such as `train.tsv:7`."""
+        return f"{self.places[side]}{self.first + number}"
 
 
-class Tables(NamedTuple):
-    """The tables by split, what was not used with the reason, and the commit of a data set on the hub, if known."""
+class PairData(NamedTuple):
+    """The splits by name, what was not used with the reason, and the commit of a data set on the hub, if known."""
 
-    splits: dict[str, Table]
-    unused: Mapping[str, str]
-    commit: str = ""
-
-
-def split_name(name: str) -> str:
-    """Return the split for a file or a hub split with this name; empty if it is none."""
-    name = re.sub(r"\W", "_", name)
-    if name in VALIDATION:
-        return "validation"
-    return name if name == "train" or TEST.fullmatch(name) else ""
+    splits: dict[str, Split]
+    unused: dict[str, str]
+    commit: str
 
 
-def stem(path: Path) -> str:
-    """Return the name of a file before the first point."""
-    return path.name.partition(".")[0]
+def check_files(task: str, config: FilesConfig) -> None:
+    """Raise `UserError` if the settings of the files do not fit together."""
+    if bool(config.root) == bool(config.hub):
+        raise UserError(f"{task} needs exactly one of data.root (a folder of files) and data.hub (an id)")
+    for key in ("hub_config", "revision") if config.root else ():
+        if getattr(config, key):
+            raise UserError(f"data.{key} cannot be set with data.root")
+    for key in ("columns", "roles"):
+        settings(getattr(config, key), f"data.{key}")
+
+
+def settings(text: str, key: str) -> dict[str, str]:
+    """Return `a=b,c` as `{"a": "b", "c": ""}`; `UserError` if a name is empty or occurs twice.
+
+    A colon separates like a comma, which separates the values of an axis on the command line of a grid.
+    """
+    parts = [part.strip().partition("=") for part in re.split("[,:]", text)] if text.strip() else []
+    found = {name.strip(): value.strip() for name, _, value in parts}
+    if len(found) < len(parts) or "" in found:
+        raise UserError(f"{key} must be names separated by commas or colons, each of them once, but is {quoted(text)}")
+    for value in found.values():
+        if key == "data.columns" and value:
+            one_of("purpose", value, ("source", "target", "features", "tag", "none"), key)
+        elif key == "data.roles" and not re.fullmatch(r"\w+", value):
+            raise UserError(
+                f"{key} must be FILE=ROLE,... with train, validation, none or a name, but is {quoted(text)}"
+            )
+    return found
+
+
+def read_pairs(config: FilesConfig, languages: tuple[str, str] = ("", "")) -> PairData:
+    """Return the pairs of a folder or of a data set on the hub.
+
+    `languages` are codes that name the two columns or the ends of parallel files, if there are such.
+    """
+    columns, roles = settings(config.columns, "data.columns"), settings(config.roles, "data.roles")
+    if config.root:
+        sides = [tuple(columns), languages, *SIDES]
+        tables, unused = _folder(config.root, roles, [pair for pair in sides if len({*pair} - {""}) == 2])
+        commit = ""
+    else:
+        tables, unused, commit = from_hub(config.hub, config.hub_config, config.revision, roles)
+    splits = {}
+    for split in sorted(tables, key=lambda name: (name != "train", name != "validation", name != "test", name)):
+        table = tables[split]
+        named = not columns and not {*languages} - {*table.columns}
+        own = dict(zip(languages, ("source", "target"), strict=True)) if named else columns
+        splits[split] = _split(table, own, unused)
+    return PairData(splits, unused, commit)
+
+
+def _split(table: Table, columns: Mapping[str, str], unused: dict[str, str]) -> Split:
+    """Return the texts of a table by what its columns are for: by setting, by name, or by their order."""
+    names, width = table.columns, len(table.places)
+    where = f"{table.places[0]}{table.first}"
+    if not columns.keys() <= {*names}:  # then the setting names all columns in their order
+        if len(columns) != width or (names and any(columns.values())):
+            missing = next(name for name in columns if name not in names)
+            has = f"the columns {quoted(', '.join(names), 200, '')}" if names else f"{width} columns without names"
+            raise UserError(f"{where} has {has}, but data.columns names {quoted(missing)}{nearest(missing, names)}")
+        names = tuple(columns)
+    names = names or tuple(f"column_{number}" for number in range(1, width + 1))
+    purposes = {name: columns.get(name) or PURPOSES.get(name, "tag") for name in names}
+    purposes |= dict.fromkeys([name for name in names if columns and name not in columns], "none")
+    if not {"source", "target"} & {*purposes.values()} and (columns or not table.columns):
+        purposes |= dict(zip([name for name in names if purposes[name] == "tag"], ("source", "target"), strict=False))
+    found = {purpose: [n for n in names if purposes[n] == purpose] for purpose in ("source", "target", "features")}
+    for purpose in ("source", "target"):
+        if len(found[purpose]) != 1:
+            raise UserError(
+                f"{where}: {'more than one' if found[purpose] else 'no'} {purpose} among the columns "
+                f"{quoted(', '.join(names), 200, '')}; say which, such as "
+                f"data.columns={quoted(names[0], marks='')}=source,{quoted(names[-1], marks='')}=target"
+            )
+    tags = {}
+    for name in (name for name in names if purposes[name] == "tag"):
+        try:
+            tags[name] = _texts(table, names.index(name), name)
+        except UserError:  # such as an id that is null
+            unused[f"column {name}"] = "not all of it is text"
+    source, target, features = ([names.index(name) for name in own] for own in found.values())
+    texts = [_texts(table, column, names[column]) for column in (*source, *target, *features)]
+    places = (table.places[source[0]], table.places[target[0]])
+    return Split(texts[0], texts[1], texts[2] if features else None, tags, places, table.first)
+
+
+def _texts(table: Table, column: int, name: str) -> list[str]:
+    """Return the texts of a column, numbers as text; `UserError` for anything else, with its place."""
+    values = [row[column] for row in table.rows]
+    for number, value in enumerate(values):
+        if isinstance(value, str) and (value.isascii() or not SURROGATES.search(value)):
+            continue
+        where = f"{table.places[column]}{table.first + number}: {quoted(name)}"
+        if isinstance(value, str):
+            raise UserError(f"{where} contains half of a surrogate pair, which is not a character")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise UserError(f"{where} must be text, but is {json.dumps(value, default=str)[:60]}")
+        values[number] = str(value)
+    return values
+
+
+def role_of(name: str) -> str:
+    """Return the split that a file or a hub split is for, by its name: one of `ROLES`, or else its own name."""
+    whole = re.sub(r"\W", "_", name.partition(".")[0].lower())
+    if whole in ROLES or whole.startswith("test"):
+        return ROLES.get(whole, whole)
+    return next((ROLES[part] for part in re.split(r"[\W_]", name.lower()) if part in ROLES), whole)
+
+
+# Folders
 
 
 def folder_files(root: str) -> tuple[Path, list[Path]]:
@@ -90,22 +219,86 @@ def folder_files(root: str) -> tuple[Path, list[Path]]:
 
 def corpora(folder: Path) -> dict[str, list[str]]:
     """Return the corpora in a folder, or the folder itself if it is one: the names of their files by their names."""
-    paths = folder_files(str(folder))[1]
     found = {}
-    for path in (folder, *filter(Path.is_dir, paths)):
-        files = [file for file in folder_files(str(path))[1] if split_name(stem(file))]
-        names = {split_name(stem(file)) for file in files}
-        if "train" in names and any(map(TEST.fullmatch, names)):
-            found[path.resolve().name] = [file.name for file in files]
+    for path in (folder, *filter(Path.is_dir, folder_files(str(folder))[1])):
+        roles = {file.name: role_of(file.name) for file in folder_files(str(path))[1] if file.is_file()}
+        known = {name: role for name, role in roles.items() if role in ROLES.values() or role.startswith("test")}
+        if not _missing(dict.fromkeys(known.values())):
+            found[path.resolve().name] = [*known]
     if not found:
         raise UserError(f"{folder} has no corpus: neither it nor a folder in it has files called train and test")
     return found
 
 
-def read_files(paths: Sequence[Path], sides: Sequence[str] = ()) -> Table:
-    """Return the table in one file, or in two parallel files, whose names end with the two `sides`."""
+def _folder(
+    root: str, roles: Mapping[str, str], sides: Sequence[tuple[str, ...]]
+) -> tuple[dict[str, Table], dict[str, str]]:
+    """Return the tables of a folder by split, and what is not read with the reason."""
+    folder, paths = folder_files(root)
+    names = [path.name for path in paths]
+    for name in roles.keys() - {*names}:
+        raise UserError(f"data.roles: {folder} has no file {quoted(name)}{nearest(name, names)}")
+    found: dict[str, list[Path]] = {}
+    unused: dict[str, str] = {}
+    for path in paths:
+        role = roles.get(path.name) or role_of(path.name.removesuffix(".gz"))
+        if role == "none":
+            unused[path.name] = "data.roles"
+        elif path.is_dir():
+            unused[path.name] = "a folder"
+        elif path.name not in roles and OTHER_FILES.fullmatch(path.name):
+            unused[path.name] = "no format that is read"
+        else:
+            found.setdefault(role, []).append(path)
+    splits = {role: used for role, own in found.items() if (used := _files_of(role, own, sides, unused))}
+    if missing := _missing(splits):
+        reasons = [f"{name} ({unused[name]})" if name in unused else name for name in names]
+        raise UserError(
+            f"data.root: {folder} has no {missing} file; name one with data.roles=FILE={missing}. The folder contains "
+            f"{', '.join(reasons[:20]) or 'nothing'}"
+        )
+    return {role: read_files(used) for role, used in splits.items()}, unused
+
+
+def _missing(splits: Mapping[str, object]) -> str:
+    """Return `train` or `test` if there is no such split, else an empty text."""
+    return "train" if "train" not in splits else "" if splits.keys() - {"train", "validation"} else "test"
+
+
+def _files_of(
+    role: str, paths: Sequence[Path], sides: Sequence[tuple[str, ...]], unused: dict[str, str]
+) -> Sequence[Path]:
+    """Return the file of a role, or its two parallel files, the source first; `unused` gets all others."""
+    ends = {extension(path): path for path in paths}
+    used = next(([ends[end] for end in pair] for pair in sides if {*pair} <= ends.keys()), [])
+    exact = [path for path in paths if stem(path) in ROLES]
+    if not used and len(paths) > 1 and len(exact) == 1:  # such as train.tsv beside train_100.tsv
+        used = exact
+    if not used and len(paths) > 1:
+        names, hint = " and ".join(path.name for path in paths), ""
+        if len(ends) == len(paths) == 2 and not {"tsv", "jsonl"} & ends.keys():
+            hint = f"; if they are parallel, name the source first: data.columns={','.join(ends)}"
+        raise UserError(
+            f"data.root: {names} are both for '{role}'; give one another role: data.roles={paths[1].name}=none{hint}"
+        )
+    used = used or [*paths]
+    unused |= {path.name: f"{used[0].name} is the {role} split" for path in paths if path not in used}
+    first = "\t" if len(used) == 2 else next(lines(used[0]), "")
+    if "\t" in first or SCAN_LINE.fullmatch(first) or extension(used[0]).endswith("jsonl"):
+        return used
+    unused[used[0].name] = "one column, and no parallel file"
+    return []
+
+
+def stem(path: Path) -> str:
+    """Return the name of a file before the first point."""
+    return path.name.partition(".")[0]
+
+
+def read_files(paths: Sequence[Path]) -> Table:
+    """Return the table in one file, or in two parallel files, the source first."""
     if len(paths) == 2:
-        return _parallel(*sorted(paths, key=lambda path: [*sides].index(extension(path))))
+        return _parallel(*paths)
     [path] = paths
     if extension(path).endswith("jsonl"):
         return _jsonl(path)
@@ -113,8 +306,12 @@ def read_files(paths: Sequence[Path], sides: Sequence[str] = ()) -> Table:
     while texts and not texts[-1].strip(" "):
         texts.pop()
     if texts and SCAN_LINE.fullmatch(texts[0]):
-        rows = [_scan_line(path, number, text) for number, text in enumerate(texts, 1)]
-        return Table(("source", "target"), rows, (f"{path}:",) * 2)
+        found = [SCAN_LINE.fullmatch(text) for text in texts]
+        if None in found:
+            wrong = found.index(None)
+            line = quoted(texts[wrong])
+            raise UserError(f"{path}:{wrong + 1}: expected 'IN: <source> OUT: <target>', but the line is {line}")
+        return Table(("source", "target"), [match.groups() for match in found if match], (f"{path}:",) * 2)
     rows = [tuple(text.split("\t")) for text in texts]
     width = len(rows[0]) if rows else 0
     for number, row in enumerate(rows, 1):
@@ -125,7 +322,7 @@ def read_files(paths: Sequence[Path], sides: Sequence[str] = ()) -> Table:
                 f"{quoted(texts[number - 1])}"
             )
     names = tuple(name.strip().lower() for name in rows[0]) if rows else ()
-    if {*names} & {*SOURCE_NAMES} and {*names} & {*TARGET_NAMES} and len({*names}) == width:
+    if {"source", "target"} <= {*map(PURPOSES.get, names)} and len({*names}) == width:
         return Table(names, rows[1:], (f"{path}:",) * width, 2)
     return Table((), rows, (f"{path}:",) * width)
 
@@ -133,12 +330,6 @@ def read_files(paths: Sequence[Path], sides: Sequence[str] = ()) -> Table:
 def extension(path: Path) -> str:
     """Return what follows the first point of a file's name, without .gz."""
     return path.name.removesuffix(".gz").partition(".")[2]
-
-
-def _scan_line(path: Path, number: int, text: str) -> tuple[str, ...]:
-    if not (match := SCAN_LINE.fullmatch(text)):
-        raise UserError(f"{path}:{number}: expected 'IN: <source> OUT: <target>', but the line is {quoted(text)}")
-    return match.groups()
 
 
 def _jsonl(path: Path) -> Table:
@@ -175,13 +366,21 @@ def lines(path: Path) -> Iterator[str]:
     of UTF-8, for a line of more than 16 MiB, and for a gzipped file that expands to more than 100 times its size.
     """
     try:
-        with _opened(path) as raw, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw as file:
+        mode = path.stat().st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe would wait for its writer
+            raise UserError(f"can't read {path}: not a regular file")
+        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) if path.suffix == ".gz" else raw as file:
             for number, line in enumerate(iter(lambda: file.readline(MAX_LINE + 1), b""), 1):
                 if len(line) > MAX_LINE:
                     raise UserError(f"{path}:{number}: the line is longer than {MAX_LINE // 2**20} MiB")
                 if file is not raw and file.tell() > max(UNCHECKED, MAX_EXPANSION * raw.tell()):
                     raise UserError(f"{path} expands to more than {MAX_EXPANSION} times its size: decompress it")
-                yield _text(path, number, line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line)
+                text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+                try:
+                    decoded = text.removesuffix(b"\n").removesuffix(b"\r").decode()
+                except UnicodeDecodeError as error:
+                    raise UserError(f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8") from None
+                yield decoded
             if not file.tell():
                 raise UserError(f"{path} is empty")
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -190,25 +389,13 @@ def lines(path: Path) -> Iterator[str]:
         raise UserError(f"can't read {path}: {error.strerror}") from None
 
 
-def _opened(path: Path) -> BinaryIO:
-    mode = path.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a pipe would wait for its writer
-        raise UserError(f"can't read {path}: not a regular file")
-    return path.open("rb")
+# The hub
 
 
-def _text(path: Path, number: int, line: bytes) -> str:
-    try:
-        return line.removesuffix(b"\n").removesuffix(b"\r").decode()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}:{number}: byte {error.start + 1} of the line is not UTF-8") from None
-
-
-def from_hub(hub: str, config: str, revision: str, name_of: Callable[[str], str]) -> Tables:
-    """Return the splits of a data set on the Hugging Face hub, at `revision` if it is not empty.
-
-    `name_of` returns the name of a split here for its name on the hub, or an empty text: it is not read then.
-    """
+def from_hub(
+    hub: str, config: str, revision: str, roles: Mapping[str, str]
+) -> tuple[dict[str, Table], dict[str, str], str]:
+    """Return the splits of a data set on the Hugging Face hub, those not read with the reason, and the commit."""
     from datasets import load_dataset_builder
 
     folder = Path(hub)
@@ -222,21 +409,19 @@ def from_hub(hub: str, config: str, revision: str, name_of: Callable[[str], str]
             builder = load_dataset_builder(hub, config or None, revision=revision or None)
         builder.download_and_prepare()
         loaded = builder.as_dataset()
-        named = {str(name): name_of(str(name)) for name in loaded}
-        tables = {name: _hub_table(loaded[name], f"data.hub: '{hub}', {name}, row ") for name in named if named[name]}
-    except UserError:
-        raise
+        named = {str(name): roles.get(str(name)) or role_of(str(name)) for name in loaded}
+        read = [name for name, split in named.items() if split != "none"]
+        tables = {name: _hub_table(loaded[name], f"data.hub: '{hub}', {name}, row ") for name in read}
     except Exception as error:  # the errors of the hub have no common base class
         raise UserError(f"data.hub: can't load '{hub}': {_reason(error, hub)}") from None
-    found = [split for split in named.values() if split]
-    if len({*found}) < len(found):
-        raise UserError(f"data.hub: '{hub}' has two splits with the same role: {', '.join(named)}")
-    if "train" not in found or not {*found} - {"train", "validation"}:
-        raise UserError(f"data.hub: '{hub}' needs a train and a test split, but has {', '.join(named)}")
+    if len({*(named[name] for name in read)}) < len(read):
+        raise UserError(f"data.hub: '{hub}' has two splits with the same role: {', '.join(named)}; set data.roles")
+    if _missing({named[name]: None for name in read}):
+        raise UserError(f"data.hub: '{hub}' needs a train and a test split, but has {', '.join(named)}; set data.roles")
     # For a repository the hash is the commit; for a folder it is a shorter hash of the library.
     commit = builder.hash if re.fullmatch("[0-9a-f]{40}", builder.hash or "") else ""
-    unused = {f"split {name}": "it has no known role" for name, split in named.items() if not split}
-    return Tables({named[name]: table for name, table in tables.items()}, unused, commit)
+    unused = {f"split {name}": "data.roles" for name in named if name not in read}
+    return {named[name]: table for name, table in tables.items()}, unused, commit
 
 
 def _hub_table(rows: Any, place: str) -> Table:

@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from importlib import resources
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
-from tfstudy.errors import UserError, one_of, path_of
+from tfstudy.errors import UserError, one_of, path_of, quoted
 from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, checksum, hold_out, stable_hash
+from tfstudy.tasks.reading import SCAN_LINE, lines
 
 ACTION = {"walk": "I_WALK", "look": "I_LOOK", "run": "I_RUN", "jump": "I_JUMP"}
 TURN = {"left": "I_TURN_LEFT", "right": "I_TURN_RIGHT"}
@@ -147,6 +148,7 @@ class Scan(Task):
     """Map a command to its actions; an example is at the top of this file."""
 
     version = 1
+    schemes: ClassVar = {name: text for name, (text, _) in RULES.items()} | LOADED
 
     class Config(TaskConfig):
         split: str = Field("simple", description="split scheme of SCAN (listed by `tfstudy list splits scan`)")
@@ -174,10 +176,6 @@ class Scan(Task):
         if not (config.root or config.split in RULES) and config.split in files:
             raise UserError(f"split scheme '{config.split}' is read from files: set data.root to a copy of {source}")
         one_of("split scheme", config.split, files if config.root else RULES)
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return {name: text for name, (text, _) in RULES.items()} | LOADED
 
     def splits(self) -> Splits:
         return Splits("train", "validation" if self._examples["validation"] else None, ("test",))
@@ -209,19 +207,19 @@ class Scan(Task):
 
 def _from_folder(root: str, split: str, side: str) -> list[Example]:
     path = path_of(root) / official()["files"][split].format(side=side)
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise UserError(f"data.root: can't read {path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: byte {error.start} is not UTF-8") from None
+    texts = [*lines(path)]
+    while texts and not texts[-1].strip():
+        texts.pop()
     examples = []
-    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
-        match = re.fullmatch(r"IN: (\S+(?: \S+)*) OUT: (\S+(?: \S+)*)", line.removesuffix("\r"))
+    for number, line in enumerate(texts, 1):
+        match = SCAN_LINE.fullmatch(line)
         if not match:
-            raise UserError(f"{path}:{number}: expected 'IN: <command> OUT: <actions>', but the line is '{line[:60]}'")
+            raise UserError(f"{path}:{number}: expected 'IN: <command> OUT: <actions>', but the line is {quoted(line)}")
         command, actions = match[1], tuple(match[2].split())
         if all_pairs().get(command) != actions:
-            raise UserError(f"{path}:{number}: '{command}' -> '{match[2][:60]}' is not a pair of the SCAN grammar")
+            raise UserError(
+                f"{path}:{number}: {quoted(command)} -> {quoted(match[2])} is not a pair of the SCAN grammar; the task "
+                "`pairs` reads any pairs: tfstudy run pairs --set data.root=FOLDER"
+            )
         examples.append(_example(command, actions))
     return examples

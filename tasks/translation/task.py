@@ -13,15 +13,16 @@ P19-1021) show how much the settings matter with few pairs.
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens
+from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, unknown_warnings
+from tfstudy.tasks.reading import FilesConfig, check_files
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
 from tfstudy.tasks.translation.phenomena import phenomena
-from tfstudy.tasks.translation.subwords import BYTES, Subwords, coder_for
+from tfstudy.tasks.translation.subwords import BYTES, Subwords, Words, coder_for
 from tfstudy.tasks.translation.text import (
     FAULTS,
     TRAIN_PAIRS,
@@ -47,7 +48,8 @@ LARGEST = 10**8  # number of pairs, as of the examples of other tasks
 
 # Settings that have no effect on the embedded languages.
 CORPUS_ONLY = (
-    *("root", "hub", "hub_config", "revision", "source_language", "target_language", "reverse"),
+    *FilesConfig.__annotations__,
+    *("source_language", "target_language", "reverse"),
     *("subset_seed", "clean", "bleu_tokenizer"),
 )
 KNOWN_PAIRS = 100_000  # train pairs whose words and targets are known, in the scores by words
@@ -56,22 +58,15 @@ EVALUATED = 32  # times as many subwords may a held-out sentence have
 MAX_SUBWORDS = 256  # of a train source or target, by default: one much longer pair would set the cost of a batch
 
 
-class TranslationConfig(TaskConfig):
+class TranslationConfig(FilesConfig):
     """Settings of the task `translation` (section `data`)."""
 
     split: str = Field("embedded", description="embedded (synthetic languages) or corpus (data.root or data.hub)")
-    root: str = Field(
-        "",
-        description="folder with train, dev and test as .tsv (source, tab, target), .jsonl or parallel files (or .gz)",
-    )
-    hub: str = Field("", description="id of a data set on the Hugging Face hub, or a local folder of parquet files")
-    hub_config: str = Field("", description="configuration of the data set on the hub, such as de-en")
-    revision: str = Field("", description="branch or commit of the data set on the hub")
     source_language: str = Field("", description="code of the source language, such as en; selects files and columns")
     target_language: str = Field(
         "", description="code of the target language; selects files, columns and the tokenizer of BLEU"
     )
-    reverse: bool = Field(False, description="translate from the second column of two-column files to the first")
+    reverse: bool = Field(False, description="translate from the target of the files to the source")
     train_pairs: int = Field(
         0, ge=0, le=LARGEST, description="number of train pairs; 0: all of a corpus, or 5,000 of the embedded languages"
     )
@@ -101,6 +96,10 @@ class Translation(Task):
     """Map a sentence to its translation; `tokens` and `text` convert between text and tokens."""
 
     version = 1
+    schemes: ClassVar = {
+        "embedded": "two synthetic languages with tests of held-out constructions; needs no files and no network",
+        "corpus": "a corpus from data.root or data.hub, or a random subset of it",
+    }
 
     Config = TranslationConfig
 
@@ -142,22 +141,11 @@ class Translation(Task):
                 if getattr(config, key) != type(config).model_fields[key].default:
                     raise UserError(f"data.{key} can only be set with --split corpus")
             return
-        if bool(config.root) == bool(config.hub):
-            raise UserError("split scheme 'corpus' needs exactly one of data.root (a folder) and data.hub (an id)")
+        check_files("split scheme 'corpus'", config)
         if config.source_language and config.source_language == config.target_language:
             raise UserError(f"data.source_language and data.target_language are both '{config.source_language}'")
         if config.seed:
             raise UserError("data.seed is for the embedded languages; data.subset_seed selects the pairs of a corpus")
-        for key in ("hub_config", "revision") if config.root else ("reverse",):
-            if getattr(config, key):
-                raise UserError(f"data.{key} cannot be set with data.{'root' if config.root else 'hub'}")
-
-    @classmethod
-    def split_schemes(cls) -> dict[str, str]:
-        return {
-            "embedded": "two synthetic languages with tests of held-out constructions; needs no files and no network",
-            "corpus": "a corpus from data.root or data.hub, or a random subset of it",
-        }
 
     def splits(self) -> Splits:
         names = [name for name in self._examples if name not in ("train", "validation")]
@@ -210,6 +198,7 @@ class Translation(Task):
             *([f"not used: {unused}"] if unused else []),
             *([f"left out of train: {left_out}"] if left_out else []),
             *([f"faults in all train pairs of the corpus: {found}; data.clean=true leaves them out"] if found else []),
+            *(unknown_warnings(self) if isinstance(self._coder, Words) else ()),
         ]
 
     def signatures(self) -> dict[str, str]:

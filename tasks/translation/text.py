@@ -5,22 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import chain, islice
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.errors import UserError, nearest, quoted
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tag
-from tfstudy.tasks.reading import (
-    Table,
-    Tables,
-    extension,
-    folder_files,
-    from_hub,
-    read_files,
-    split_name,
-    stem,
-)
+from tfstudy.tasks.reading import PairData, read_pairs
 from tfstudy.tasks.scoring import UNSPACED_SCRIPTS
 from tfstudy.tasks.translation import synthetic
 
@@ -49,23 +39,6 @@ class Sentences(NamedTuple):
 
     source: str
     target: str
-
-
-class Languages(NamedTuple):
-    """Language codes such as `en` and `de`, which select files and columns; empty if not needed."""
-
-    source: str = ""
-    target: str = ""
-
-
-class Corpus(NamedTuple):
-    """The splits `train`, `validation` (optional) and `test...` as text; the commit of the data set, if known."""
-
-    splits: dict[str, list[Sentences]]
-    places: Mapping[str, tuple[str, str]]  # of sources and targets: text such as `train.tsv:` that a number completes
-    first: Mapping[str, int]  # number of the first pair
-    unused: Mapping[str, str]  # files and splits that are not read, with the reason
-    commit: str
 
 
 class Row(NamedTuple):
@@ -127,14 +100,15 @@ def from_corpus(config: "TranslationConfig") -> Text:
     """Read a corpus from a folder or from the hub; notes have its faults and the train pairs that were left out."""
     corpus = read_corpus(config)
     _check_empty(corpus, config.clean)
-    corpus.splits["train"] = shuffled(corpus.splits["train"], config.subset_seed)
-    found = {name: list(faults(pairs)) for name, pairs in corpus.splits.items()}
+    pairs = {name: [*map(Sentences, split.sources, split.targets)] for name, split in corpus.splits.items()}
+    pairs["train"] = shuffled(pairs["train"], config.subset_seed)
+    found = {name: list(faults(own)) for name, own in pairs.items()}
     left_out: dict[str, int] = {}
     if config.clean:
         left_out = dict.fromkeys(FAULTS, 0) | Counter(names[0] for names in found["train"] if names)
-        train = zip(corpus.splits["train"], found["train"], strict=True)
-        corpus.splits["train"] = [pair for pair, names in train if not names]
-    rows = {name: list(map(row_of, pairs)) for name, pairs in corpus.splits.items()}
+        train = zip(pairs["train"], found["train"], strict=True)
+        pairs["train"] = [pair for pair, names in train if not names]
+    rows = {name: list(map(row_of, own)) for name, own in pairs.items()}
     candidates = rows.pop("train")
     train_filter = TrainFilter(rows if config.drop_overlap else {}, config.max_train_length)
     kept = list(train_filter.keep(candidates))
@@ -145,78 +119,18 @@ def from_corpus(config: "TranslationConfig") -> Text:
     return Text(kept, split_by_length(rows, config.max_train_length, train_filter.longer, kept), notes)
 
 
-def read_corpus(config: "TranslationConfig") -> Corpus:
-    """Read the corpus: `train`, `dev` or `validation`, and `test...`, as files or as splits on the hub."""
-    languages = Languages(config.source_language, config.target_language)
-    if config.root:
-        tables = _from_folder(config.root, languages)
-    else:
-        tables = from_hub(config.hub, config.hub_config, config.revision, split_name)
-    sides = {split: _sides(table, languages, config.reverse) for split, table in tables.splits.items()}
-    splits = {
-        split: [*map(Sentences, *(tables.splits[split].texts(column) for column in columns))]
-        for split, columns in sides.items()
+def read_corpus(config: "TranslationConfig") -> PairData:
+    """Return the pairs of the corpus; with `data.reverse`, from the target of its files to the source."""
+    data = read_pairs(config, (config.source_language, config.target_language))
+    for split in data.splits.values():
+        data.unused.update({f"column {name}": "translation has no tags" for name in split.tags})
+    if not config.reverse:
+        return data
+    turned = {
+        name: split._replace(sources=split.targets, targets=split.sources, places=split.places[::-1])
+        for name, split in data.splits.items()
     }
-    places = {
-        split: (tables.splits[split].places[source], tables.splits[split].places[target])
-        for split, (source, target) in sides.items()
-    }
-    first = {split: table.first for split, table in tables.splits.items()}
-    return Corpus(splits, places, first, tables.unused, tables.commit)
-
-
-def _from_folder(root: str, languages: Languages) -> Tables:
-    folder, paths = folder_files(root)
-    files: dict[str, list[Path]] = {}
-    unused: dict[str, str] = {}
-    for path in paths:
-        if not (split := split_name(stem(path))):
-            unused[path.name] = "not called train, dev, validation or test..."
-        elif extension(path) not in {"tsv", "jsonl", *filter(None, languages)}:
-            unused[path.name] = "not .tsv, .jsonl or .CODE with the code of one of the languages"
-        else:
-            files.setdefault(split, []).append(path)
-    if missing := "train" if "train" not in files else "" if {*files} - {"train", "validation"} else "test":
-        expected = "parallel files {0}.CODE with the codes of data.source_language and data.target_language"
-        raise UserError(
-            f"data.root: {folder} has no {missing} split; expected {missing}.tsv, {missing}.jsonl, or "
-            f"{expected.format(missing)} (optionally .gz), but the folder contains "
-            + (", ".join(path.name for path in paths[:20]) or "nothing")
-        )
-    for own in files.values():
-        forms = [*map(extension, own)]
-        if forms not in (["tsv"], ["jsonl"]) and sorted(forms) != sorted(languages):
-            raise UserError(
-                f"{folder}: expected one file or two parallel files per split, but found "
-                f"{', '.join(path.name for path in own)} "
-                f"(data.source_language={languages.source}, data.target_language={languages.target})"
-            )
-    return Tables({split: read_files(own, languages) for split, own in files.items()}, unused)
-
-
-def _sides(table: Table, languages: Languages, reverse: bool) -> tuple[int, int]:
-    """Return the columns of the sources and of the targets."""
-    where = f"{table.places[0]}{table.first}"
-    if not table.columns:
-        if len(table.places) != 2:
-            raise UserError(
-                f"{where}: expected source<TAB>target, but the line has {len(table.places)} columns: "
-                f"{quoted(chr(9).join(table.rows[0]))}; the task `pairs` reads further columns"
-            )
-        return (1, 0) if reverse else (0, 1)
-    if reverse:
-        raise UserError(
-            f"data.reverse is for .tsv files without names of columns, not {where.rpartition(':')[0]}: swap "
-            "data.source_language and data.target_language, or the names 'source' and 'target'"
-        )
-    names = languages if all(languages) and {*languages} & {*table.columns} else Languages("source", "target")
-    if missing := [name for name in names if name not in table.columns]:
-        raise UserError(
-            f"{where}: no {quoted(missing[0])}, only {quoted(', '.join(table.columns), 200, '')}"
-            f"{nearest(missing[0], table.columns)}; set data.source_language and data.target_language to the two "
-            "columns of text"
-        )
-    return table.columns.index(names.source), table.columns.index(names.target)
+    return data._replace(splits=turned)
 
 
 def shuffled(pairs: Iterable[Sentences], seed: int) -> list[Sentences]:
@@ -254,18 +168,18 @@ def _words(text: str) -> int:
     return len(rest.split()) + (characters + 1) // 2
 
 
-def _check_empty(corpus: Corpus, clean: bool) -> None:
+def _check_empty(corpus: PairData, clean: bool) -> None:
     """Raise `UserError` for a pair with an empty side; with `clean`, only outside train."""
-    for split, pairs in corpus.splits.items():
+    for name, split in corpus.splits.items():
+        pairs = [*zip(split.sources, split.targets, strict=True)]
         empty = [number for number, pair in enumerate(pairs) if not all(map(str.strip, pair))]
-        if not empty or (clean and split == "train"):
+        if not empty or (clean and name == "train"):
             continue
-        side = int(bool(pairs[empty[0]].source.strip()))
-        way_out = "data.clean=true leaves them out" if split == "train" else "only train pairs can be left out"
-        place = f"{corpus.places[split][side]}{corpus.first[split] + empty[0]}"
+        side = int(bool(pairs[empty[0]][0].strip()))
+        way_out = "data.clean=true leaves them out" if name == "train" else "only train pairs can be left out"
         raise UserError(
-            f"{place}: the {Sentences._fields[side]} is empty ({len(empty):,} of {len(pairs):,} pairs of {split} "
-            f"have an empty side; {way_out})"
+            f"{split.place(empty[0], side)}: the {Sentences._fields[side]} is empty ({len(empty):,} of {len(pairs):,} "
+            f"pairs of {name} have an empty side; {way_out})"
         )
 
 

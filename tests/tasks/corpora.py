@@ -9,11 +9,11 @@ import pytest
 from hypothesis import strategies as st
 
 from tfstudy.tasks.translation.task import Translation
-from tfstudy.tasks.translation.text import Languages, Sentences, read_corpus
+from tfstudy.tasks.translation.text import Sentences, read_corpus
 
 HERE = Path(__file__).resolve().parents[2]
 REAL = HERE.parent / "shared" / "data" / "translation"  # corpora as two-column files, where there is a copy
-EN_DE = Languages("en", "de")
+EN_DE, NONE = ("en", "de"), ("", "")
 PAIRS = [Sentences("a dog", "ein Hund"), Sentences('"NA" 007', "NA"), Sentences("x\u2028y\x85z\x0b\x1c\rq.", "1.50 é")]
 TEST = [Sentences("two", "zwei")]
 SPLITS = {"train": PAIRS, "validation": TEST, "test": TEST, "test2017": [*TEST, *TEST]}
@@ -86,8 +86,14 @@ def translation(root="", **config):
 
 def read(root="", languages=EN_DE, **config):
     """What the task reads of a folder, or of the hub."""
-    names = {"source_language": languages.source, "target_language": languages.target}
+    names = dict(zip(("source_language", "target_language"), languages, strict=True))
     return read_corpus(Translation.Config(split="corpus", root=str(root), **names, **config))
+
+
+def read_splits(root="", languages=EN_DE, **config):
+    """The pairs of each split of a folder, or of the hub."""
+    splits = read(root, languages, **config).splits
+    return {name: [*map(Sentences, split.sources, split.targets)] for name, split in splits.items()}
 
 
 def invented(name, n):

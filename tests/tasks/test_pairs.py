@@ -14,7 +14,8 @@ from tests.commands import tfstudy
 from tests.tasks.corpora import pairs_folder, write
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import unknown_tokens
-from tfstudy.tasks.pairs import Pairs, role_of
+from tfstudy.tasks.pairs import Pairs
+from tfstudy.tasks.reading import role_of
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "pairs"  # published data sets, where there is a copy
 ROWS = [("jump twice", "J J", "verb"), ('walk "left"', "L W", "turn"), ("NA", "null", "verb")]
@@ -167,8 +168,8 @@ def test_words_spelt_like_control_symbols_are_words(tmp_path):
         ({"train.tsv": "a\tb\tc\n"}, {"columns": "source,target"}, "has 3 columns without names, but data.col"),
         ({"train.tsv": "a\tb\n"}, {"columns": "source,targt=goal"}, "unknown purpose 'goal'"),
         ({"train.tsv": "a\tb\n"}, {"columns": "source,source"}, "each of them once"),
-        ({"train.tsv": "a\tb\n", "train.jsonl": "{}"}, {}, "train.jsonl and "),
-        ({"train.a": "x\n", "train.b": "y\n"}, {}, "name the source first, such as data.columns=a,b"),
+        ({"train.tsv": "a\tb\n", "train.jsonl": "{}"}, {}, "train.tsv are both for 'train'; give one another"),
+        ({"train.a": "x\n", "train.b": "y\n"}, {}, "name the source first: data.columns=a,b"),
         ({"train.a": "x\n", "train.b": "y\nz\n"}, {"columns": "a,b"}, "must have the same number of lines"),
         ({"train.txt": "x\n"}, {}, "no train file; name one with data.roles=FILE=train. The folder contains test.tsv, "
          "train.txt (one column, and no parallel file)"),

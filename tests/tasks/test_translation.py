@@ -81,11 +81,10 @@ def test_phenomena_are_scored_with_the_embedded_pair_and_scores_by_words_are_not
     ("config", "message"),
     [
         ({"split": "corpsu"}, "split scheme 'corpsu'; did you mean 'corpus'? Expected one of: embedded, corpus"),
-        ({"split": "corpus"}, "exactly one of data.root (a folder) and data.hub (an id)"),
+        ({"split": "corpus"}, "exactly one of data.root (a folder of files) and data.hub (an id)"),
         ({"root": "x", "source_language": "en", "target_language": "en"}, "are both 'en'"),
         ({"root": "x", "seed": 1}, "data.subset_seed selects the pairs of a corpus"),
         ({"root": "x", "revision": "y"}, "data.revision cannot be set with data.root"),
-        ({"split": "corpus", "hub": "x", "reverse": True}, "data.reverse cannot be set with data.hub"),
         ({"subset_seed": 3}, "data.subset_seed can only be set with --split corpus"),
         ({"subword_vocab_size": 255}, "data.subword_vocab_size must be -1, 0 or at least 256 (all bytes), but is 255"),
     ],

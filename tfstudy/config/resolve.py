@@ -25,6 +25,8 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.duplicates": "allowed",  # of sorting
     "data.hub": "",  # of scan
     "data.max_edit_distance": 3,  # of parentheses
+    "data.test_digits": 0,  # of sorting
+    "data.test_symbols": 0,
     "data.lowercase": False,  # of translation, and the next
     "data.shared_subwords": True,
     "data.subword_pairs": 0,
