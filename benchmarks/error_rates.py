@@ -15,10 +15,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 
-from tfstudy.analysis.counterparts import UNDECIDED, Gap, decide, more_seeds
 from tfstudy.analysis.estimates import ACROSS, estimate_mean
-from tfstudy.analysis.intervals import interval
-from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, power_of_t, seeds_needed
+from tfstudy.analysis.published import UNDECIDED, Gap, decide, more_seeds
+from tfstudy.analysis.stats import ALPHA, Difference, compare, corrected, interval, power_of_t, seeds_needed
 
 Draw = Callable[[Generator, int], NDArray[np.float64]]
 SHAPES: dict[str, tuple[Draw, float]] = {  # draws the results of n seeds; their true mean

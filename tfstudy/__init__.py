@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tfstudy.errors import UserError
     from tfstudy.experiment.api import RunOptions, run
     from tfstudy.experiment.finished import load
-    from tfstudy.report.study_table import table
+    from tfstudy.report.tables import table
 
 __all__ = ["RunOptions", "UserError", "load", "results", "run", "table"]
 __version__ = "0.1.0"
@@ -25,7 +25,7 @@ MODULES = {
     "load": "experiment.finished",
     "results": "analysis.frame",
     "run": "experiment.api",
-    "table": "report.study_table",
+    "table": "report.tables",
 }
 
 

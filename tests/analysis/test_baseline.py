@@ -9,6 +9,7 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import result, write
+from tests.example_tables import rows
 from tfstudy.analysis.baseline import (
     BETTER,
     MISSING,
@@ -19,11 +20,9 @@ from tfstudy.analysis.baseline import (
     WORSE,
     BaselineRow,
     Outcome,
-    compare_with_baseline,
     read_baseline,
 )
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.frame import read_study
+from tfstudy.analysis.baseline import check as compare
 from tfstudy.report.baseline import COLOURS, check_lines
 
 THEN = (0.80, 0.82, 0.78, 0.81, 0.79)
@@ -67,9 +66,7 @@ def check(tmp_path: Path, *more: str) -> int:
 def test_only_a_drop_that_is_significant_and_large_fails(tmp_path, capsys, figures, state, code):
     kept(tmp_path, capsys)
     study(tmp_path / "results" / "now", figures)
-    [outcome] = compare_with_baseline(
-        read_baseline(tmp_path / "baseline.json"), conditions(read_study(tmp_path / "results" / "now").runs), 1.0
-    )
+    [outcome] = compare(read_baseline(tmp_path / "baseline.json"), rows(tmp_path / "results" / "now"), 1.0)
     assert outcome.state == state
     assert check(tmp_path) == code
     assert f"1 {state}" in capsys.readouterr().out
@@ -144,9 +141,7 @@ def test_each_corpus_is_compared_with_itself(tmp_path, capsys):
     assert tfstudy("table", "then", "--results", str(tmp_path / "results"), "--format", "json") == 0
     path = tmp_path / "baseline.json"
     path.write_text(capsys.readouterr().out)
-    outcomes = compare_with_baseline(
-        read_baseline(path), conditions(read_study(tmp_path / "results" / "now").runs), tolerance=1
-    )
+    outcomes = compare(read_baseline(path), rows(tmp_path / "results" / "now"), tolerance=1)
     assert [(one.baseline.corpus, one.state) for one in outcomes] == [("easy", MISSING), ("hard", UNCHANGED)]
     assert "translation corpus hard" in outcomes[1].baseline.name
 
@@ -186,12 +181,12 @@ def test_what_is_no_baseline_is_refused(tmp_path, capsys, content, message):
 def test_noise_fails_as_seldom_as_promised(tmp_path, capsys):
     """A hundred comparisons of 4 rows of which none dropped: about one in forty fails, as the test has two sides."""
     [then] = read_baseline(kept(tmp_path, capsys))
-    [row] = conditions(read_study(tmp_path / "results" / "then").runs)
+    [row] = rows(tmp_path / "results" / "then")
     draw, failed = np.random.default_rng(0), 0
     for _ in range(100):
         drawn = np.array(list(then.each_seed.values())) + draw.normal(0, 4, (4, 5))
         baseline = [msgspec.structs.replace(then, each_seed=dict(enumerate(figures))) for figures in drawn]
-        failed += any(outcome.state == WORSE for outcome in compare_with_baseline(baseline, [row], 0.0))
+        failed += any(outcome.state == WORSE for outcome in compare(baseline, [row], 0.0))
     assert failed <= 9  # 2.5 and four standard errors
 
 

@@ -6,6 +6,7 @@ import re
 import shlex
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -16,9 +17,7 @@ from tests.example_claims import SPLIT, claim
 from tfstudy import instruments
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import matching, select_conditions, timed_ratios
-from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.intervals import fewest_values
-from tfstudy.analysis.significance import ALPHA
+from tfstudy.analysis.stats import ALPHA, fewest_values
 from tfstudy.cli import app
 from tfstudy.cli.bench import _request
 from tfstudy.config.resolve import resolve_data
@@ -122,7 +121,11 @@ def runs_of(command):
 def condition_of(config, preset):
     names = (config.task, config.data.split, "test", config.arch, preset)
     corpus = Path(config.data.root).name if config.data.split == "corpus" else ""
-    return Condition(*names, "", [], [], flatten(config.model_dump(mode="json")), "e", corpus=corpus)
+    named = dict(zip(("task", "split", "test", "arch", "preset"), names, strict=True))
+    return SimpleNamespace(
+        **named, corpus=corpus, tag="", value="", config=flatten(config.model_dump(mode="json")), runs=[], diverged=[],
+        study="", label=config.arch, key=str(config),
+    )  # fmt: skip
 
 
 def marked_slow(*grids):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import ENVIRONMENT, result, write
+from tests.example_tables import compared
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.claims import family_size, gather_evidence, judge_claim
+from tfstudy.analysis.claims import family_size, gather_evidence, judge
 from tfstudy.analysis.estimates import ABOVE, ACROSS, BELOW, WITHIN, estimate_difference, estimate_mean
 from tfstudy.analysis.frame import read_studies
 from tfstudy.config.presets import preset
@@ -19,7 +20,6 @@ from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge, unflatten
 from tfstudy.report.claims import claim_lines, markdown
 from tfstudy.report.evidence import subject
-from tfstudy.report.tables import table
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 from tfstudy.tasks.scoring import wilson
 
@@ -74,7 +74,7 @@ def test_seeds_with_equal_results_are_judged_by_the_interval_within_a_run(tmp_pa
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "below": 5})
     assert (found.verdict, found.statements[0].estimate.test) == ("supported", "")
     measured = found.statements[0].estimate.interval
-    assert measured[:3] == pytest.approx((0, 0, 100 * wilson(0, found.statements[0].conditions[0].example_count())[1]))
+    assert measured[:3] == pytest.approx((0, 0, 100 * wilson(0, found.statements[0].conditions[0].count)[1]))
     assert "over test examples (n = 3);" in markdown([found])
     among_ten = judged(tmp_path, *[{"of": {"arch": "lstm"}, "below": 5}] * 10).statements[0].estimate
     assert among_ten.interval.high > measured.high
@@ -116,12 +116,12 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
     lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0})
     studies = read_studies(tmp_path / "results")
     evidence = gather_evidence([higher], studies, family_size(read_claims().values()))
-    [statement], [opposite] = (judge_claim(one, evidence).statements for one in (higher, lower))
-    study = table(tmp_path / "results" / "one")
-    [same] = [c for c in study.comparisons if {c.first.arch, c.second.arch} == {"lstm", "cnn"}]
+    [statement], [opposite] = (judge(one, evidence).statements for one in (higher, lower))
+    [same] = [pair.row for pair in compared(tmp_path / "results" / "one")
+              if {pair.first.arch, pair.second.arch} == {"lstm", "cnn"}]  # fmt: skip
     measured = statement.estimate
     assert (measured.p, measured.family) == (same.p, 3)
-    ends = {abs(same.difference.low), abs(same.difference.high)}
+    ends = {abs(same.low), abs(same.high)}
     assert {abs(measured.interval.low), abs(measured.interval.high)} == ends
     assert opposite.estimate.interval.mean == -measured.interval.mean
     assert (statement.verdict == "supported") == same.significant == (opposite.verdict == "supported")
@@ -136,7 +136,7 @@ def test_a_comparison_by_another_metric_than_the_table_has_the_family_of_the_tab
         tree["splits"]["test"]["metrics"]["bleu"] = 0.3
         path.write_text(json.dumps({key: value for key, value in tree.items() if key != "digest"}))
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}, where=own)
-    [statement] = judge_claim(higher, gather_evidence([higher], read_studies(tmp_path), 100)).statements
+    [statement] = judge(higher, gather_evidence([higher], read_studies(tmp_path), 100)).statements
     assert (statement.estimate.family, statement.estimate.test) == (3, "Welch")
 
 
@@ -197,7 +197,8 @@ def test_conditions_with_different_data_or_batches_are_not_compared(tmp_path, ls
         values(tmp_path, arch, *NEAR_HALF)
     configs(tmp_path, lstm=lstm, cnn=cnn)
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
-    assert judged(tmp_path, part)[1:3] == ("not run", "no two runs share data and settings")
+    found = judged(tmp_path, part)
+    assert (found.verdict, found.reason) == ("not run", "no two runs share data and settings")
 
 
 @pytest.mark.parametrize(
@@ -256,11 +257,11 @@ def test_a_truth_on_the_bound_is_rarely_decided(seeds):
     """The truth lies on a bound, where `supported` and `refuted` are both errors: .025 each is what is promised."""
 
     def side(random):
-        first = dict(enumerate(55 + 2 * random.standard_normal(seeds)))
+        first = 55 + 2 * random.standard_normal(seeds)
         return estimate_mean((45, 55), first).side
 
     def direction(random):
-        first, second = (dict(enumerate(50 + 2 * random.standard_normal(seeds))) for _ in range(2))
+        first, second = (50 + 2 * random.standard_normal(seeds) for _ in range(2))
         return estimate_difference((0, np.inf), first, second, paired=False).side
 
     for test in (side, direction):
@@ -273,7 +274,7 @@ def test_of_many_statements_at_their_bounds_any_is_rarely_decided():
     """Ten statements whose truth is on the bound: any of them is decided, falsely, in at most .05 of documents."""
 
     def any_decided(random):
-        draws = (dict(enumerate(50 + 2 * random.standard_normal(5))) for _ in range(10))
+        draws = (50 + 2 * random.standard_normal(5) for _ in range(10))
         return any(estimate_mean((50, np.inf), draw, tests=10).side != ACROSS for draw in draws)
 
     assert 0 < shares(400, any_decided)[True] <= 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
@@ -281,7 +282,7 @@ def test_of_many_statements_at_their_bounds_any_is_rarely_decided():
 
 @given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8), st.integers(1, 60))
 def test_the_verdict_follows_the_interval_and_the_interval_follows_p(values, tests):
-    found = estimate_mean((45.0, 55.0), dict(enumerate(values)), resolution=0.1, tests=tests)
+    found = estimate_mean((45.0, 55.0), values, resolution=0.1, tests=tests)
     assert (found.side == ACROSS) == (found.p >= 0.05) or abs(found.p - 0.05) < 1e-6
 
 

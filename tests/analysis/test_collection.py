@@ -9,7 +9,7 @@ import tfstudy
 from tests.example_records import result, write
 from tfstudy.analysis.frame import read_study
 from tfstudy.errors import UserError
-from tfstudy.report.tables import table
+from tfstudy.report.tables import read_table as table
 
 
 def only(study: Path) -> Path:

@@ -7,10 +7,10 @@ import yaml
 
 from tests.example_claims import values
 from tests.example_records import ENVIRONMENT, result, write
-from tfstudy.analysis.comparisons import compare_conditions
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.frame import read_study
-from tfstudy.report.tables import table
+from tests.example_tables import compared as pairs_of
+from tests.example_tables import notes, rows
+from tfstudy.analysis import labels
+from tfstudy.report.tables import read_table as table
 
 
 def record(study, name, config, settings):
@@ -25,8 +25,8 @@ def test_a_setting_that_an_older_run_does_not_know_distinguishes_only_if_it_is_n
         values(tmp_path, "lstm", share, share, name=name)
     record(tmp_path, "old", {"steps": 10}, {"steps": 10})
     record(tmp_path, "new", {"steps": 20, "epsilon": 1, "sample": 5}, {"steps": 20, "sample": 5})
-    labels = {condition.settings for condition in conditions(read_study(tmp_path).runs)}
-    assert labels == {"train.steps=10", "train.sample=5 train.steps=20"}
+    found = {labels.text(condition.settings, short=False) for condition in rows(tmp_path)}
+    assert found == {"train.steps=10", "train.sample=5 train.steps=20"}
 
 
 def test_what_is_off_by_default_is_named_only_where_it_is_on(tmp_path):
@@ -38,8 +38,8 @@ def test_what_is_off_by_default_is_named_only_where_it_is_on(tmp_path):
     for number, (name, (config, settings)) in enumerate(configs.items()):
         values(tmp_path, "lstm", number / 10, number / 10, name=name)
         record(tmp_path, name, config, settings)
-    labels = {condition.settings for condition in conditions(read_study(tmp_path).runs)}
-    assert labels == {"train.warmup=300", "train.decay=0.1 train.warmup=300", "train.warmup=0"}
+    found = {labels.text(condition.settings, short=False) for condition in rows(tmp_path)}
+    assert found == {"train.warmup=300", "train.decay=0.1 train.warmup=300", "train.warmup=0"}
 
 
 def part(**more):
@@ -47,8 +47,7 @@ def part(**more):
 
 
 def compared(study):
-    found = conditions(read_study(study).runs)
-    return [{c.first.arch, c.second.arch} for c in compare_conditions(found, {"scan": "exact_match"})]
+    return [{pair.first.arch, pair.second.arch} for pair in pairs_of(study)]
 
 
 def test_only_conditions_with_the_same_corpus_are_compared(tmp_path):
@@ -60,8 +59,8 @@ def test_only_conditions_with_the_same_corpus_are_compared(tmp_path):
     ]
     study = write(tmp_path / "study", *records)
     assert compared(study) == [{"lstm", "transformer"}]
-    labels = [condition.split_label for condition in conditions(read_study(study).runs)]
-    assert labels == ["length en-de", "length en-de", "length en-ja"]
+    found = [condition.split_label for condition in rows(study)]
+    assert found == ["length en-de", "length en-de", "length en-ja"]
 
 
 def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_rows_are_ordered_by_it(tmp_path):
@@ -70,19 +69,18 @@ def test_only_conditions_with_the_same_amount_of_training_data_are_compared_and_
             values(tmp_path, arch, 0.5 + number / 10, 0.55 + number / 10, name=f"{arch}{amount}-")
             for path in tmp_path.glob(f"*/*/s*-{arch}{amount}-*"):
                 (path / "config.yaml").write_text(yaml.safe_dump({"data": {"train_examples": amount}}))
-    rows = [(row.config["data.train_examples"], row.arch) for row in conditions(read_study(tmp_path).runs)]
-    assert rows == [(900, "cnn"), (900, "lstm"), (1000, "cnn"), (1000, "lstm")]
-    found = compare_conditions(conditions(read_study(tmp_path).runs), {"scan": "exact_match"})
-    pairs = [(one.first.label, one.second.label, one.tests) for one in found]
+    found = [(row.config["data.train_examples"], row.arch) for row in rows(tmp_path)]
+    assert found == [(900, "cnn"), (900, "lstm"), (1000, "cnn"), (1000, "lstm")]
+    pairs = [(one.first.label, one.second.label, one.row.tests) for one in pairs_of(tmp_path)]
     amounts = ("train_examples=900", "train_examples=1000")
     assert pairs == [(f"cnn {amount}", f"lstm {amount}", 2) for amount in amounts]
     shown = table(tmp_path, baseline="lstm")
-    assert [bool(line.against) for line in shown.lines] == [True, False, True, False]
-    assert "on the same examples and with the same amount of training data that share a letter" in shown.notes[1]
-    assert not [note for note in shown.notes if note.startswith("no difference")]
+    assert [bool(name) for name in shown.rows["baseline"]] == [True, False, True, False]
+    assert "on the same examples and with the same amount of training data that share a letter" in notes(shown)[1]
+    assert not [note for note in notes(shown) if note.startswith("no difference")]
     note = "has no run with their test examples and amount of training data"
-    for label, rows in (("lstm train_examples=900", 2), ("lstm train_examples=1000", 2)):
-        assert table(tmp_path, baseline=label).notes[-1] == f"no difference in {rows} of 4 rows: {label} {note}"
+    for label, count in (("lstm train_examples=900", 2), ("lstm train_examples=1000", 2)):
+        assert notes(table(tmp_path, baseline=label))[-1] == f"no difference in {count} of 4 rows: {label} {note}"
 
 
 @pytest.mark.parametrize(
@@ -108,5 +106,5 @@ def test_test_sets_are_ordered_by_the_numbers_in_their_names(tmp_path):
     names = ["test_11_15", "names", "test_4x", "test", "test_1_5x", "test_2x"]
     split = result()["splits"]["test"]
     study = write(tmp_path / "study", result(0, splits=dict.fromkeys(names, split)))
-    found = [condition.test_set for condition in conditions(read_study(study).runs)]
+    found = [condition.test for condition in rows(study)]
     assert found == ["test", "names", "test_1_5x", "test_2x", "test_4x", "test_11_15"]

@@ -10,8 +10,8 @@ from scipy import stats
 
 from tests.example_claims import values
 from tests.example_records import ENVIRONMENT
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.counterparts import (
+from tests.example_tables import rows
+from tfstudy.analysis.published import (
     AGREES,
     DIFFERS,
     NOT_RUN,
@@ -19,13 +19,13 @@ from tfstudy.analysis.counterparts import (
     Gap,
     decide,
     family_size,
+    figure_of,
+    figures_of,
     gap_between,
     judge_figure,
     more_seeds,
     unlike,
 )
-from tfstudy.analysis.frame import read_study
-from tfstudy.analysis.published import figure_of, figures_of
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
 from tfstudy.config.trees import flatten, merge
@@ -48,7 +48,7 @@ def runs(study, name, *shares, arch="lstm", split="length", changes=None, **more
 
 
 def judged(study, id_=LENGTH):
-    return judge_figure(figure_of(id_), conditions(read_study(study).runs))
+    return judge_figure(figure_of(id_), rows(study))
 
 
 # Which runs a figure is compared with
@@ -81,7 +81,7 @@ def test_runs_of_another_preset_or_of_one_changed_setting_neither_agree_nor_diff
 
 
 def test_how_other_settings_differ_is_said_in_words(tmp_path):
-    [condition] = conditions(read_study(runs(tmp_path, "default", 0.1, 0.2)).runs)
+    [condition] = rows(runs(tmp_path, "default", 0.1, 0.2))
     text = unlike(figure_of(LENGTH), condition)
     assert text.startswith(
         "with attention, theirs without; ours: preset default; theirs: overall best: 2 layers of 200"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.example_claims import claim
 from tests.performance.example_measurements import MACHINE, record
-from tfstudy.analysis.claims import Evidence, family_size, judge_claim, timed_ratios
-from tfstudy.analysis.intervals import fewest_values, median_interval
+from tfstudy.analysis.claims import Evidence, family_size, judge, timed_ratios
+from tfstudy.analysis.stats import fewest_values, median_interval
 from tfstudy.errors import UserError
 from tfstudy.report.evidence import ratio_subject
 
@@ -26,7 +26,7 @@ def statement(of=None, over=None, **bounds):
 
 def judged(records, *statements, **more):
     one = claim(*statements, where=PLACE, **more)
-    return judge_claim(one, Evidence([], {}, 1, records, timed_ratios([one])))
+    return judge(one, Evidence([], {}, 1, records, timed_ratios([one])))
 
 
 def pair(ratio, machine=MACHINE, n=12):

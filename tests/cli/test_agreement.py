@@ -9,8 +9,7 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.committed import ROOT
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.frame import read_study
+from tests.example_tables import rows as conditions
 from tfstudy.grids.expand import expand, plan
 from tfstudy.grids.spec import load_grid
 from tfstudy.runs.find import find_runs
@@ -78,8 +77,8 @@ def runs() -> list[Path]:
 
 def rows() -> dict[str, int]:
     """The rows of the table on the test set `test`: the number of their seeds, by preset and settings."""
-    found = conditions(read_study(Path("results/mine")).runs)
-    return {row.preset_label: len(row.runs) for row in found if row.test_set == "test"}
+    found = conditions(Path("results/mine"))
+    return {row.preset_label: len(row.runs) for row in found if row.test == "test"}
 
 
 def test_all_four_agree_on_a_study_of_this_code(show):

@@ -10,14 +10,14 @@ import pytest
 from tests.example_records import result, rival, three_architectures, write
 from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.claims import family_size, timed_ratios
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.counterparts import Quotation
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.analysis.published import figure_of
+from tfstudy.analysis.published import Quotation, figure_of
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.report import comparisons
 from tfstudy.report.comparisons import MAX_DETAILED, significant_differences, summarize_comparisons, verdict
 from tfstudy.report.protocol import build_protocol
-from tfstudy.report.tables import build_table, table
+from tfstudy.report.tables import build_table
+from tfstudy.report.tables import read_table as table
 
 BETTER = re.compile(r"(\w+) \([\d.]+\) is significantly better than (.+?)(?=, and \w+ \([\d.]+\) is|;|\.$)")
 NAME = re.compile(r"(\w+) \([\d.]+\)")
@@ -85,9 +85,9 @@ def pairs_in_words(sentence):
 def pairs_in_groups(table):
     """The same by the letters of the table: lines on the same examples that share none, the higher one first."""
     return {
-        (one.condition.split, one.condition.arch, other.condition.arch)
-        for one, other in permutations(table.lines, 2)
-        if one.condition.examples_key == other.condition.examples_key
+        (one.split, one.arch, other.arch)
+        for one, other in permutations(rows_of(table.rows), 2)
+        if one.place == other.place
         and one.group
         and other.group
         and not set(one.group) & set(other.group)
@@ -105,7 +105,7 @@ def test_the_verdict_has_exactly_the_differences_of_the_groups(tmp_path, draw):
     known = pairs_in_groups(table)
     assert pairs_in_words(first) == known
     assert sum(len(one.others) for one in significant_differences(table)) == len(known)
-    undecided = sum(comparison.tested and not comparison.significant for comparison in table.comparisons)
+    undecided = (table.pairs["tested"] & ~table.pairs["significant"]).sum()
     counted = re.search(r"(\d+) of (\d+) comparisons are undecided", second)
     assert (int(counted[1]), int(counted[2])) == (undecided, 9) if counted else undecided in (0, 9)
 
@@ -154,10 +154,10 @@ def test_figures_of_other_settings_are_not_tested(tmp_path):
 def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
     table = study_table(tmp_path, {"lstm": 0.5})
     quoted = [Quotation(figure_of("lake-2018-09"), True), Quotation(figure_of("lake-2018-13"), True)]
-    line = table.lines[0]._replace(published=quoted)
+    rows = table.rows.iloc[:1].assign(published=[quoted])
     found = iter(["agrees", "differs"])
     monkeypatch.setattr(comparisons, "judge_figure", lambda *_: type("Judged", (), {"verdict": next(found)}))
-    [*_, last] = verdict(table._replace(lines=[line]))
+    [*_, last] = verdict(table._replace(rows=rows))
     assert "1 reproduced within 5 points (lstm on length: 50.8 here, 13.8 in Lake & Baroni 2018)" in last
     assert "1 not reproduced within 5 points (lstm on length: 50.8 here, 90.0 in Lake & Baroni 2018)" in last
 
@@ -166,7 +166,7 @@ def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
 
 
 def test_the_protocol_lists_once_what_all_conditions_share(study):
-    protocol = build_protocol(conditions(read_finished_runs(study).runs))
+    protocol = build_protocol(rows_of(conditions(read_finished_runs(study).runs)))
     expected = {"checkpoint": "last", "data hash": "d" * 12, "versions": "python 3.11, torch 2.9"}
     assert expected.items() <= protocol.shared.items()
     assert {"test evaluations": "1", "overlap with training": "0"}.items() <= protocol.shared.items()
@@ -177,7 +177,7 @@ def test_the_protocol_lists_once_what_all_conditions_share(study):
 def test_what_a_record_lacks_is_unknown(tmp_path):
     study = write(tmp_path / "study", result(0, overlap={}))
     next(study.glob("*/*/*/test_reads.csv")).unlink()
-    [entry] = build_protocol(conditions(read_finished_runs(study).runs)).entries
+    [entry] = build_protocol(rows_of(conditions(read_finished_runs(study).runs))).entries
     assert {entry.facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
     assert {entry.facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}
 

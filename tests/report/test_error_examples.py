@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.example_records import GOLD, edit_result, predict, result, write
-from tfstudy.analysis.conditions import conditions
+from tests.example_tables import rows
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import first_error, summarize_errors
@@ -110,11 +110,11 @@ def summarized(study):
 def test_a_summary_gives_the_same_shares_as_predictions_and_is_enough(tmp_path, capsys):
     study = predict(write(tmp_path / "study", result(0), result(1)), (GOLD, GOLD), (GOLD, "a b"))
     shares = [{"correct": 50.0, "stops early": 50.0}] * 2
-    assert shares_by_seed(conditions(read_finished_runs(study).runs)[0]) == shares
+    assert shares_by_seed(rows(study)[0]) == shares
     summarized(study)
     for file in study.glob("*/*/*/predictions/*"):
         file.unlink()
-    assert shares_by_seed(conditions(read_finished_runs(study).runs)[0]) == shares
+    assert shares_by_seed(rows(study)[0]) == shares
     assert capsys.readouterr().err == ""
 
 

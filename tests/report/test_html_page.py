@@ -12,8 +12,8 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import ENVIRONMENT, predict, result, rival, three_architectures, write
-from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.frame import read_finished_runs
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report import html_page
 from tfstudy.report.claims import ClaimText
@@ -213,7 +213,7 @@ def summary(study, *command):
     for run in study.glob("*/*/s*") if command else ():
         (run / "env.json").write_text(json.dumps([ENVIRONMENT | {"arguments": list(command)}]))
     found = read_finished_runs(study)
-    return summarize_study(found, conditions(found.runs))
+    return summarize_study(found, rows_of(conditions(found.runs)))
 
 
 def test_the_facts_are_those_of_the_records(tmp_path):
@@ -240,8 +240,8 @@ def test_a_study_of_a_grid_has_its_words(tmp_path):
 
 def test_papers_of_figures_and_of_claims_are_listed_once(tmp_path):
     study = read_finished_runs(write(tmp_path / "study", result(0)))
-    table = build_table(study, conditions(study.runs), "", "")
-    quoted = {one.figure.paper for line in table.lines for one in line.published}
+    table = build_table(study, conditions(study.runs))
+    quoted = {one.figure.paper for own in table.rows["published"] for one in own}
     claim = ClaimText("P6", "It learns", "refuted", "", [], "Dessi & Baroni 2019, table 2", [])
     found = {paper.key: paper for paper in cited_papers(table, [claim])}
     assert list(found) == sorted(found)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.example_plots import PART, drawn, folder, legend, predict, runs, tagged, texts
 from tests.example_records import result, write
-from tfstudy.analysis.conditions import conditions
+from tests.example_tables import rows
 from tfstudy.analysis.frame import read_study
 from tfstudy.cli import main
 from tfstudy.errors import UserError
@@ -146,7 +146,7 @@ def test_the_caption_gives_seeds_steps_of_training_and_sizes_as_ranges_where_the
     study = write(tmp_path, *small, *large)
     for path in study.rglob("lstm/*/config.yaml"):  # `step` is that of the best weights
         path.write_text(path.read_text().replace("3000", "3500"))
-    found = conditions(read_study(study).runs)
+    found = rows(study)
     assert run_caption(found) == "1 to 2 seeds per condition; 3,500 to 5,000 steps; 48.8k to 0.412M parameters"
     assert run_caption(found[1:]) == "2 seeds per condition; 3,500 steps; 48.8k parameters"
 

@@ -6,8 +6,7 @@ from matplotlib.colors import to_hex
 
 from tests.example_plots import colour, drawn, legend, runs, texts
 from tests.example_records import result, write
-from tfstudy.analysis.comparisons import compare_conditions, mean_interval
-from tfstudy.analysis.conditions import conditions, main_metrics
+from tests.example_tables import compared, rows
 from tfstudy.analysis.frame import read_study
 from tfstudy.analysis.published import figure_of
 from tfstudy.report.plots import make_plot
@@ -44,14 +43,13 @@ def published(monkeypatch, *figures):
 
 def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_path):
     study = write(tmp_path, *runs("lstm", 0.2, 0.4, 0.6))
-    [condition] = conditions(read_study(study).runs)
+    [condition] = rows(study)
     [axes] = drawn(study, "split").axes
     assert (13.8, "white") in black_marks(axes)  # under other settings
     [ours] = [list(line.get_xdata()) for line in axes.lines if colour(line) == COLOURS["lstm"]]
-    expected = mean_interval(condition, "exact_match")
-    assert ours == [expected.mean]
+    assert ours == [condition.mean]
     whisker, seeds = axes.collections
-    assert [x for x, _ in whisker.get_segments()[0]] == [expected.low, expected.high]
+    assert [x for x, _ in whisker.get_segments()[0]] == [condition.low, condition.high]
     assert [round(x, 6) for x, _ in seeds.get_offsets()] == [20, 40, 60]
 
 
@@ -70,13 +68,13 @@ def test_a_maximum_and_the_figures_of_another_network_are_not_drawn(tmp_path, ar
 @pytest.mark.parametrize("same", [True, False])
 def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
     published(monkeypatch, figure())
-    monkeypatch.setattr("tfstudy.analysis.counterparts.differing_settings", lambda _: set() if same else {"model.dim"})
+    monkeypatch.setattr("tfstudy.analysis.published.differing", lambda _: set() if same else {"model.dim"})
     paper = runs("cnn", 0.4, 0.5, split="addprim_jump", preset="dessi-2019", experiment="paper")
     ours = runs("cnn", 0.1, 0.2, split="addprim_jump", experiment="ours")
     study = write(tmp_path, *paper, *ours)
-    shown = conditions(read_study(study).runs)
-    by_row = marks_beside(shown, METRICS)
-    signs = {condition.preset: [mark.sign for mark in by_row[id(condition)]] for condition in shown}
+    shown = rows(study)
+    by_row = marks_beside(shown)
+    signs = {condition.preset: [mark.sign for mark in by_row[condition.key]] for condition in shown}
     expected = {"dessi-2019": ["same"], "default": []} if same else {"dessi-2019": ["other"], "default": ["other"]}
     assert signs == expected
     faces = [face for _, face in black_marks(drawn(study, "split").axes[0])]
@@ -160,15 +158,14 @@ def drawn_intervals(axes):
 
 
 def test_an_interval_excludes_0_if_and_only_if_its_comparison_is_significant(tmp_path):
-    study = read_study(write(tmp_path, *(one for arch, shares in CLOSE.items() for one in runs(arch, *shares))))
-    shown = conditions(study.runs)
-    comparisons = compare_conditions(shown, main_metrics(shown))
-    figure = make_plot(study, "differences").figure
+    study = write(tmp_path, *(one for arch, shares in CLOSE.items() for one in runs(arch, *shares)))
+    comparisons = [pair.row for pair in compared(study)]
+    figure = drawn(study, "differences")
     intervals = drawn_intervals(figure.axes[0])
     assert [is_filled for *_, is_filled in intervals] == [comparison.significant for comparison in comparisons]
     assert {is_filled for *_, is_filled in intervals} == {True, False}
     assert all((low > 0 or high < 0) == is_filled for low, high, is_filled in intervals)
-    assert any(one.difference.p < 0.05 and not one.significant for one in comparisons)  # alone it would be
+    assert any(one.p < 0.05 * one.tests and not one.significant for one in comparisons)  # alone it would be
     assert any("simultaneous 95 % intervals over 6 comparisons" in text.lower() for text in texts(figure))
 
 

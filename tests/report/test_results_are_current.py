@@ -9,8 +9,8 @@ from PIL import Image
 
 from tests.committed import ROOT, STUDIES
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.frame import read_finished_runs
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.report.claims import judged_claims
 from tfstudy.report.markdown_page import markdown
 from tfstudy.report.study_page import build_page
@@ -64,9 +64,11 @@ def test_the_committed_report_is_current_but_for_its_figures(scan, monkeypatch):
 
 
 def test_a_claim_on_two_conditions_has_the_p_and_the_interval_of_their_study(scan):
+    table = build_table(scan, conditions(scan.runs))
+    rows = rows_of(table.rows)
     comparisons = {
-        (one.first.split_label, one.first.label, one.second.label): one
-        for one in build_table(scan, conditions(scan.runs), "", "").comparisons
+        (rows[one.first].split_label, rows[one.first].label, rows[one.second].label): one
+        for one in rows_of(table.pairs)
     }
     compared = 0
     for statement in (one for verdict in judged_claims(RESULTS, ())[0] for one in verdict.statements):
@@ -77,9 +79,9 @@ def test_a_claim_on_two_conditions_has_the_p_and_the_interval_of_their_study(sca
                 names, sign = (first.split_label, second.label, first.label), -1
             one, estimate = comparisons[names], statement.estimate
             assert estimate.p == one.p
-            ends = [sign * one.difference.low, sign * one.difference.high]
+            ends = [sign * one.low, sign * one.high]
             measured = [estimate.interval.mean, estimate.interval.low, estimate.interval.high]
-            assert measured == pytest.approx([sign * one.difference.mean, *sorted(ends)])
+            assert measured == pytest.approx([sign * one.mean, *sorted(ends)])
             compared += 1
     assert compared
 

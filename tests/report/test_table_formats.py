@@ -16,17 +16,27 @@ from rich.console import Console
 import tfstudy
 from tests.commands import tfstudy as command
 from tests.example_records import result, rival, three_architectures, write
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.counterparts import Quotation, quotations
-from tfstudy.analysis.frame import read_study
-from tfstudy.analysis.published import figure_of
+from tests.example_tables import columns, notes, rows
+from tfstudy.analysis.published import Quotation, beside, figure_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS
-from tfstudy.report.table_columns import all_columns, columns
-from tfstudy.report.table_formats import FORMATS, as_csv, as_json, bibliography, latex, markdown
-from tfstudy.report.table_notes import source_notes
-from tfstudy.report.table_terminal import LEFT_OUT, LEFT_OUT_LAST, print_table
-from tfstudy.report.tables import table
+from tfstudy.report.notes import Note, source_notes
+from tfstudy.report.tables import (
+    FORMATS,
+    TOO_WIDE,
+    bibliography,
+    heads,
+    print_table,
+    to_csv,
+    to_json,
+    to_text,
+)
+from tfstudy.report.tables import read_table as table
+
+
+def latex(found, caption: str = "", label: str = "") -> str:
+    return to_text(found, "tex", caption, label)
+
 
 HOSTILE = r"a_b&c%d$e#f{g}h~i^j\k|l"  # a name with every character that LaTeX reads as something else
 
@@ -54,24 +64,20 @@ def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     # the golden files do not follow today's presets
-    monkeypatch.setattr("tfstudy.report.table_notes.preset_beside_label", lambda one: f"preset {one.preset}")
+    monkeypatch.setattr("tfstudy.report.notes.preset_text", lambda one, beside_label: f"preset {one.preset}")
     study = two_architectures(Path("study"))
     unfinished = study / "scan-length" / "lstm" / "s9-09"
     unfinished.mkdir()
     (unfinished / "config.yaml").write_text("")
-    text = FORMATS[name](table(study, baseline="lstm"))
+    text = to_text(table(study, baseline="lstm"), name)
     assert text == (Path(__file__).parent / "golden" / f"table.{name}").read_text()
 
 
 # Columns
 
 
-def heads(found):
-    return list(columns(found)[0])
-
-
 def test_columns_that_say_something_are_shown_and_the_result_stands_beside_its_published_figure(study, compared):
-    assert heads(compared) == [
+    assert list(columns(compared)[0]) == [
         "split", "architecture", "preset", "n", "exact match", "published", "vs lstm", "p", "group", "oracle length",
         "published, oracle length", "parameters",
     ]  # fmt: skip
@@ -80,9 +86,8 @@ def test_columns_that_say_something_are_shown_and_the_result_stands_beside_its_p
 
 def test_no_two_columns_have_the_same_name(study):
     found = table(study, baseline="lstm", seeds=True)
-    tagged = [line._replace(condition=line.condition._replace(tag="n", tag_value="7")) for line in found.lines]
-    for one in (found, found._replace(lines=tagged)):
-        names = [column.head for column in all_columns(one)]
+    for one in (found, found._replace(rows=found.rows.assign(tag="n", value="7"))):
+        names = [name for key, name in heads(one).items() if key != "tag" or name]
         assert len(set(names)) == len(names)
     assert "tag n" in names
 
@@ -93,11 +98,11 @@ def test_requested_columns_are_shown_in_their_order_with_the_notes_that_they_nee
         "exact match": "82.0 [80.0, 84.0]", "architecture": "cnn", "seconds": "30",
         "exact match by seed": "0: 80.0, 1: 81.0, 2: 82.0, 3: 83.0, 4: 84.0",
     }  # fmt: skip
-    assert markdown(found).startswith("| exact match | architecture | seconds | exact match by seed |\n")
-    [note] = [note for note in found.notes if note.startswith("seconds")]
+    assert to_text(found, "md").startswith("| exact match | architecture | seconds | exact match by seed |\n")
+    [note] = [note for note in notes(found) if note.startswith("seconds")]
     assert "on cpu" in note
-    assert not [note for note in found.notes if "lake-2018" in note or "†" in note]
-    assert not [note for note in table(study).notes if note.startswith("seconds")]
+    assert not [note for note in notes(found) if "lake-2018" in note or "†" in note]
+    assert not [note for note in notes(table(study)) if note.startswith("seconds")]
 
 
 @pytest.mark.parametrize(
@@ -121,12 +126,12 @@ def test_options_that_do_not_apply_are_refused(study, capsys, options, message):
 def test_csv_and_json_have_everything(tmp_path):
     study = write(tmp_path, result(0, 0.25), result(1, 0.75))
     found = table(study)
-    [row] = json.loads(as_json(found))["rows"]
+    [row] = json.loads(to_json(found))["rows"]
     assert (row["mean"], row["n"], row["each_seed"]) == (50.0, 2, {"0": 25.0, "1": 75.0})
     assert row["runs"] == [str(study / "scan-length" / "lstm" / f"s{seed}-{seed:064d}") for seed in (0, 1)]
     [figure] = row["published"]
     assert (figure["id"], figure["value"], figure["same_settings"]) == ("lake-2018-09", 13.8, False)
-    [line] = csv.DictReader(as_csv(found).splitlines())
+    [line] = csv.DictReader(to_csv(found).splitlines())
     assert (line["mean"], line["n"], line["each_seed"]) == ("50.0", "2", "0:25 1:75")
     assert line["published"] == "13.8 [lake-2018]†"
 
@@ -135,23 +140,23 @@ def test_csv_and_json_have_everything(tmp_path):
 
 
 def condition(folder, **settings):
-    [found] = conditions(read_study(write(folder, result(0, arch="cnn", split="addprim_jump") | settings)).runs)
+    [found] = rows(write(folder, result(0, arch="cnn", split="addprim_jump") | settings))
     return found
 
 
 def test_a_figure_under_other_settings_has_a_sign(tmp_path, monkeypatch):
-    assert [one.text for one in quotations(condition(tmp_path / "a"), "exact_match")] == ["69.2 ± 8.2 [dessi-2019]†"]
+    assert [str(one) for one in beside(condition(tmp_path / "a"), "exact_match")] == ["69.2 ± 8.2 [dessi-2019]†"]
     runs = condition(tmp_path / "b", preset="dessi-2019")
     for differing, text in ((set(), "69.2 ± 8.2 [dessi-2019]"), ({"train.steps"}, "69.2 ± 8.2 [dessi-2019]†")):
-        monkeypatch.setattr("tfstudy.analysis.counterparts.differing_settings", lambda _, d=differing: d)
-        assert [one.text for one in quotations(runs, "exact_match")] == [text]
+        monkeypatch.setattr("tfstudy.analysis.published.differing", lambda _, d=differing: d)
+        assert [str(one) for one in beside(runs, "exact_match")] == [text]
 
 
 def test_each_paper_has_one_figure_and_never_a_maximum(tmp_path):
     one = condition(tmp_path)
     for split in ("length", "template_around_right", "addprim_jump", "mcd1", "simple"):
         for arch in ("cnn", "lstm", "transformer"):
-            found = quotations(one._replace(split=split, arch=arch), "exact_match")
+            found = beside(one._replace(split=split, arch=arch), "exact_match")
             assert len({one.figure.paper for one in found}) == len(found)
             assert not [one.figure.id for one in found if one.figure.value_kind == "max"]
             assert {(one.figure.family, one.figure.method) for one in found} <= {(arch, "plain")}
@@ -215,11 +220,10 @@ def test_a_table_can_be_read_by_latex(study, columns, caption, label):
 
 
 def test_hostile_names_are_escaped(compared):
-    lines = [
-        line._replace(condition=line.condition._replace(split=name, preset=name))
-        for line, name in zip(compared.lines, [HOSTILE, "[x]", "*y\nz"], strict=True)
-    ]
-    rows = check(latex(compared._replace(lines=lines, notes=["one\ntwo % three"], baseline=HOSTILE)))
+    names = [HOSTILE, "[x]", "*y\nz"]
+    hostile = compared.rows.assign(split_label=names, preset_label=names)
+    notes = [Note("mean", "one\ntwo % three")]
+    rows = check(latex(compared._replace(rows=hostile, notes=notes, baseline=HOSTILE)))
     assert rows[1][0] == r"a\_b\&c\%d\$e\#f\{g\}h\textasciitilde{}i\textasciicircum{}j\textbackslash{}k\textbar{}l"
     assert [row[0] for row in rows[2:]] == ["{}[x]", "{}*y z"]
 
@@ -240,7 +244,7 @@ def test_published_figures_are_cited(study):
     found = table(study, columns="arch,published")
     same = {"dessi-2019-02": False, "dessi-2019-07": True, "lake-2018-03": True}
     quoted = [Quotation(figure_of(id_), one) for id_, one in same.items()]
-    rows = check(latex(found._replace(lines=[found.lines[0]._replace(published=quoted)])))
+    rows = check(latex(found._replace(rows=found.rows.iloc[:1].assign(published=[quoted]))))
     assert rows[1][1] == (
         r"69.2 $\pm$ 8.2~\cite{dessi-2019}$^\dagger$; about 0~\cite{dessi-2019}; $<$ 1.5~\cite{lake-2018}"
     )
@@ -282,11 +286,11 @@ def test_no_line_is_wider_than_the_terminal_and_results_are_not_folded(study, wi
     if whole:
         assert all(text in " ".join(lines) for text in ("82.0 [80.0, 84.0]", "19.8 [18.4, 21.2]", "50.0 [20.0, 80.0]"))
     below = " ".join(line.strip() for line in lines[lines.index("") :])
-    assert all(note[:30] in below for note in found.notes)
+    assert all(note[:30] in below for note in notes(found))
 
 
 def test_columns_are_left_out_in_their_order_and_named(compared):
-    order = [*LEFT_OUT, *LEFT_OUT_LAST]
+    order = [*TOO_WIDE, "p", "group"]
     present = [key for key in order if key in {*left_out(printed(compared, 50))}]
     previous: set[str] = set()
     for width in range(200, 50, -5):
@@ -308,9 +312,9 @@ def test_presets_that_differ_and_requested_columns_are_never_left_out(study, tmp
 
 def test_long_settings_are_folded_between_words(study):
     found = table(study)
-    settings = "decode.method=greedy data.subword_vocab_size=2000 model.dropout=0.3"
-    line = found.lines[0]._replace(condition=found.lines[0].condition._replace(settings=settings))
-    lines = [line.split() for line in printed(found._replace(lines=[line, *found.lines[1:]]), 100)]
+    label = "default decode.method=greedy subword_vocab_size=2000 dropout=0.3"
+    long = found.rows.assign(preset_label=[label, *found.rows["preset_label"][1:]])
+    lines = [line.split() for line in printed(found._replace(rows=long), 100)]
     assert {"subword_vocab_size=2000", "dropout=0.3"} <= {word for line in lines for word in line}
 
 

@@ -8,12 +8,16 @@ import pytest
 
 from tests.commands import tfstudy
 from tests.example_records import ENVIRONMENT, result, rival, write
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.frame import read_study
+from tests.example_tables import columns, compared, rows
+from tests.example_tables import notes as notes_of
+from tfstudy.analysis.summary import more_seeds, swapped
 from tfstudy.errors import UserError
-from tfstudy.report.table_columns import columns
-from tfstudy.report.table_formats import markdown
-from tfstudy.report.tables import table
+from tfstudy.report.tables import Table, to_text
+from tfstudy.report.tables import read_table as table
+
+
+def markdown(table: Table) -> str:
+    return to_text(table, "md")
 
 
 def only(study, **options):
@@ -67,7 +71,7 @@ def test_runs_that_differ_in_more_than_the_seed_are_no_replications(tmp_path, di
     study = write(tmp_path, result(0), result(1, experiment="other", run="ab"))
     path = study / "scan-length" / "lstm" / "s1-ab" / "config.yaml"
     path.write_text(path.read_text().replace("other", dim))  # with the same settings they differ in their hash
-    assert [(len(row.runs), row.preset_label) for row in conditions(read_study(study).runs)] == [(1, x) for x in labels]
+    assert [(len(row.runs), row.preset_label) for row in rows(study)] == [(1, x) for x in labels]
 
 
 def test_diverged_runs_are_counted(tmp_path):
@@ -76,7 +80,7 @@ def test_diverged_runs_are_counted(tmp_path):
     assert columns(found)[0]["n"] == "1, 1 diverged"
     assert (
         "1 run diverged, without results; a test needs 2 seeds of both conditions, and none that diverged"
-        in found.notes
+        in notes_of(found)
     )
 
 
@@ -89,7 +93,7 @@ def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
     assert (cnn["n"], lstm["n"]) == ("3, 1 diverged", "3")
     assert not {"group", "p"} & cnn.keys()
     assert "**" not in markdown(found)
-    assert found.comparisons[0].difference.note == "1 diverged"
+    assert found.pairs["note"][0] == "1 diverged"
 
 
 def test_conditions_with_other_seeds_are_not_paired(tmp_path):
@@ -98,9 +102,9 @@ def test_conditions_with_other_seeds_are_not_paired(tmp_path):
     more = [
         result(seed, (0.48 if seed < 5 else 0.7) + seed / 100, experiment="d3", run=f"e{seed}") for seed in range(10)
     ]
-    [comparison] = table(write(tmp_path, *fewer, *more)).comparisons
-    assert not comparison.difference.paired
-    assert comparison.difference.mean == pytest.approx(-11.5)
+    [comparison] = compared(write(tmp_path, *fewer, *more))
+    assert comparison.row.method == "Welch"
+    assert comparison.row.mean == pytest.approx(-11.5)
 
 
 def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
@@ -124,11 +128,11 @@ def test_a_comparison_says_the_same_in_either_order(tmp_path):
         for place, arch in enumerate(("cnn", "lstm", "transformer"))
         for seed in range(4)
     ]
-    for one in table(write(tmp_path, *three)).comparisons:
-        other = one.swapped()
-        assert (other.more_seeds, other.p, other.first) == (one.more_seeds, one.p, one.second)
-        assert (other.difference.mean, other.difference.low) == (-one.difference.mean, -one.difference.high)
-        assert other.swapped() == one
+    for _, _, one in compared(write(tmp_path, *three)):
+        other = swapped(one)
+        assert (more_seeds(other, 4), other.p, other.first) == (more_seeds(one, 4), one.p, one.second)
+        assert (other.mean, other.low) == (-one.mean, -one.high)
+        assert swapped(other) == one
 
 
 def test_nothing_is_bold_where_nothing_differs(tmp_path):
@@ -147,7 +151,7 @@ def test_a_table_warns_where_compared_rows_differ_in_parameters_by_more_than_5_p
     tmp_path, parameters, split, warned
 ):
     other = result(0, arch="cnn", split=split, experiment="c", run="c0", parameters=parameters)
-    notes = [note for note in table(write(tmp_path, result(0), other)).notes if "differ in parameters" in note]
+    notes = [note for note in notes_of(table(write(tmp_path, result(0), other))) if "differ in parameters" in note]
     assert len(notes) == warned
     assert all(text in note for note in notes for text in (f"cnn ({parameters:,})", "lstm (1,000)", "scan length"))
 
@@ -170,8 +174,8 @@ def test_a_baseline_that_names_several_conditions_on_the_same_examples_is_refuse
     assert tfstudy("table", "both", "--baseline", "lstm", "--results", tmp_path / "results") == 2
     labels = "'lstm dim=a', 'lstm dim=b'"
     assert f"--baseline lstm names 2 conditions: {labels}; name one of them" in capsys.readouterr().err
-    rows = columns(table(study, baseline="lstm dim=b"))
-    assert [bool(cells["vs lstm dim=b"]) for cells in rows] == [True, True, False]
+    found = columns(table(study, baseline="lstm dim=b"))
+    assert [bool(cells["vs lstm dim=b"]) for cells in found] == [True, True, False]
 
 
 def test_a_baseline_may_be_another_condition_on_each_test_set(tmp_path):
@@ -179,15 +183,15 @@ def test_a_baseline_may_be_another_condition_on_each_test_set(tmp_path):
         result(seed, 0.2, split=split, experiment=f"l{split}", run=f"l{split}{seed}"),
         result(seed, 0.8, split=split, arch="cnn", experiment=f"c{split}", run=f"c{split}{seed}"),
     )]  # fmt: skip
-    rows = columns(table(write(tmp_path, *records), baseline="lstm"))
-    assert [(cells["architecture"], bool(cells["vs lstm"])) for cells in rows] == [("cnn", True), ("lstm", False)] * 2
+    found = columns(table(write(tmp_path, *records), baseline="lstm"))
+    assert [(cells["architecture"], bool(cells["vs lstm"])) for cells in found] == [("cnn", True), ("lstm", False)] * 2
 
 
 def test_a_condition_without_settings_goes_before_others_of_its_architecture(tmp_path):
     plain = [result(seed, 0.2) for seed in (0, 1)]
     other = [result(seed, 0.6, preset="untuned", experiment="u", run=f"u{seed}") for seed in (0, 1)]
-    rows = columns(table(write(tmp_path, *plain, *other), baseline="lstm"))
-    assert [(cells["preset"], bool(cells["vs lstm"])) for cells in rows] == [("default", False), ("untuned", True)]
+    found = columns(table(write(tmp_path, *plain, *other), baseline="lstm"))
+    assert [(cells["preset"], bool(cells["vs lstm"])) for cells in found] == [("default", False), ("untuned", True)]
 
 
 def test_what_is_left_out_is_named(tmp_path):
@@ -228,7 +232,7 @@ def test_notes_have_the_trivial_systems_and_the_outputs_that_were_cut(tmp_path):
         return result(seed, splits={"test": one | {"baselines": trivial, "limit_hits": 25}})
 
     study = write(tmp_path / "study", scores(0, 0.1), scores(1, 0.12))
-    notes = table(study).notes
+    notes = notes_of(table(study))
     assert "trivial systems on length: copy exact match 1.0; word by word exact match 10.0-12.0" in notes
     assert "outputs cut at the maximum number of tokens: length lstm 2 %" in notes
 
@@ -238,41 +242,41 @@ def test_trivial_systems_on_more_than_eight_test_sets_have_one_note_with_ranges(
         one = result(0)["splits"]["test"]
         tests = {f"test_{n}": one | {"baselines": {"copy": {"exact_match": n / 100}}} for n in range(count)}
         study = write(tmp_path / str(count), result(0, splits=tests))
-        return [note for note in table(study).notes if note.startswith("trivial")]
+        return [note for note in notes_of(table(study)) if note.startswith("trivial")]
 
     assert len(notes(8)) == 8
     assert notes(9) == ["trivial systems on 9 test sets: copy exact match 0.0-8.0"]
 
 
 def test_a_note_says_which_architectures_have_no_preset_and_tells_their_conditions_apart(tmp_path, monkeypatch):
-    notes = table(write(tmp_path / "one", rival(0, 0.5, "mingru"))).notes
+    notes = notes_of(table(write(tmp_path / "one", rival(0, 0.5, "mingru"))))
     [note] = [note for note in notes if note.startswith("no preset for this task: mingru: ")]
     assert "scaled to the size of the Transformer" in note
     assert not any("today's presets" in note for note in notes)
     two = [result(0, arch="mingru", experiment=e, run=e, split=s) for e, s in (("68", "length"), ("64", "simple"))]
     third = result(0, arch="mingru", experiment="70", run="70")
     # the settings that differ from presets are the model's width, which these records name
-    monkeypatch.setattr("tfstudy.analysis.conditions.differing_settings", lambda condition: {"model.dim"})
-    [note] = [note for note in table(write(tmp_path / "two", *two)).notes if note.startswith("no preset")]
+    monkeypatch.setattr("tfstudy.analysis.labels.differing", lambda condition: {"model.dim"})
+    [note] = [note for note in notes_of(table(write(tmp_path / "two", *two))) if note.startswith("no preset")]
     assert "mingru on length: dim=68; mingru on simple: dim=64;" in note
-    [note] = [note for note in table(write(tmp_path / "two", third)).notes if note.startswith("no preset")]
+    [note] = [note for note in notes_of(table(write(tmp_path / "two", third))) if note.startswith("no preset")]
     assert "mingru dim=68: dim=68; mingru dim=70: dim=70;" in note
 
 
 def test_a_note_has_the_settings_that_no_name_has_once_for_all_conditions(tmp_path, monkeypatch):
     def note(*runs) -> str:
-        found = table(write(tmp_path / str(len(list(tmp_path.iterdir()))), *runs)).notes
+        found = notes_of(table(write(tmp_path / str(len(list(tmp_path.iterdir()))), *runs)))
         [text] = [one for one in found if one.startswith("settings that differ")]
         return text.removeprefix("settings that differ from today's presets")
 
     keys = {"model.dim", "model.heads"}
-    monkeypatch.setattr("tfstudy.analysis.conditions.differing_settings", lambda condition: keys)
+    monkeypatch.setattr("tfstudy.analysis.labels.differing", lambda condition: keys)
     widths = [result(0, experiment=e, run=e) for e in ("68", "70")]
     assert note(*widths) == ", beside those in the names: preset default with heads=default"
     assert note(widths[0]) == ": preset default with dim=68, heads=default"
     keys.clear()
     monkeypatch.setattr(
-        "tfstudy.analysis.conditions.differing_settings",
+        "tfstudy.analysis.labels.differing",
         lambda condition: {"model.heads"} if condition.split == "simple" else set(),
     )
     splits = [result(0, experiment=e, run=e, split=s) for e, s in (("68", "length"), ("69", "simple"))]
@@ -281,7 +285,7 @@ def test_a_note_has_the_settings_that_no_name_has_once_for_all_conditions(tmp_pa
 
 def test_the_hours_of_a_run_with_copied_weights_are_those_of_its_evaluation(tmp_path):
     runs = [result(seed, train_seconds=7200.0, evaluate_seconds=3600.0) for seed in (0, 1)]
-    notes = table(write(tmp_path, runs[0], runs[1] | {"reused_from": runs[0]["run"]})).notes
+    notes = notes_of(table(write(tmp_path, runs[0], runs[1] | {"reused_from": runs[0]["run"]})))
     assert any("4.0 device hours" in note for note in notes)
 
 
@@ -291,5 +295,7 @@ def test_the_signature_of_a_metric_stands_once_and_where_corpora_differ_with_the
         return result(0, corpus=corpus, experiment=corpus, run=corpus, signatures=signatures)
 
     two = [run("en-de", "13a"), run("en-ja", "char")]
-    assert {"bleu: tok:13a (en-de); tok:char (en-ja)", "chrf: nc:6"} <= set(table(write(tmp_path / "two", *two)).notes)
-    assert "bleu: tok:13a" in table(write(tmp_path / "one", two[0])).notes
+    assert {"bleu: tok:13a (en-de); tok:char (en-ja)", "chrf: nc:6"} <= set(
+        notes_of(table(write(tmp_path / "two", *two)))
+    )
+    assert "bleu: tok:13a" in notes_of(table(write(tmp_path / "one", two[0])))

@@ -14,8 +14,9 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from tfstudy.analysis.conditions import Condition
-from tfstudy.analysis.significance import ALPHA, Difference, compare, corrected, seeds_needed
+from tfstudy.analysis import labels
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import ALPHA, Difference, compare, corrected, seeds_needed
 from tfstudy.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table
@@ -92,14 +93,11 @@ def read_baseline(path: Path) -> list[BaselineRow]:
     return saved.rows
 
 
-def compare_with_baseline(
-    baseline: Sequence[BaselineRow], conditions: Sequence[Condition], tolerance: float
-) -> list[Outcome]:
+def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance: float) -> list[Outcome]:
     """Return the outcome of each row of the baseline; `tolerance` in points. `UserError` if none could be tested."""
     by_name: dict[tuple[str, ...], list[Condition]] = {}
-    for c in conditions:
-        name = (c.task, c.split, c.corpus, c.arch, c.preset, c.test_set, c.tag, c.tag_value)
-        by_name.setdefault(name, []).append(c)
+    for c in rows:
+        by_name.setdefault((c.task, c.split, c.corpus, c.arch, c.preset, c.test, c.tag, c.value), []).append(c)
     outcomes = [_compare(row, _find(row, by_name), len(baseline), tolerance) for row in baseline]
     if not any(len(one.current.keys() & one.baseline.each_seed.keys()) >= MIN_SEEDS for one in outcomes):
         names: dict[str, list[str]] = {}
@@ -120,26 +118,29 @@ def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition
     all_diverged = [condition for condition in by_name.get((*name, "test", "", ""), []) if not condition.runs]
     known = by_name.get((*name, row.test, row.tag, row.value)) or all_diverged
     same = [condition for condition in known if row.experiment and condition.experiment == row.experiment]
-    candidates = same or [condition for condition in known if condition.settings == row.settings] or known
+    named = [condition for condition in known if labels.text(condition.settings, short=False) == row.settings]
+    candidates = same or named or known
     if len(candidates) != 1:
         return f"{len(candidates) or 'no'} current condition{'s have' if candidates else ' has'} this name"
-    counts = {result.n for result in candidates[0].results_by_seed().values()} - {row.examples}
+    counts = candidates[0].counts - {row.examples}
     return f"{row.examples} examples in the baseline, {max(counts)} now" if counts else candidates[0]
 
 
 def _compare(row: BaselineRow, condition: Condition | str, tests: int, tolerance: float) -> Outcome:
     if isinstance(condition, str):
         return Outcome(row, MISSING, {}, reason=condition)
-    current = condition.by_seed(row.metric) | {run.result.seed: 0.0 for run in condition.diverged}
+    lost = {run.result.seed: 0.0 for run in condition.diverged}
+    current: dict[int, float] = condition.values.get(row.metric, {}) | lost
     if not current:
         return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
-    shared, total = current.keys() & row.each_seed.keys(), len(row.each_seed)
+    shared, total = sorted(current.keys() & row.each_seed.keys()), len(row.each_seed)
+    ours, theirs = ([own[seed] for seed in shared] for own in (current, row.each_seed))
     if len(shared) < MIN_SEEDS:
         outcome = Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
-    elif all(current[seed] == row.each_seed[seed] for seed in shared):
+    elif ours == theirs:
         outcome = Outcome(row, UNCHANGED, current)
     else:
-        difference = compare(current, row.each_seed, True, tests, 100 / max(row.examples, 1))
+        difference = compare(ours, theirs, True, tests, 100 / max(row.examples, 1))
         p = corrected(difference.p, tests)
         state, reason = _decide(difference, p, tests, tolerance)
         outcome = Outcome(row, state, current, difference, p, reason)
@@ -156,5 +157,5 @@ def _decide(difference: Difference, p: float, tests: int, tolerance: float) -> t
         return WORSE if difference.mean < 0 else BETTER, ""
     if -tolerance <= difference.low and difference.high <= tolerance:
         return UNCHANGED, ""
-    needed = seeds_needed(difference, ALPHA / tests) if difference.mean < -tolerance else None
+    needed = seeds_needed(difference.effect, True, ALPHA / tests) if difference.mean < -tolerance else None
     return UNDECIDED, f"about {needed} seeds are needed to find a drop of this size" if needed else ""

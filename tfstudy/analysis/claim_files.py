@@ -21,7 +21,7 @@
 
 Conditions are selected by task, split (with `corpus`, the name of its folder, for `split: corpus`), test, arch, preset,
 settings such as `model.positions`, and by `tag` and `value` for examples of one length, say; those of a ratio by the
-keys of `analysis.benchmarks`. The metric may be an instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of
+keys of `BENCH_KEYS`. The metric may be an instrument of `tfstudy measure`: then `rows.COLUMN` selects rows of
 its table, and their mean counts, or with `rows.take: max` the largest. A claim without statements names the test in
 this repository that shows it: `tested_by`, with `shown_as`.
 """
@@ -37,35 +37,38 @@ from typing import Any
 import msgspec
 
 from tfstudy import instruments, tasks
-from tfstudy.analysis import benchmarks
-from tfstudy.analysis.conditions import AMOUNT
-from tfstudy.analysis.published import figure_of
+from tfstudy.analysis.published import figure_of, minimum_seeds
+from tfstudy.analysis.summary import AMOUNT, DIVERGED, OVER_LENGTHS
 from tfstudy.config.trees import configs, read_yaml
 from tfstudy.errors import UserError, one_of
+from tfstudy.performance.record import VARIANTS, WORKS
 from tfstudy.runs.display import METRIC_NAMES
 
-OVER_LENGTHS, DIVERGED = "token_accuracy_over_lengths", "diverged"
 METRICS = {**METRIC_NAMES, OVER_LENGTHS: "token accuracy, mean over lengths", DIVERGED: "share of runs that diverged"}
 TABLE_METRICS = ("exact_match", "bleu")  # by which studies compare conditions
-CONDITION_KEYS = {  # keys that select conditions, besides settings: the field of a `Condition`
-    "task": "task",
-    "split": "split",
-    "corpus": "corpus",
-    "test": "test_set",
-    "arch": "arch",
-    "preset": "preset",
-    "tag": "tag",
-    "value": "tag_value",
-}
+CONDITION_KEYS = ("task", "split", "corpus", "test", "arch", "preset", "tag", "value")  # select, besides settings
 SELECTOR_DEFAULTS = {"corpus": "", "test": "test", "preset": "default", "tag": "", "value": ""}
 SECTIONS = ("data", "model", "train", "decode", "eval")
-# split schemes on which published results vary most with the seed
-HIGH_VARIANCE = ("addprim_jump", "addprim_turn_left", "template_around_right", "mcd1")
 ROWS = "rows."  # of a selector: what follows is a column of an instrument, or TAKE
 TAKE = "rows.take"
 TAKES: dict[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "max": max, "min": min}
 ID = re.compile(r"[LP]\d+")
 VALUE = (str, int, float, bool)  # what a selector may ask of a setting
+# of a ratio: what `tfstudy bench` measured
+TIME = "tokens_per_second"
+QUANTITIES = {
+    TIME: "target tokens per second",
+    "memory": "peak memory",
+    "step_memory": "peak memory of a step",
+    "flops": "FLOPs",
+    "attention_flops": "FLOPs of attention",
+    "feedforward_flops": "FLOPs of feed-forward layers",
+}
+SIZES = ("length", "width", "batch")
+BENCH_DEFAULTS: dict[str, Any] = {"variant": "default", "accelerator": "cpu", "quantity": TIME}
+CHOICES = {"work": WORKS, "variant": VARIANTS, "accelerator": ("cpu", "cuda"), "quantity": QUANTITIES}
+BENCH_SETTINGS = ("model.", "train.")  # what the names of settings begin with
+BENCH_KEYS = ("arch", *SIZES, *CHOICES)  # of a selector, besides settings such as `model.heads`
 Selector = dict[str, Any]
 
 
@@ -95,7 +98,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def timed(self) -> bool:
         """Whether it is about a ratio of speeds."""
-        return bool(self.over) and benchmarks.TIME in (self.of["quantity"], self.over["quantity"])
+        return bool(self.over) and TIME in (self.of["quantity"], self.over["quantity"])
 
     @property
     def compares(self) -> bool:
@@ -152,11 +155,6 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """The number of seeds below which nothing is decided."""
         splits = {str(selector.get("split")) for one in self.statements for selector in (one.of, one.minus)}
         return self.seeds or max(map(minimum_seeds, splits), default=0)
-
-
-def minimum_seeds(split: str) -> int:
-    """Return the number of seeds below which nothing is decided on this split scheme."""
-    return 5 if split in HIGH_VARIANCE else 3
 
 
 def without_rows(selector: Selector) -> Selector:
@@ -223,7 +221,7 @@ def _with_defaults(tree: Mapping[str, Any], where: str) -> Any:
         if "published" in statement:
             out.append(_published(statement, f"{where}, statement {number}"))
             continue
-        whole = (benchmarks.DEFAULTS if "over" in statement else SELECTOR_DEFAULTS) | where_all
+        whole = (BENCH_DEFAULTS if "over" in statement else SELECTOR_DEFAULTS) | where_all
         selectors = {k: whole | statement[k] for k in ("of", "minus", "over") if isinstance(statement.get(k), dict)}
         out.append({"metric": tree.get("metric", "exact_match")} | statement | selectors)
     return out
@@ -262,10 +260,7 @@ def _check_statement(statement: Statement, where: str) -> None:
     if statement.over and statement.minus:
         raise UserError(f"{where}: expected 'minus' or 'over', not both")
     for selector in filter(None, (statement.of, statement.minus, statement.over)):
-        if statement.over:
-            benchmarks.check_selector(selector, where)
-        else:
-            _check_selector(statement, selector, where)
+        (_check_measurement if statement.over else _check_selector)(statement, selector, where)
     if statement.timed and statement.of["quantity"] != statement.over["quantity"]:
         names = " over ".join(side["quantity"] for side in (statement.of, statement.over))
         raise UserError(f"{where}: a speed has a ratio only to another speed, got {names}")
@@ -292,3 +287,18 @@ def _check_selector(statement: Statement, selector: Selector, where: str) -> Non
     if (split == "corpus") != bool(corpus):
         both = f"got split '{split}' and corpus '{corpus}'"
         raise UserError(f"{where}: 'split: corpus' and the name of a corpus go together, {both}")
+
+
+def _check_measurement(_: Statement, selector: Selector, where: str) -> None:
+    """Raise `UserError` unless a selector, completed by `BENCH_DEFAULTS`, names one measurement."""
+    for key in selector:
+        if not key.startswith(BENCH_SETTINGS):
+            one_of("key of a measurement", key, BENCH_KEYS, where)
+    for key in BENCH_KEYS:
+        if key not in selector:
+            raise UserError(f"{where}: a measurement needs its {key}")
+    for key in SIZES:
+        if type(selector[key]) is not int or selector[key] < 1:
+            raise UserError(f"{where}: '{key}' must be a whole number from 1, got '{selector[key]}'")
+    for key, known in CHOICES.items():
+        one_of(key, str(selector[key]), known, where)

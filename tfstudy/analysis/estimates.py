@@ -10,30 +10,31 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tfstudy.analysis.benchmarks import Pair, values_of
-from tfstudy.analysis.claim_files import DIVERGED, OVER_LENGTHS, ROWS, TAKE, TAKES, Selector, Statement
-from tfstudy.analysis.comparisons import Comparison, clipped_difference, mean_interval, resolution
-from tfstudy.analysis.conditions import Condition, pairing_key
-from tfstudy.analysis.intervals import (
+from tfstudy.analysis.claim_files import BENCH_SETTINGS, ROWS, SIZES, TAKE, TAKES, TIME, Selector, Statement
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import (
+    ALPHA,
     EXACT,
+    MAX_SEEDS,
+    UNPAIRED,
+    Difference,
     Interval,
+    Values,
+    against,
     clipped,
+    compare,
+    corrected,
     fewest_values,
+    finite,
     interval,
     median_interval,
     normal_quantile,
     ratios,
-)
-from tfstudy.analysis.significance import (
-    ALPHA,
-    MAX_SEEDS,
-    Difference,
-    compare,
-    compare_with_bound,
-    corrected,
     seeds_needed,
 )
+from tfstudy.analysis.summary import DIVERGED, more_seeds, pairing_key, resolution
 from tfstudy.errors import UserError
+from tfstudy.performance.record import Record
 from tfstudy.runs.display import METRIC_NAMES
 from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
 from tfstudy.tasks.scoring import wilson
@@ -41,7 +42,6 @@ from tfstudy.tasks.scoring import wilson
 WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"
 Bounds = tuple[float, float]
 OVER_SEEDS = "Wilson over seeds"
-BySeed = Mapping[int, float]  # in percent
 DIFFERENT = "runs were measured by {} with different settings"
 SHOWN = 8  # values of a column in a message
 
@@ -60,48 +60,45 @@ class Estimate(NamedTuple):
 
 def estimate_statement(statement: Statement, pair: Sequence[Condition], tests: int) -> Estimate:
     """Test one condition, or the difference of two, against a statement; `tests` is the size of the family."""
-    first, *others = (
-        values_by_seed(condition, statement, selector)
-        for condition, selector in zip(pair, (statement.of, statement.minus), strict=False)
-    )
-    if others and statement.instrument:
-        check_settings(pair, statement.instrument)
-    percent = not statement.instrument
+    selectors = (statement.of, statement.minus)
+    each = [values_by_seed(condition, statement, own) for condition, own in zip(pair, selectors, strict=False)]
+    first, percent = list(each[0].values()), not statement.instrument
     step = max(map(resolution, pair)) if percent and statement.metric != DIVERGED else 0.0
-    if others:
-        paired = pairing_key(pair[0]) == pairing_key(pair[1]) and first.keys() == others[0].keys()
-        return estimate_difference(statement.bounds, first, others[0], paired, step, tests, percent)
+    if len(each) > 1:
+        if statement.instrument:
+            check_settings(pair, statement.instrument)
+        paired = pairing_key(pair[0]) == pairing_key(pair[1]) and each[0].keys() == each[1].keys()
+        return estimate_difference(statement.bounds, first, [*each[1].values()], paired, step, tests, percent)
     known = _equal_values(pair[0], statement.metric, tests) if percent else None
     return estimate_mean(statement.bounds, first, known, step, tests, percent)
 
 
 def estimate_mean(
     bounds: Bounds,
-    values: BySeed,
+    values: Values,
     known: Interval | None = None,
     resolution: float = 0.0,
     tests: int = 1,
     percent: bool = True,
 ) -> Estimate:
     """Test a mean against bounds; `known` is its interval where all seeds have the same result and no test exists."""
-    figures = list(values.values())
-    if known or len(figures) < 2:
-        measured = known or interval(figures)
+    if known or len(values) < 2:
+        measured = known or interval(values)
         side, more = side_of(measured, bounds), _more_equal(measured, bounds, tests)
         return Estimate(measured, _violated(measured, bounds), math.nan, "", side, more, tests)
     finite = [bound for bound in bounds if math.isfinite(bound)]
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
     possible = [bound for bound in finite if 0 < bound < 100 or not percent] or finite
-    tested = {bound: compare_with_bound(figures, bound, tests, resolution) for bound in possible}
+    tested = {bound: against(values, bound, tests, resolution) for bound in possible}
     bound, test = next(iter(tested.items()))
-    whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(figures), "t")
+    whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(values), "t")
     return _estimate(bounds, clipped(whole) if percent else whole, tested, tests)
 
 
 def estimate_difference(
     bounds: Bounds,
-    first: BySeed,
-    second: BySeed,
+    first: Values,
+    second: Values,
     paired: bool = True,
     resolution: float = 0.0,
     tests: int = 1,
@@ -109,24 +106,22 @@ def estimate_difference(
 ) -> Estimate:
     """Test a difference of means against bounds. If it is not paired, n is the smaller number of seeds."""
     whole = compare(first, second, paired, tests, resolution)
-    whole = clipped_difference(whole) if percent else whole
+    whole = clipped(whole, -100.0) if percent else whole
     n = whole.n if whole.paired else min(len(first), len(second))
     tested = {
-        bound: compare({seed: x - bound for seed, x in first.items()}, second, paired, tests, resolution)
+        bound: compare(finite(first) - bound, second, paired, tests, resolution)
         for bound in bounds
         if math.isfinite(bound)
     }
     return _estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), tested, tests)
 
 
-def estimate_comparison(bounds: Bounds, comparison: Comparison) -> Estimate:
+def estimate_comparison(bounds: Bounds, pair: Any, first: Condition, second: Condition) -> Estimate:
     """Return what a study's own comparison of two conditions says of a bound at 0, with the p value of its table."""
-    d = comparison.difference
-    n = d.n if d.paired else min(len(comparison.first.runs), len(comparison.second.runs))
-    measured = Interval(d.mean, d.low, d.high, n, d.method)
-    test = d.method if comparison.tested else ""
-    side, more = side_of(measured, bounds), comparison.more_seeds
-    return Estimate(measured, 0.0, comparison.p, test, side, more, comparison.tests)
+    fewer = min(len(first.runs), len(second.runs))
+    measured = Interval(pair.mean, pair.low, pair.high, fewer if pair.method in UNPAIRED else pair.n, pair.method)
+    test = pair.method if pair.tested else ""
+    return Estimate(measured, 0.0, pair.p, test, side_of(measured, bounds), more_seeds(pair, fewer), pair.tests)
 
 
 def _estimate(bounds: Bounds, measured: Interval, tested: Mapping[float, Difference], tests: int) -> Estimate:
@@ -136,7 +131,7 @@ def _estimate(bounds: Bounds, measured: Interval, tested: Mapping[float, Differe
     else:  # nan counts as the largest p
         bound = max(tested, key=lambda b: 2.0 if math.isnan(tested[b].p) else tested[b].p)
     test, side = tested[bound], side_of(measured, bounds)
-    needed = seeds_needed(test, ALPHA / tests) if side == ACROSS else None
+    needed = seeds_needed(test.effect, test.paired, ALPHA / tests) if side == ACROSS else None
     more = max(1, needed - measured.n) if needed else None
     name = "" if math.isnan(test.p) else test.method
     return Estimate(measured, bound, corrected(test.p, tests), name, side, more, tests)
@@ -170,36 +165,20 @@ def values_by_seed(condition: Condition, statement: Statement, selector: Selecto
     """Return by seed what a statement is about: a metric in percent, or what an instrument measured."""
     if statement.instrument:
         return instrument_values(condition, statement.instrument, selector)
-    return metric_by_seed(condition, statement.metric)
-
-
-def metric_by_seed(condition: Condition, metric: str) -> dict[int, float]:
-    """Return the metric in percent by seed; for `diverged`, 100 for a run that diverged and 0 for one that did not."""
-    if metric == DIVERGED:
-        return {run.result.seed: 100.0 * (not run.finished) for run in (*condition.runs, *condition.diverged)}
-    if metric == OVER_LENGTHS:
-        return condition.means_over_lengths("token_accuracy")
-    return condition.by_seed(metric)
-
-
-def metric_interval(condition: Condition, metric: str) -> Interval:
-    """Return the condition's mean and its own 95 % interval over seeds, within what the metric can be."""
-    values = list(metric_by_seed(condition, metric).values())
-    if metric in (DIVERGED, OVER_LENGTHS):
-        return clipped(interval(values))
-    return mean_interval(condition, metric)
+    values: dict[int, float] = condition.values.get(statement.metric, {})
+    return values
 
 
 def _equal_values(condition: Condition, metric: str, tests: int) -> Interval | None:
     """Return the interval of a share where all seeds have the same one: Wilson's, over examples or over seeds."""
-    values = list(metric_by_seed(condition, metric).values())
+    values = list(condition.values.get(metric, {}).values())
     z = normal_quantile(1 - ALPHA / tests / 2)
     if metric == DIVERGED and values:  # a share of the runs
         ends = wilson(sum(value > 0 for value in values), len(values), z)
         return _percent(values, ends, OVER_SEEDS)
     if metric != "exact_match" or len(set(values)) != 1:
         return None
-    count = condition.example_count()
+    count = condition.count
     return _percent(values, wilson(round(values[0] / 100 * count), count, z), "Wilson")
 
 
@@ -217,6 +196,57 @@ def _more_equal(measured: Interval, bounds: Bounds, tests: int) -> int | None:
 
 def _percent(values: Sequence[float], ends: tuple[float, float], method: str) -> Interval:
     return Interval(math.fsum(values) / len(values), 100 * ends[0], 100 * ends[1], len(values), method)
+
+
+# Ratios of what `tfstudy bench` measured
+
+
+class Pair(NamedTuple):
+    """Two records of one command that a statement compares."""
+
+    of: Record
+    over: Record
+
+
+def find_pair(of: Selector, over: Selector, records: Sequence[Record]) -> tuple[Pair | None, int]:
+    """Return the records that two selectors choose, and the number of other such pairs.
+
+    Both are of one command, with as many repeats: the one with most of them, and of these the latest.
+    """
+    first, second = ([one for one in records if _matches(one, selector)] for selector in (of, over))
+    pairs = [Pair(a, b) for a in first for b in second if a.machine == b.machine and len(a.seconds) == len(b.seconds)]
+    pairs.sort(key=lambda pair: (len(pair.of.seconds), pair.of.machine.started))
+    return (pairs[-1], len(pairs) - 1) if pairs else (None, 0)
+
+
+def _matches(record: Record, selector: Selector) -> bool:
+    model, train = (
+        {key.removeprefix(section): value for key, value in selector.items() if key.startswith(section)}
+        for section in BENCH_SETTINGS
+    )
+    return (
+        all(getattr(record, key) == selector[key] for key in ("arch", "work", "variant", *SIZES))
+        and record.machine.accelerator == selector["accelerator"]
+        and all(record.model.get(key) == value for key, value in model.items())
+        and record.train == train
+        and bool(values_of(record, selector["quantity"]))
+    )
+
+
+def values_of(record: Record, quantity: str) -> list[float]:
+    """Return the values of a quantity: one for each repeat, or a single exact one; none if it was not measured."""
+    flops = record.flops
+    exact = {
+        "memory": record.memory,
+        "step_memory": record.step_memory,
+        "flops": flops and flops.total,
+        "attention_flops": flops and flops.attention,
+        "feedforward_flops": flops and flops.feedforward,
+    }
+    if quantity == TIME:
+        return record.tokens_per_second
+    value = exact[quantity]
+    return [float(value)] if value else []
 
 
 def estimate_ratio(statement: Statement, pair: Pair, tests: int) -> Estimate:

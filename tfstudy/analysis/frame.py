@@ -8,8 +8,9 @@ in another format, or with impossible values), mixed up (its folder, config and 
 contradictory (another record of the same run has different results). Imports no torch.
 """
 
+import math
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -229,8 +230,6 @@ def tidy(runs: Iterable[RunRecord], by: str = "") -> "pd.DataFrame":
     Runs that diverged, or that lack a test set that others of their experiment have, have rows with `n` 0: nothing is
     averaged without saying so. The column `record` has the `RunRecord`.
     """
-    import pandas as pd
-
     experiments: dict[str, list[RunRecord]] = {}
     evaluated: dict[tuple[str, str, str], list[RunRecord]] = {}  # finished runs by task, split scheme and corpus
     for run in runs:
@@ -246,7 +245,18 @@ def tidy(runs: Iterable[RunRecord], by: str = "") -> "pd.DataFrame":
         places = _places(finished or evaluated.get((r.task, r.split, r.corpus), []), by)
         ordered = [*finished, *(run for run in members if not run.finished)]
         rows += [_row(run, place, by) for place in places for run in ordered]
-    return pd.DataFrame(rows)
+    return as_frame(rows)
+
+
+def as_frame(rows: Sequence[Mapping[str, Any]]) -> "pd.DataFrame":
+    """Return rows as a frame, with texts as Python's: pandas' own can't hold the name of a folder in any encoding."""
+    import pandas as pd
+
+    columns = {}
+    for name in dict.fromkeys(key for row in rows for key in row):
+        values = [row.get(name, math.nan) for row in rows]
+        columns[name] = pd.Series(values, dtype=object if any(isinstance(value, str) for value in values) else None)
+    return pd.DataFrame(columns)
 
 
 def _places(runs: Iterable[RunRecord], by: str) -> list[tuple[str, str, str]]:
@@ -263,7 +273,7 @@ def _row(run: RunRecord, place: tuple[str, str, str], by: str) -> dict[str, Any]
     r, (role, test, value) = run.result, place
     whole = r.splits.get(test) if run.finished else None
     scores = whole.slices.get(by, {}).get(value) if whole and by else whole
-    low, high = (scores and scores.exact_match_interval) or (None, None)
+    low, high = (scores and scores.exact_match_interval) or (math.nan, math.nan)
     over_lengths = {f"{name}_over_lengths": share for name, share in whole.mean_over_lengths.items()} if whole else {}
     return {
         "study": run.path.parts[-4] if len(run.path.parts) > 3 else "", "run": str(run.path),

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tfstudy.analysis.frame import RunRecord
+from tfstudy.analysis.frame import DEFAULT, RunRecord
 from tfstudy.config import presets
 from tfstudy.config.trees import flatten, merge, short_key
 from tfstudy.errors import UserError
@@ -34,6 +34,11 @@ def text(settings: Mapping[str, Any], separator: str = " ", short: bool = True, 
     ]
     more = [f"and {len(parts) - most} more"] if len(parts) > most else []
     return separator.join([*parts[:most], *more])
+
+
+def name(arch: str, preset: str, settings: Mapping[str, Any]) -> str:
+    """Return the label of a condition: the architecture, the preset unless it is the default, and the settings."""
+    return " ".join(filter(None, [arch, preset * (preset != DEFAULT), text(settings)]))
 
 
 def varying(configs: Sequence[Mapping[str, Any]], fewest: bool = True) -> list[str]:

@@ -8,13 +8,13 @@ that its tables, figures and report, and the claims that compare two of its cond
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from tfstudy.analysis import labels
-from tfstudy.analysis.frame import DEFAULT, RunRecord, tidy
+from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, tidy
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import (
     ALPHA,
@@ -31,6 +31,7 @@ from tfstudy.analysis.stats import (
     seeds_needed,
 )
 from tfstudy.errors import one_of
+from tfstudy.runs.schema import Lengths
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,14 +51,15 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
     Columns: `task`, `split`, `corpus`, `test`, `examples` (the digest of the examples, if others have the same names),
     `tag`, `value`; `arch`, `preset`, `settings` (what distinguishes it from others with the same names, by key),
     `experiment`, `label` (unique on the same examples), `preset_label`, `split_label`; `place` (what identifies the
-    examples) and `family` (with the amount of training data: conditions of the same family are compared); `runs`
-    (finished, by seed), `diverged`, `config` (of one of them, with dotted keys), `study` (its folder), `parameters`,
-    `seconds` (of training, the median), `count` (of examples), `wilson` (of the first run); `values`: each metric in
-    percent by seed, with `diverged` (100 or 0) among them. And of the main metric, see `main_metrics`: `metric`,
-    `each_seed`, `mean` with its 95 % interval `low`, `high` by the method `interval`. nan is what is unknown.
-    """
-    import pandas as pd
+    examples), `amount` (of training data), `family` (both: conditions of one family are compared), `key` (unique among
+    all studies); `runs` (finished, by seed), `diverged`, `config` (of one of them, with dotted keys), `study` (its
+    folder), `parameters`, `seconds` (of training, the median), `L90`, `L50`, `count` (of examples; `counts` if runs
+    differ), `wilson` (the interval within the first run).
 
+    `values` has each metric in percent by seed, with `diverged` (100 or 0) among them. Of the main metric (see
+    `main_metrics`) there are `metric`, `each_seed`, and the `mean` with its 95 % interval `low`, `high` by the method
+    `interval`. nan is what is unknown.
+    """
     runs = list(runs)
     named: dict[tuple[str, ...], dict[str, tuple[RunRecord, labels.Settings]]] = {}
     digests: dict[tuple[str, ...], set[str]] = {}  # of the examples of test sets with the same names
@@ -93,6 +95,7 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
             "parameters": finished[0].result.parameters if finished else 0,
             "seconds": median(run.result.train_seconds for run in finished) if finished else math.nan,
             "count": max(cells["n"][i] for i in places),
+            "counts": {cells["n"][i] for i in places} - {0},
             "wilson": None if first is None else (cells["low"][first], cells["high"][first]),
         }  # fmt: skip
         row["values"] = {
@@ -102,7 +105,7 @@ def conditions(runs: Iterable[RunRecord], by: str = "", metric: str = "") -> "pd
         rows.append(row | _labels(row) | _thresholds(row))
     rows.sort(key=sort_key)
     main = main_metrics(rows, metric)
-    return pd.DataFrame([row | of_metric(row, main[row["task"]]) for row in rows])
+    return as_frame([row | of_metric(row, main[row["task"]]) for row in rows])
 
 
 def rows_of(frame: "pd.DataFrame") -> list[Any]:
@@ -117,27 +120,26 @@ def _labels(row: Mapping[str, Any]) -> dict[str, Any]:
     amount = tuple(value if isinstance(value := row["config"].get(key), int) else 0 for key in AMOUNT)
     test = "" if row["test"] == "test" else row["test"].removeprefix("test_")
     return {
-        "label": " ".join(filter(None, [row["arch"], preset * (preset != DEFAULT), own])),
+        "label": labels.name(row["arch"], preset, row["settings"]),
         "preset_label": f"{preset} {own}".rstrip(),
         "split_label": " ".join(filter(None, [row["split"], row["corpus"], test])),
         "place": place, "amount": amount, "family": (*place, *map(str, amount)),
+        "key": f"{row['study']} {row['experiment']} {place}",
     }  # fmt: skip
 
 
-def _thresholds(row: Mapping[str, Any]) -> dict[str, str | None]:
-    """Return the median of L90 and L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is.
-
-    None for a condition without lengths, and on other test sets than `test`.
-    """
+def _thresholds(row: Mapping[str, Any]) -> dict[str, str]:
+    """Return L90 and L50; empty for a condition without lengths, and on other test sets than `test`."""
     lengths = [run.result.lengths for run in row["runs"] if run.result.lengths]
-    if row["tag"] or row["test"] != "test" or not lengths:
-        return {"L90": None, "L50": None}
-    out: dict[str, str | None] = {}
-    for name in ("L90", "L50"):
-        measured = [(getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths]
-        length, censored = median_length(measured)
-        out[name] = "none" if not length else f">={length}" if censored else str(length)
-    return out
+    known = not row["tag"] and row["test"] == "test" and lengths
+    return {name: length_threshold(lengths, name) if known else "" for name in ("L90", "L50")}
+
+
+def length_threshold(lengths: Sequence[Lengths], name: str) -> str:
+    """Return the median of L90 or L50 over seeds: `>=15` if it is the longest length tested, `none` if no length is."""
+    measured = [(getattr(one, name) or 0, getattr(one, name) == one.longest_tested) for one in lengths]
+    length, censored = median_length(measured)
+    return "none" if not length else f">={length}" if censored else str(length)
 
 
 def sort_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -189,10 +191,8 @@ def mean_interval(each_seed: Mapping[int, float], metric: str, wilson: tuple[flo
 
 def with_metrics(frame: "pd.DataFrame", metrics: Mapping[str, str]) -> "pd.DataFrame":
     """Return the conditions with other main metrics, by task."""
-    import pandas as pd
-
     rows: list[dict[str, Any]] = frame.to_dict("records")  # type: ignore[assignment]
-    return pd.DataFrame([row | of_metric(row, metrics[row["task"]]) for row in rows], index=frame.index)
+    return as_frame([row | of_metric(row, metrics[row["task"]]) for row in rows])
 
 
 def mean_of(condition: Condition, metric: str) -> float:
@@ -201,9 +201,11 @@ def mean_of(condition: Condition, metric: str) -> float:
     return math.fsum(values) / len(values) if values else math.nan
 
 
-def test_set_label(condition: Condition, every: "pd.DataFrame") -> str:
-    """Return the split scheme and test set of a condition, with its task if the conditions have several tasks."""
-    return f"{condition.task} {condition.split_label}" if every["task"].nunique() > 1 else str(condition.split_label)
+def test_set_labels(rows: Iterable[Condition]) -> dict[tuple[str, ...], str]:
+    """Return, by `place`, the split scheme and test set, with the task if these conditions have several tasks."""
+    rows = list(rows)
+    several = len({row.task for row in rows}) > 1
+    return {row.place: f"{row.task} {row.split_label}" if several else str(row.split_label) for row in rows}
 
 
 # Comparisons

@@ -62,9 +62,7 @@ def table(
 
     One row for each condition: the mean over seeds with its interval, which conditions differ, and published results.
     """
-    from tfstudy.report import tables
-    from tfstudy.report.table_formats import FORMATS, latex
-    from tfstudy.report.table_terminal import print_table
+    from tfstudy.report.tables import FORMATS, print_table, read_table, to_text
     from tfstudy.report.terminal import Terminal
     from tfstudy.runs.find import study_folder
 
@@ -73,11 +71,11 @@ def table(
         raise UserError(f"--caption and --label need --format tex, not {name}")
     if (columns or seeds) and name in ("csv", "json"):
         raise UserError(f"--columns and --seeds do not apply to --format {name}, which has all values and each seed's")
-    found = tables.table(study_folder(study, results), by, metric, baseline, columns, seeds)
+    found = read_table(study_folder(study, results), by, metric, baseline, columns, seeds)
     if name == "text" and sys.stdout.isatty():
         print_table(found, Terminal())
     else:
-        print(latex(found, caption, label) if name == "tex" else FORMATS[name](found), end="")
+        print(to_text(found, name, caption, label), end="")
 
 
 @app.command()

@@ -16,11 +16,11 @@ from tfstudy.analysis.baseline import (
     UNTESTED,
     WORSE,
     Outcome,
-    compare_with_baseline,
+    check,
     read_baseline,
 )
-from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.frame import read_study
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.report.markup import markdown_table, p_value, plural, with_interval
 from tfstudy.report.terminal import columns
 
@@ -54,8 +54,8 @@ def check_study(study: Path, against: Path, tolerance: float) -> Check:
     or if no condition could be tested.
     """
     baseline, runs = read_baseline(against), read_study(study)
-    current = conditions(runs.runs, baseline[0].tag)  # a table has one tag for all conditions
-    outcomes = compare_with_baseline(baseline, current, tolerance)
+    current = rows_of(conditions(runs.runs, baseline[0].tag))  # a table has one tag for all conditions
+    outcomes = check(baseline, current, tolerance)
     text = "\n".join([markdown(outcomes, tolerance), *(f"- {line}" for line in runs.left_out_notes())])
     failed = any(outcome.state in (WORSE, MISSING) for outcome in outcomes)
     return Check(headline(outcomes, tolerance), text, failed, outcomes)

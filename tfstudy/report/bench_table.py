@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import msgspec
 from rich.text import Text
 
-from tfstudy.analysis.benchmarks import SIZES
-from tfstudy.analysis.intervals import Interval, fewest_values, median_interval, ratios
+from tfstudy.analysis.claim_files import SIZES
+from tfstudy.analysis.stats import Interval, fewest_values, median_interval, ratios
 from tfstudy.performance.record import Record, write_records
 from tfstudy.report.markup import markdown_list, markdown_table, plural, significant
 from tfstudy.report.terminal import Terminal, plain_table

@@ -18,12 +18,12 @@ from tfstudy.analysis.claims import (
     StatementVerdict,
     family_size,
     gather_evidence,
-    judge_claim,
+    judge,
     timed_ratios,
 )
-from tfstudy.analysis.conditions import Condition, settings_text
 from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.frame import Study, read_studies
+from tfstudy.analysis.labels import Condition, settings_text
 from tfstudy.performance.record import read_records
 from tfstudy.report.evidence import about, evidence, has_section, measured, reason, settings, subject, verdict_table
 from tfstudy.report.markup import json_text, markdown_list, plural
@@ -170,7 +170,7 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict]
     records, ratio_tests = read_records(results / PERFORMANCE), timed_ratios(known.values())
     evidence = gather_evidence(claims, studies, family_size(known.values()), records, ratio_tests)
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
-    return [judge_claim(claim, evidence) for claim in claims], list(notes)
+    return [judge(claim, evidence) for claim in claims], list(notes)
 
 
 # For a terminal
@@ -220,7 +220,7 @@ def study_claims(study: Study) -> list[ClaimText]:
     known = read_claims()
     claims = list(known.values())
     found = gather_evidence(claims, [study], family_size(claims))
-    verdicts = (judge_claim(claim, found) for claim in claims)
+    verdicts = (judge(claim, found) for claim in claims)
     return [_claim_text(verdict) for verdict in verdicts if any(judged.conditions for judged in verdict.statements)]
 
 

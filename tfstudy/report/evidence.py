@@ -5,8 +5,16 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby, zip_longest
 from pathlib import Path
 
-from tfstudy.analysis.benchmarks import DEFAULTS, QUANTITIES, SETTINGS, SIZES
-from tfstudy.analysis.claim_files import CONDITION_KEYS, ROWS, TAKE, Selector
+from tfstudy.analysis.claim_files import (
+    BENCH_DEFAULTS,
+    BENCH_SETTINGS,
+    CONDITION_KEYS,
+    QUANTITIES,
+    ROWS,
+    SIZES,
+    TAKE,
+    Selector,
+)
 from tfstudy.analysis.claims import (
     MIXED,
     NOT_RUN,
@@ -16,9 +24,8 @@ from tfstudy.analysis.claims import (
     ClaimVerdict,
     StatementVerdict,
 )
-from tfstudy.analysis.conditions import Condition, settings_text
-from tfstudy.analysis.intervals import EXACT
-from tfstudy.analysis.significance import UNPAIRED
+from tfstudy.analysis.labels import Condition, settings_text
+from tfstudy.analysis.stats import EXACT, UNPAIRED
 from tfstudy.config.trees import short_key
 from tfstudy.report.markup import markdown_table, p_equals, plural, significant_interval, with_interval
 from tfstudy.runs.find import PERFORMANCE
@@ -42,11 +49,11 @@ def evidence(judged: StatementVerdict) -> str:
     if judged.verdict == NOT_RUN:
         return f"{claimed}: {judged.reason}"
     found = f"; measured: {text}" if (text := measured(judged)) else ""
-    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
     if judged.pair:
         one = judged.pair.of.machine
         place = f"{one.device}, {plural(one.threads, 'thread')}, torch {one.versions.get('torch', 'unknown')}"
         return f"{claimed}{found}; {judged.reason}. Machine: {place}, {one.started[:10]}"
+    unused = f"; not used (further from the preset, or fewer seeds): {judged.unused}" if judged.unused else ""
     settings_and_runs = f"Settings: {settings(judged)}. Runs: {_run_links(judged.conditions)}"
     return f"{claimed}{found}; {judged.reason}{unused}. {settings_and_runs}"
 
@@ -66,38 +73,45 @@ def measured(judged: StatementVerdict) -> str:
 
     Of a published figure it is ours and the difference, of a ratio `1.76 [1.70, 1.80] (median of n = 15 rounds)`.
     """
+    number, estimate = result(judged), judged.estimate
     if found := judged.published:
-        if found.ours is None or found.difference is None:
-            return "nothing measured"
-        ours, difference = (with_interval(*one[:3], sign) for one, sign in ((found.ours, ""), (found.difference, "+")))
-        return f"{ours} (n = {found.ours.n}), difference {difference}"
-    estimate = judged.estimate
-    if estimate is None:
+        difference = f", difference {with_interval(*found.difference[:3], '+')}" if found.difference else ""
+        return f"{number} (n = {found.ours.n}){difference}" if found.ours else number
+    if estimate is None or not estimate.interval.n or judged.statement.over:
+        return number
+    n, method = estimate.interval.n, estimate.interval.method
+    family = "" if estimate.family == 1 else f", {plural(estimate.family, 'test')}"
+    test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
+    # the number of seeds of both conditions, such as `10 and 5`, where they differ and are not paired
+    counts = dict.fromkeys(len(condition.runs) for condition in judged.conditions)
+    seeds = " and ".join(map(str, counts)) if method in UNPAIRED and min(counts) == n else n
+    return f"{number} (n = {seeds}){test}"
+
+
+def result(judged: StatementVerdict) -> str:
+    """Return the number that a statement is judged by, with its interval: `41.2 [35.0, 47.1]`."""
+    if found := judged.published:
+        return with_interval(*found.ours[:3]) if found.ours else "nothing measured"
+    if judged.estimate is None:
         return ""
-    mean, low, high, n, method = estimate.interval
+    mean, low, high, n, method = judged.estimate.interval
     if judged.statement.over:
         return f"{mean:.3g} {'exact' if method == EXACT else f'[{low:.3g}, {high:.3g}] (median of n = {n} rounds)'}"
     if not n:
         return "nothing measured"
-    sign = "+" if judged.statement.minus else ""
-    within_run = " over test examples" * (method == "Wilson")
-    family = "" if estimate.family == 1 else f", {plural(estimate.family, 'test')}"
-    test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
     shown = significant_interval if judged.statement.instrument else with_interval
-    # the number of seeds of both conditions, such as `10 and 5`, where they differ and are not paired
-    counts = dict.fromkeys(len(condition.runs) for condition in judged.conditions)
-    seeds = " and ".join(map(str, counts)) if method in UNPAIRED and min(counts) == n else n
-    return f"{shown(mean, low, high, sign)}{within_run} (n = {seeds}){test}"
+    within_run = " over test examples" * (method == "Wilson")
+    return f"{shown(mean, low, high, '+' if judged.statement.minus else '')}{within_run}"
 
 
 def ratio_subject(judged: StatementVerdict) -> str:
     """Return the subject of a ratio: `generation, length 64: target tokens per second of lstm over transformer`."""
     of, over = judged.statement.of, judged.statement.over
     shared = [str(of[key]) if key == "work" else f"{key} {of[key]}" for key in PLACE if of[key] == over[key]]
-    shown = [key for key in of.keys() | over.keys() if key.startswith(SETTINGS)]
+    shown = [key for key in of.keys() | over.keys() if key.startswith(BENCH_SETTINGS)]
     names = []
     for selector in (of, over):
-        words = [selector["arch"]] + [selector["variant"]] * (selector["variant"] != DEFAULTS["variant"])
+        words = [selector["arch"]] + [selector["variant"]] * (selector["variant"] != BENCH_DEFAULTS["variant"])
         words += [f"{key} {selector[key]}" for key in PLACE if of[key] != over[key]]
         names.append(" ".join([*words, *(f"{key}={selector[key]}" for key in sorted(shown) if key in selector)]))
     first, second = QUANTITIES[of["quantity"]], QUANTITIES[over["quantity"]]
@@ -115,7 +129,7 @@ def settings(judged: StatementVerdict) -> str:
 
 def _run_links(conditions: Iterable[Condition]) -> str:
     """Return the folders of the runs as links, grouped by parent; only the names of runs that have no folder."""
-    paths = list(dict.fromkeys(run.path for condition in conditions for run in condition.every_run))
+    paths = list(dict.fromkeys(run.path for one in conditions for run in (*one.runs, *one.diverged)))
     texts = []
     for parent, members in groupby(paths, key=lambda path: path.parent):
         names = [(path.name.partition("-")[0], path) for path in members]
@@ -200,12 +214,21 @@ def verdict_table(verdicts: Iterable[ClaimVerdict], details: str = "") -> str:
     return markdown_table(("id", "verdict", "claim", "evidence", "study"), rows)
 
 
-def reason(verdict: ClaimVerdict) -> str:
-    """Return the reason for a verdict, and the command that runs the experiments if there are none."""
+def reason(verdict: ClaimVerdict, brief: bool = False) -> str:
+    """Return the reason for a verdict, and the command that runs the experiments if there are none.
+
+    With `brief`, of one statement its first part, of a theorem also the first sentence of its note.
+    """
+    claim, reasons = verdict.claim, verdict.reasons
+    brief = brief and len(verdict.statements) < 2  # else each part is on other statements, such as those not run
     has_runs = any(statement.conditions for statement in verdict.statements)  # then they only lack a measurement
-    missing = verdict.verdict == NOT_RUN and not has_runs
-    command = f"`{verdict.claim.command}`" if verdict.claim.command and missing else ""
-    return ": ".join(filter(None, (verdict.reason, command)))
+    missing = verdict.verdict == NOT_RUN and not has_runs and (len(reasons) == 1 or not brief)
+    command = f"`{claim.command}`" if claim.command and missing else ""
+    text = ": ".join(filter(None, ("; ".join(reasons[:1] if brief else reasons), command)))
+    if not brief:
+        return text
+    correction = claim.note.partition(". ")[0].rstrip(".") if claim.tested_by else ""
+    return ". ".join(filter(None, (text, correction)))  # the note may correct the claim
 
 
 def has_section(verdict: ClaimVerdict) -> bool:
@@ -227,19 +250,10 @@ def _evidence(verdict: ClaimVerdict, brief: bool) -> str:
              for kind in kinds]  # fmt: skip
     shown = [found for round_ in zip_longest(*texts) for found in round_ if found][:SHOWN]  # of each kind in turn
     if not shown:
-        return _brief_reason(verdict) if brief else reason(verdict)
+        return reason(verdict, brief)
     others = Counter(one.verdict for one in verdict.statements) - Counter(one.verdict for one, _ in shown)
     counts = ", ".join(f"{count} {kind}" for kind, count in others.items())
     return "; ".join([*(text for _, text in shown), *([f"other statements: {counts}"] if counts else [])])
-
-
-def _brief_reason(verdict: ClaimVerdict) -> str:
-    """Return the reason: of one statement its first part, of a theorem also the first sentence of its note."""
-    why, claim = reason(verdict), verdict.claim
-    if len(verdict.statements) > 1:  # each part is on other statements, such as those that were not run
-        return why
-    correction = claim.note.partition(". ")[0].rstrip(".") if claim.tested_by else ""
-    return ". ".join(filter(None, (why.partition("; ")[0], correction)))  # the note may correct the claim
 
 
 def _brief(judged: StatementVerdict) -> str:
@@ -248,9 +262,9 @@ def _brief(judged: StatementVerdict) -> str:
         if judged.estimate is None:
             return ""
         return f"{ratio_subject(judged)}: {judged.estimate.interval.mean:.3g}, claimed: {judged.statement.claimed}"
-    number = measured(judged).partition(" (n = ")[0]
+    found = result(judged)
     unit = f" ({judged.statement.metric_label})" if judged.statement.metric != "exact_match" else ""
-    return f"{subject(judged)}{unit}: {number}, claimed: {judged.statement.claimed}" if number else ""
+    return f"{subject(judged)}{unit}: {found}, claimed: {judged.statement.claimed}" if found else ""
 
 
 def _studies(statements: Sequence[StatementVerdict], linked: bool) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from tfstudy.report.claims import ClaimText, protocol
 from tfstudy.report.markup import escape_markdown, markdown_list, markdown_table, plural
+from tfstudy.report.render import render
 from tfstudy.report.study_page import FigureFile, Page, RunLink
-from tfstudy.report.table_formats import markdown as table_markdown
+from tfstudy.report.tables import cells
 
 MARK = "<!-- tfstudy report -->"  # identifies a file as a report
 COMPARISON_HEADS = (
@@ -28,7 +29,7 @@ def markdown(page: Page) -> str:
         *map(_escaped, page.verdict),
         "## Table",
         f"{page.counts}.",
-        table_markdown(page.table._replace(notes=notes)).rstrip("\n"),
+        render(cells(page.table), notes, "md").rstrip("\n"),
         "## Comparisons",
         *_comparisons(page),
         *_figures(page),

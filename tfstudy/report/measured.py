@@ -8,9 +8,9 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from tfstudy.analysis.conditions import conditions
 from tfstudy.analysis.frame import RunRecord
-from tfstudy.analysis.intervals import Interval, interval
+from tfstudy.analysis.stats import Interval, interval
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError
 from tfstudy.report.markup import count_range, listed, plural
 from tfstudy.report.terminal import Terminal, plain_table
@@ -41,7 +41,8 @@ class Measured(NamedTuple):
 def by_condition(pairs: Iterable[tuple[RunRecord, Measurement]]) -> list[Measured]:
     """Return the measurements of one instrument with the same settings by condition, in the order of a table."""
     records = {run.result.run: (run, record) for run, record in pairs}
-    unique = {c.experiment: c for c in conditions(run for run, _ in records.values()) if c.runs}
+    rows = rows_of(conditions(run for run, _ in records.values()))
+    unique = {row.experiment: row for row in rows if row.runs}
     several = len({(c.task, c.split_label) for c in unique.values()}) > 1
     return [
         Measured(

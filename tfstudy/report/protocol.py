@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import NamedTuple
 
-from tfstudy.analysis.conditions import Condition
+from tfstudy.analysis.labels import Condition
 from tfstudy.report.markup import several
+from tfstudy.report.notes import whole_scores
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.schema import Result
 
@@ -37,13 +38,13 @@ def build_protocol(conditions: Sequence[Condition]) -> Protocol:
 
 
 def _facts(condition: Condition) -> dict[str, str]:
-    runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test_set
+    runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test
     environments = [environment for run in runs for environment in read_environments(run.path)]
     packages = [environment.versions for environment in environments]
     return {
         "checkpoint": _distinct(f"{r.checkpoint}, step {r.step:,}" if r.step else r.checkpoint for r in results),
         "decoding": _distinct(_decoding(r) for r in results),
-        "test examples": _distinct(f"{scores.n:,}" for scores in condition.results_by_seed().values()),
+        "test examples": _distinct(f"{scores.n:,}" for scores in whole_scores(condition)),
         "test evaluations": _distinct(run.test_reads().get(test_set, NOT_RECORDED) for run in runs),
         "overlap with training": _distinct(r.overlap.get(test_set, NOT_RECORDED) for r in results),
         "training examples": _distinct(f"{r.train_examples:,}" for r in results if r.train_examples),

@@ -6,10 +6,9 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from tfstudy.analysis.conditions import conditions
-from tfstudy.analysis.counterparts import has_settings, unlike
 from tfstudy.analysis.frame import RunRecord
-from tfstudy.analysis.published import Figure, best_known, published
+from tfstudy.analysis.published import Figure, best_known, has_settings, published, unlike
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import one_of
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES
 from tfstudy.report.terminal import Column, Terminal, column_table, fitting, plain_table, total_width
@@ -195,10 +194,10 @@ def published_parts(result: Result, path: Path | None = None) -> list[Table | Te
         style = "bold" if one.family == result.arch else ""
         table.add_row(one.arch, metric, one.text, one.citation, one.preset, style=style)
     record = RunRecord(path, result) if path else None
-    known = conditions([record]) if record and record.config else []  # a config may be unreadable
+    known = rows_of(conditions([record])) if record and record.config else []  # a config may be unreadable
     notes: dict[str, None] = {}
     for figure in (figure for figure in figures if figure.family == result.arch):
-        for condition in [condition for condition in known if condition.test_set == figure.test][:1]:
+        for condition in [condition for condition in known if condition.test == figure.test][:1]:
             same = has_settings(figure, condition)
             notes[f"{figure.citation}: {'the same settings' if same else unlike(figure, condition)}"] = None
     return [table, *(Text(note, style="dim") for note in notes), ""]

@@ -6,13 +6,14 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from tfstudy import __version__
-from tfstudy.analysis.conditions import Condition, conditions, main_metrics, test_set_label, trained_steps
 from tfstudy.analysis.frame import UNFINISHED, RunRecord, Study
+from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import Paper, papers
+from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
 from tfstudy.errors import UserError, printable
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report.claims import ClaimText
@@ -20,10 +21,10 @@ from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summa
 from tfstudy.report.error_examples import error_kind_lines
 from tfstudy.report.markup import count_range, listed, number, plural, short_number
 from tfstudy.report.measured import saved_measurements
+from tfstudy.report.notes import LEFT_OUT
 from tfstudy.report.plots import Selection, all_plots
 from tfstudy.report.protocol import Protocol, build_protocol
-from tfstudy.report.table_columns import Cells, Line, Table, columns, mean_text
-from tfstudy.report.tables import build_table
+from tfstudy.report.tables import QUOTED, Table, build_table, cells
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.reader import read_environments
 from tfstudy.runs.studyfile import packed_in
@@ -64,7 +65,7 @@ class FigureFile(NamedTuple):
 class PageLine(NamedTuple):
     """A line of the table as text, and its runs, each with its result."""
 
-    cells: Cells
+    cells: dict[str, str]
     main: str  # the column with the result
     best: bool
     runs: list[RunLink]
@@ -101,10 +102,8 @@ class Page(NamedTuple):
 
 def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
     """Return the report on a study, to be written to `out`; `UserError` for unknown names."""
-    all_conditions = conditions(study.runs)
-    table = build_table(study, all_conditions, metric, baseline)
-    labels = examples_labels(table)
-    left_out_notes = study.left_out_notes()
+    table = build_table(study, conditions(study.runs, metric=metric), baseline)
+    all_conditions, labels = rows_of(table.rows), examples_labels(table)
     too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
     seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
     figure_notes: list[str] = []
@@ -122,8 +121,8 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         comparisons=summarize_comparisons(table),
         claims=claims,
         table=table,
-        lines=[_page_line(line, cells) for line, cells in zip(table.lines, columns(table), strict=True)],
-        notes=[note for note in table.notes if note not in left_out_notes],
+        lines=_page_lines(table),
+        notes=[note.text for note in table.notes if note.kind != LEFT_OUT],
         figures=figures,
         figure_notes=figure_notes,
         too_large=too_large,
@@ -132,7 +131,7 @@ def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric
         id_notes=[note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)],
         papers=cited_papers(table, claims),
         protocol=build_protocol(all_conditions),
-        names=[f"{labels[condition.examples_key]}, {condition.label}" for condition in all_conditions],
+        names=[f"{labels[condition.place]}, {condition.label}" for condition in all_conditions],
         left_out=study.left_out_notes(MAX_NAMED),
         diverged=[(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished],
         link=lambda path: _link(path, out),
@@ -162,12 +161,12 @@ def _errors(every: Sequence[Condition]) -> tuple[dict[str, str], list[str]]:
     """Return the errors of the first run of each condition whose predictions can be read, and what is not shown."""
     shown: dict[str, str] = {}
     without = []
-    with_runs = [condition for condition in every if condition.runs]
+    with_runs, names = [condition for condition in every if condition.runs], test_set_labels(every)
     for condition in with_runs[:MAX_CONDITIONS]:
-        name = f"{test_set_label(condition, every)}: {condition.label}"
+        name = f"{names[condition.place]}: {condition.label}"
         for run in condition.runs:
             with contextlib.suppress(UserError):
-                lines = error_kind_lines(run.path, condition.test_set, MAX_EXAMPLES, ERROR_WIDTH)
+                lines = error_kind_lines(run.path, condition.test, MAX_EXAMPLES, ERROR_WIDTH)
                 shown[name] = "\n".join(printable(line.plain.rstrip()) for line in lines).strip()
                 break
         else:
@@ -178,13 +177,17 @@ def _errors(every: Sequence[Condition]) -> tuple[dict[str, str], list[str]]:
     return shown, notes
 
 
-def _page_line(line: Line, cells: Cells) -> PageLine:
-    values = line.condition.by_seed(line.metric)
-    runs = [(run, number(values[seed]) if (seed := run.result.seed) in values else "") for run in line.condition.runs]
-    main = "value" if "value" in cells else metric_name(line.metric)
-    first = [*CONDITION_COLUMNS, main, "group"]
-    ordered = {name: cells[name] for name in [*first, *cells] if name in cells}
-    return PageLine(ordered, main, line.best and bool(mean_text(line)), runs)
+def _page_lines(table: Table) -> list[PageLine]:
+    texts = cells(table)
+    main, out = texts.heads["result"], []
+    named: list[Any] = texts.frame.rename(columns=dict(texts.heads)).to_dict("records")
+    for row, own in zip(rows_of(table.rows), named, strict=True):
+        values = row.each_seed
+        runs = [(run, number(values[seed]) if (seed := run.result.seed) in values else "") for run in row.runs]
+        first = [*CONDITION_COLUMNS, main, "group"]
+        ordered = {name: own[name] for name in dict.fromkeys([*first, *own]) if name in own}
+        out.append(PageLine(ordered, main, row.best_group and bool(own[main]), runs))
+    return out
 
 
 # What was studied, in one or two sentences
@@ -205,11 +208,11 @@ def summarize_study(study: Study, conditions: Sequence[Condition]) -> list[str]:
         _named("architecture", {run.result.arch for run in runs})
         + (f" of {' to '.join(ends)} parameters" if ends else ""),
         f"{count_range([len(condition.runs) for condition in conditions], 'seed')} per condition",
-        _range([trained_steps(condition) for condition in conditions], "training step"),
+        _range([int(condition.config.get("train.steps", 0)) for condition in conditions], "training step"),
         _range([run.result.train_examples for run in runs], "training example"),
         f"run on {days[0]}" if len(days) == 1 else f"run from {days[0]} to {days[-1]}" if days else "",
     ]
-    measured = listed(dict.fromkeys(map(metric_name, main_metrics(conditions).values())), MAX_LISTED)
+    measured = listed(dict.fromkeys(metric_name(condition.metric) for condition in conditions), MAX_LISTED)
     facts = f"{'; '.join(filter(None, parts))}. Results are {measured} on test sets, from 0 to 100."
     return [*([about] if about else []), facts]
 
@@ -247,9 +250,9 @@ def cited_papers(table: Table, claims: Iterable[ClaimText]) -> list[Paper]:
     """Return the papers with published figures in the table, and those that are sources of the claims, by key."""
     keys = {
         key
-        for line in table.lines
-        for quoted in (line.published, line.published_oracle, line.published_over_lengths)
-        for one in quoted
+        for quoted in QUOTED
+        for own in table.rows[quoted]
+        for one in own
         for key in (one.figure.paper, one.figure.quoted_from)
     }
     sources = [_plain(claim.source) for claim in claims]

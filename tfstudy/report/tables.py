@@ -1,27 +1,83 @@
-"""Tables of studies: a line for each condition."""
+"""Tables of studies: a frame of numbers with a row for each condition, then a frame of texts, then one `render`.
 
+To add a column: its number in `_numbers` (if it is not in `summary.conditions`), its text in `cells`, its head in
+`HEADS`, and its name in `FIELDS` if JSON and CSV should have it.
+"""
+
+import csv
+import io
+import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.analysis.comparisons import compare_conditions, group_letters
-from tfstudy.analysis.conditions import Condition, conditions, main_metrics, sort_key
+from tfstudy.analysis import labels
 from tfstudy.analysis.frame import Study, read_finished_runs
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.published import OTHER_SETTINGS, SIGN_NOTE, Quotation, beside, papers
+from tfstudy.analysis.summary import OVER_LENGTHS, conditions, letters, mean_of, pairs, rows_of, sort_key, swapped
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.report.markup import plural
-from tfstudy.report.table_columns import Table, build_line, quoted_figures, shown_columns
-from tfstudy.report.table_notes import table_notes
+from tfstudy.report.markup import csv_cell, escape_latex, json_text, number, p_value, plural, with_interval
+from tfstudy.report.notes import MEAN, TESTS, Note, table_notes
+from tfstudy.report.render import Cells, render, show
+from tfstudy.runs.display import metric_name
+from tfstudy.runs.find import study_folder
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+
+ORACLE = "oracle_length_exact_match"
 MAX_LABEL = 300  # characters of a label in a message: it must be possible to copy it
 ORDER_KEYS = ("task", "split", "arch", "preset")  # what `--by` may name besides a tag
+FORMATS = ("text", "md", "csv", "tex", "html", "json", "bib")
+FIELDS = (  # of JSON and CSV
+    "task", "split", "corpus", "test", "tag", "value", "arch", "preset", "settings", "metric", "n", "experiment",
+    "examples", "diverged", "mean", "low", "high", "interval", "group", "best_group", "baseline", "difference",
+    "difference_low", "difference_high", "p", "test_of_p", "oracle_length", "chrf", "over_lengths", "L90", "L50",
+    "parameters", "train_seconds", "each_seed", "published", "published_oracle_length", "published_over_lengths",
+    "runs",
+)  # fmt: skip
+FIGURE_KEYS = (
+    "id", "paper", "arch", "value", "value_kind", "spread", "spread_kind", "n", "settings", "preset", "source", "place",
+)  # fmt: skip
+HEADS = {  # of the columns, in their order; `result` is called as the metric
+    "task": "task", "split": "split", "tag": "", "arch": "architecture", "preset": "preset", "n": "n",
+    "metric": "metric", "result": "", "published": "published", "difference": "vs {baseline}", "p": "p",
+    "group": "group", "seeds": "{result} by seed", "chrf": "chrF", "oracle_length": "oracle length",
+    "published_oracle_length": "published, oracle length", "over_lengths": "token accuracy over lengths",
+    "published_over_lengths": "published, over lengths", "L90": "L90", "L50": "L50", "parameters": "parameters",
+    "seconds": "seconds",
+}  # fmt: skip
+QUOTED = ("published", "published_oracle_length", "published_over_lengths")
+LEFT = frozenset(("task", "split", "arch", "preset", "metric", "group", "seeds", *QUOTED))
+ON_REQUEST = ("seconds", "seeds")  # not shown by default
+COMPARED = ("difference", "p")  # need a baseline
+# on a terminal: what is left out, and what stands last
+TOO_WIDE = (
+    "parameters", "L50", "published_over_lengths", "over_lengths", "chrf", "published_oracle_length", "oracle_length",
+    "L90", "preset",
+)  # fmt: skip
+LAST = ("difference", "p", "group", "seeds", "published", "metric", "result")
 
 
-def table(
+class Table(NamedTuple):
+    """The table of a study: a row for each condition, the comparisons behind them, and notes on the numbers."""
+
+    rows: "pd.DataFrame"  # see `summary.conditions`, and below
+    pairs: "pd.DataFrame"  # see `summary.pairs`
+    baseline: str
+    shown: Sequence[str] = ()  # the keys of the columns
+    fixed: bool = False  # whether they were asked for
+    notes: Sequence[Note] = ()
+
+
+def read_table(
     study: Path, by: str = "", metric: str = "", baseline: str = "", columns: str = "", seeds: bool = False
 ) -> Table:
     """Return the table of a study, or of all studies under a folder.
 
-    `by` sets the order, such as `split,arch`; a tag such as `length` in it makes a line for each of its values.
+    `by` sets the order, such as `split,arch`; a tag such as `length` in it makes a row for each of its values.
     `baseline`, with which the others are compared, is an architecture or a label (`lstm train.steps=600`).
     `columns` are the keys of the columns to show, separated by commas; `seeds` adds the result of each seed.
     `UserError` if there is no finished run, for unknown names, or if several conditions are called `baseline`.
@@ -38,8 +94,8 @@ def table(
             one_of("tag or split", tag, (*ORDER_KEYS, *known))
     if len(tags) > 1:
         raise UserError(f"--by takes at most one tag, got {' and '.join(tags)}")
-    ordered = sort_conditions(conditions(finished.runs, "".join(tags)), keys)
-    return build_table(finished, ordered, metric, baseline, shown, seeds)
+    found = conditions(finished.runs, "".join(tags), metric)
+    return build_table(finished, _ordered(found, keys), baseline, shown, seeds)
 
 
 def _names(text: str, option: str) -> list[str]:
@@ -50,64 +106,323 @@ def _names(text: str, option: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def build_table(
-    study: Study,
-    conditions: Sequence[Condition],
-    metric: str = "",
-    baseline: str = "",
-    columns: Sequence[str] = (),
-    seeds: bool = False,
-) -> Table:
-    """Return the table of these conditions of a study."""
-    metrics = main_metrics(conditions, metric)
-    comparisons = compare_conditions(conditions, metrics)
-    letters = group_letters(conditions, comparisons, metrics)
-    baselines = baseline_conditions(conditions, baseline) if baseline else {}
-    # the best group is marked only where another group is significantly worse
-    lettered = list(zip(conditions, letters, strict=True))
-    several_groups = {condition.comparison_key for condition, group in lettered if group and "a" not in group}
-    # each condition's comparison with the baseline of its comparison key
-    both = [one for comparison in comparisons for one in (comparison, comparison.swapped())]
-    against = {id(one.first): one for one in both if one.second is baselines.get(one.second.comparison_key)}
-    lines = [
-        build_line(c, metrics[c.task], group, "a" in group and c.comparison_key in several_groups, against.get(id(c)))
-        for c, group in lettered
-    ]
-    out = Table(lines, comparisons, baseline, [], columns, seeds)
-    keys = [column.key for column in shown_columns(out)]
-    notes = table_notes(study, conditions, metrics, comparisons, keys, quoted_figures(out))
-    if baselines and (uncompared := sum(c.comparison_key not in baselines for c in conditions)):
-        notes.append(
-            f"no difference in {uncompared} of {plural(len(conditions), 'row')}: {baseline} has no run with their test "
-            "examples and amount of training data"
-        )
-    return out._replace(notes=notes)
-
-
-def baseline_conditions(conditions: Sequence[Condition], name: str) -> dict[tuple[str, ...], Condition]:
-    """Return the condition with this label, or else of this architecture, by comparison key.
-
-    `UserError` for an unknown name, or if it is that of several conditions with the same key.
-    """
-    one_of("baseline", name, sorted({known for c in conditions for known in (c.label, c.arch)}))
-    labelled = {c.comparison_key: [c] for c in conditions if c.label == name}
-    of_architecture: dict[tuple[str, ...], list[Condition]] = {}
-    for condition in (c for c in conditions if c.arch == name):
-        of_architecture.setdefault(condition.comparison_key, []).append(condition)
-    found = of_architecture | labelled
-    labels = list(dict.fromkeys(c.label for members in found.values() if len(members) > 1 for c in members))
-    if labels:
-        listed = ", ".join(quoted(label, MAX_LABEL) for label in labels)
-        raise UserError(f"--baseline {name} names {len(labels)} conditions: {listed}; name one of them")
-    return {key: member for key, [member] in found.items()}
-
-
-def sort_conditions(conditions: Sequence[Condition], keys: Sequence[str]) -> list[Condition]:
+def _ordered(found: "pd.DataFrame", keys: Sequence[str]) -> "pd.DataFrame":
     """Return the conditions, ordered by these keys first."""
 
-    def key(c: Condition) -> tuple[Any, ...]:
-        usual = sort_key(c)
-        own = {"task": usual[:1], "split": usual[1:5], "arch": (c.arch,), "preset": (c.preset, c.settings)}
+    rows = found.to_dict("records")
+
+    def key(index: int) -> tuple[Any, ...]:
+        row: Any = rows[index]
+        usual, settings = sort_key(row), labels.text(row["settings"], short=False)
+        own = {"task": usual[:1], "split": usual[1:5], "arch": (row["arch"],), "preset": (row["preset"], settings)}
         return tuple(own.get(name, usual[5:6]) for name in keys)
 
-    return sorted(conditions, key=key) if keys else list(conditions)
+    return found.loc[sorted(range(len(rows)), key=key)].reset_index(drop=True) if keys else found
+
+
+def build_table(
+    study: Study, found: "pd.DataFrame", baseline: str = "", columns: Sequence[str] = (), seeds: bool = False
+) -> Table:
+    """Return the table of these conditions of a study."""
+    compared = pairs(found)
+    rows, other = rows_of(found), baseline_conditions(found, baseline) if baseline else {}
+    # each condition's comparison with the baseline of its family
+    both = [one for pair in rows_of(compared) for one in (pair, swapped(pair))]
+    against = {one.first: one for one in both if other.get(rows[one.second].family) == one.second}
+    groups = letters(found, compared)
+    more = _numbers(rows, groups, [against.get(row.Index) for row in rows])
+    table = Table(found.assign(group=groups, **more), compared, baseline)
+    table = table._replace(shown=shown_columns(table, columns, seeds), fixed=bool(columns))
+    notes = table_notes(study, found, compared, table.shown, quotations(table))
+    if other and (uncompared := sum(family not in other for family in found["family"])):
+        text = f"no difference in {uncompared} of {plural(len(found), 'row')}: {baseline} has no run with their test "
+        notes.append(Note("baseline", f"{text}examples and amount of training data"))
+    return table._replace(notes=notes)
+
+
+def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the columns of a table besides those of its conditions."""
+    # the best group is marked only where another group is significantly worse
+    several = {row.family for row, group in zip(rows, groups, strict=True) if group and "a" not in group}
+    fields = {"difference": "mean", "difference_low": "low", "difference_high": "high", "p": "p"}
+    return {
+        "best_group": ["a" in group and row.family in several for row, group in zip(rows, groups, strict=True)],
+        "baseline": [rows[one.second].label if one else "" for one in against],
+        "test_of_p": [one.method if one else "" for one in against],
+        **{name: [getattr(one, field) if one else math.nan for one in against] for name, field in fields.items()},
+        "oracle_length": [mean_of(row, ORACLE) for row in rows],
+        "over_lengths": [mean_of(row, OVER_LENGTHS) for row in rows],
+        "chrf": [mean_of(row, "chrf") for row in rows],
+        "published": [beside(row, row.metric) for row in rows],
+        "published_oracle_length": [beside(row, ORACLE) for row in rows],
+        "published_over_lengths": [beside(row, OVER_LENGTHS) for row in rows],
+    }
+
+
+def baseline_conditions(found: "pd.DataFrame", name: str) -> dict[tuple[str, ...], int]:
+    """Return, by family, the index of the condition with this label, or else of this architecture.
+
+    `UserError` for an unknown name, or if it is that of several conditions of the same family.
+    """
+    one_of("baseline", name, sorted({*found["label"], *found["arch"]}))
+    labelled = found[found["label"] == name].groupby("family").groups
+    members: dict[Any, Any] = found[found["arch"] == name].groupby("family").groups | labelled
+    names = dict.fromkeys(found["label"][index] for own in members.values() if len(own) > 1 for index in own)
+    if names:
+        listed = ", ".join(quoted(label, MAX_LABEL) for label in names)
+        raise UserError(f"--baseline {name} names {len(names)} conditions: {listed}; name one of them")
+    return {family: own[0] for family, own in members.items()}
+
+
+# Texts
+
+
+def quotations(table: Table) -> list[Quotation]:
+    """Return the published figures in the columns that are shown."""
+    return [one for key in table.shown if key in QUOTED for own in table.rows[key] for one in own]
+
+
+def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
+    """Return every column that a table can have as texts, in their order."""
+    import pandas as pd
+
+    rows, join = rows_of(table.rows), "\n" if format == "text" else "; "
+    quote = _cite if format == "tex" else str
+    texts = {
+        "task": table.rows["task"],
+        "split": table.rows["split_label"],
+        "tag": table.rows["value"],
+        "arch": table.rows["arch"],
+        "preset": table.rows["preset_label"],
+        "n": [f"{len(r.runs)}" + (f", {len(r.diverged)} diverged" if r.diverged else "") for r in rows],
+        "metric": table.rows["metric"].map(metric_name),
+        "result": [with_interval(r.mean, r.low, r.high) for r in rows],
+        "difference": [
+            with_interval(r.difference, r.difference_low, r.difference_high, "+") if r.baseline else "" for r in rows
+        ],
+        "p": [p_value(r.p) if r.baseline else "" for r in rows],
+        "group": table.rows["group"],
+        "seeds": [", ".join(f"{seed}: {number(value)}" for seed, value in r.each_seed.items()) for r in rows],
+        **{key: table.rows[key].map(number) for key in ("chrf", "oracle_length", "over_lengths")},
+        **{key: [join.join(map(quote, own)) for own in table.rows[key]] for key in QUOTED},
+        **{key: table.rows[key] for key in ("L90", "L50")},
+        "parameters": [f"{r.parameters:,}" if r.parameters else "" for r in rows],
+        "seconds": [f"{r.seconds:,.0f}" if r.seconds == r.seconds else "" for r in rows],
+    }
+    return pd.DataFrame({key: texts[key] for key in HEADS if key != "tag" or table.rows["tag"].any()})
+
+
+def heads(table: Table) -> dict[str, str]:
+    """Return the heads of columns by key; no two are the same."""
+    several = table.rows["metric"].nunique() > 1
+    result, tag = "value" if several else metric_name(table.rows["metric"].iloc[0]), table.rows["tag"].iloc[0]
+    out = {key: head.format(baseline=table.baseline, result=result) for key, head in HEADS.items()} | {"result": result}
+    return out | {"tag": f"tag {tag}" if tag in {*out.values()} else tag}
+
+
+def shown_columns(table: Table, columns: Sequence[str], seeds: bool) -> list[str]:
+    """Return the keys of the requested columns of a table; by default, of those that say something.
+
+    `UserError` for unknown names, and for a difference without a baseline.
+    """
+    texts, tag = all_texts(table), table.rows["tag"].iloc[0]
+    names = {str(tag if key == "tag" else key): str(key) for key in texts}
+    if columns:
+        for name in columns:
+            one_of("column", name, names, "--columns")
+            if name in COMPARED and not table.baseline:
+                raise UserError(f"--columns: column '{name}' needs --baseline")
+        keys = [names[name] for name in columns]
+    else:
+        needless = {key for key in ("task", "metric") if table.rows[key].nunique() < 2} | {*ON_REQUEST}
+        needless |= set() if any(table.rows["published_over_lengths"]) else {"over_lengths"}
+        keys = [str(key) for key in texts if key not in needless and any(texts[key])]
+    return keys + ["seeds"] * (seeds and "seeds" not in keys)
+
+
+def cells(table: Table, format: str = "md") -> Cells:
+    """Return the texts of the shown columns for `render`."""
+    keys, texts, left = list(table.shown), all_texts(table, format), LEFT
+    if format == "text":
+        keys = keys if table.fixed else sorted(keys, key=lambda key: LAST.index(key) if key in LAST else -1)
+        for key in ("result", "difference"):  # a number and its interval, each aligned
+            widest = max(len(text.partition(" ")[0]) for text in texts[key])
+            texts[key] = [" " * (widest - len(t.partition(" ")[0])) + t if t else "" for t in texts[key]]
+        left |= {"result", "difference"}
+    family = table.rows["family"]
+    breaks = frozenset(i for i in range(1, len(family)) if family.iloc[i] != family.iloc[i - 1])
+    too_wide = [key for key in TOO_WIDE if key != "preset" or texts["preset"].nunique() < 2]
+    return Cells(
+        texts[keys],
+        heads(table),
+        left=left,
+        bold=("result", list(table.rows["best_group"])),
+        breaks=breaks,
+        markup=frozenset(QUOTED if format == "tex" else ()),
+        folded=frozenset(("preset", "seeds", *QUOTED)),
+        left_out=too_wide,
+        left_out_last=("p", "group"),
+    )
+
+
+def _cite(one: Quotation) -> str:
+    sign = "" if one.same_settings else escape_latex(OTHER_SETTINGS)
+    return rf"{escape_latex(one.figure.text)}~\cite{{{one.figure.paper}}}{sign}"
+
+
+# All formats
+
+
+def values(table: Table) -> list[dict[str, Any]]:
+    """Return each row as plain numbers and texts, with the folders of its runs; None or nan where nothing is known."""
+    out = []
+    rows: list[Any] = table.rows.to_dict("records")
+    for row in rows:
+        plain = row | {key: row[key] or None for key in ("baseline", "test_of_p", "L90", "L50")} | {
+            "settings": labels.text(row["settings"], short=False), "n": len(row["runs"]),
+            "examples": row["count"], "diverged": len(row["diverged"]), "train_seconds": row["seconds"],
+            "each_seed": {str(seed): value for seed, value in row["each_seed"].items()},
+            "runs": [str(run.path) for run in row["runs"]],
+        } | {key: [_figure(one) for one in row[key]] for key in QUOTED}  # fmt: skip
+        out.append({key: plain[key] for key in FIELDS})
+    return out
+
+
+def _figure(one: Quotation) -> dict[str, Any]:
+    return {key: getattr(one.figure, key) for key in FIGURE_KEYS} | {"same_settings": one.same_settings}
+
+
+def to_json(table: Table) -> str:
+    """Return all values, the folder of each run, and the notes."""
+    notes = [note.text for note in table.notes]
+    return json_text({"baseline": table.baseline or None, "rows": values(table), "notes": notes})
+
+
+def to_csv(table: Table) -> str:
+    """Return a line for each row; items of lists are separated by spaces or semicolons."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for line, row in zip(values(table), rows_of(table.rows), strict=True):
+        line |= {key: "; ".join(map(str, getattr(row, key))) for key in QUOTED}
+        line["each_seed"] = " ".join(f"{seed}:{value:.6g}" for seed, value in row.each_seed.items())
+        line["runs"] = " ".join(line["runs"])
+        writer.writerow({key: csv_cell(value) for key, value in line.items()})
+    return out.getvalue()
+
+
+def bibliography(table: Table) -> str:
+    """Return the BibTeX entries of the papers whose figures are in the table."""
+    keys = sorted({one.figure.paper for one in quotations(table)})
+    return "\n\n".join(papers()[key].entry for key in keys) + "\n" if keys else ""
+
+
+def to_text(table: Table, format: str, caption: str = "", label: str = "") -> str:
+    """Return the table in one of `FORMATS`; `UserError` for an unknown one."""
+    one_of("format", format, FORMATS)
+    if writer := {"json": to_json, "csv": to_csv, "bib": bibliography}.get(format):
+        return writer(table)
+    notes = [note.text for note in table.notes]
+    sign = [SIGN_NOTE] * _signed(table)
+    below = ". ".join([*(note.text for note in table.notes if note.kind in (MEAN, TESTS)), *sign])
+    return render(cells(table, format), sign * (format == "text") + notes, format, caption, label, below)
+
+
+def print_table(table: Table, console: "Console") -> None:
+    """Print the table as wide as the console."""
+    notes = [SIGN_NOTE] * _signed(table) + [note.text for note in table.notes]
+    show(cells(table, "text"), notes, console, fixed=table.fixed)
+
+
+def _signed(table: Table) -> bool:
+    return any(not one.same_settings for one in quotations(table))
+
+
+class StudyTable:
+    """The table of a study: text in a terminal, HTML in a notebook, pandas by `frame`, other formats by `render`."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    @property
+    def frame(self) -> "pd.DataFrame":
+        """The table as a pandas frame: a row for each condition and test set, with unrounded values in percent.
+
+        Columns: `task`, `split`, `test`, `arch`, `preset`, `settings`, `metric`, `n` (seeds), `mean`, `low` and
+        `high` (95 % interval), `p`, `each_seed`, `published`, `runs` (their folders) and those of `--format json`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame(values(self._table))
+
+    @property
+    def notes(self) -> list[str]:
+        """What the table says below its rows: how means, intervals and tests were computed, and what was left out."""
+        return [note.text for note in self._table.notes]
+
+    def render(self, format: str = "text", caption: str = "", label: str = "") -> str:
+        """Return the table as text.
+
+        Args:
+            format: `text` for a terminal, `md`, `html`, `csv`, `json`, `tex`, or `bib` for the papers it quotes.
+            caption: Caption of the LaTeX table, in plain text.
+            label: Label of the LaTeX table, such as `tab:scan`.
+
+        Raises:
+            UserError: For an unknown format.
+        """
+        return to_text(self._table, format, caption, label)
+
+    def __len__(self) -> int:
+        return len(self._table.rows)
+
+    def __repr__(self) -> str:
+        return self.render()
+
+    def _repr_html_(self) -> str:
+        return self.render("html")
+
+
+def table(
+    study: str | Path = "",
+    *,
+    by: str | Sequence[str] = (),
+    metric: str = "",
+    baseline: str = "",
+    columns: str | Sequence[str] = (),
+    seeds: bool = False,
+    results: str | Path = "results",
+) -> StudyTable:
+    """Return the table of a study, as `tfstudy table` prints it: a row for each condition.
+
+    A row has the mean over seeds with its 95 % interval, the group of conditions that do not differ from it
+    significantly, and the published figures.
+
+    Args:
+        study: Name of a study, such as `"scan"`, or its folder; the folder of results for all studies. It may be left
+            out if there is only one.
+        by: Names that give the order of the rows: task, split, arch, preset, or a tag of the examples such as
+            length, which makes a row for each of its values.
+        metric: Metric, such as `"token_accuracy"`; by default exact match, or BLEU for translation.
+        baseline: Architecture or condition with which the others are compared.
+        columns: Columns to show, such as `["arch", "n", "result"]`; by default all that have values.
+        seeds: Whether to show the result of each seed.
+        results: The folder of all results.
+
+    Returns:
+        A table that shows itself as text or HTML. `frame` is the same as a pandas frame, and `render("tex")` the
+        LaTeX for a paper.
+
+    Raises:
+        UserError: If there is no finished run, or for an unknown name.
+
+    Examples:
+        >>> table = tfstudy.table("scan", baseline="lstm")
+        >>> table.frame[["split", "arch", "mean", "low", "high"]]
+    """
+    folder = study_folder(study, results)
+    return StudyTable(read_table(folder, _joined(by), metric, baseline, _joined(columns), seeds))
+
+
+def _joined(names: str | Sequence[str]) -> str:
+    return names if isinstance(names, str) else ",".join(names)

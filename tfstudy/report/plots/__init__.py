@@ -5,8 +5,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tfstudy.analysis.conditions import Condition, conditions
 from tfstudy.analysis.frame import Study, read_finished_runs
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Pl
         if not selection.tag:
             raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(known)}")
         tag = one_of("tag", selection.tag, known)
-    every = conditions(study.runs, tag)
-    more: dict[str, Any] = {"family": every} if kind == DIFFERENCES else {}
+    found = conditions(study.runs, tag)
+    more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
     sheet = SHEETS[selection.width]
     draw = getattr(import_module(f"tfstudy.report.plots.{KINDS[kind]}"), kind)
     with theme(sheet):
-        plot: Plot = draw(select(every, selection), sheet, **more)
+        plot: Plot = draw(select(rows_of(found), selection), sheet, **more)
         return plot
 
 

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import mean
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from tfstudy.analysis.comparisons import mean_interval
-from tfstudy.analysis.conditions import Condition, main_metrics, tag_value_key
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.summary import tag_value_key
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import CORRECT
 from tfstudy.report.error_examples import error_kinds
@@ -48,8 +47,8 @@ def errors(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     Runs with neither a summary of their predictions nor readable predictions are left out; `UserError` if that leaves
     none.
     """
-    shares = {id(c): shares_by_seed(c) for c in conditions}
-    shown = [condition for condition in conditions if shares[id(condition)]]
+    shares = {c.key: shares_by_seed(c) for c in conditions}
+    shown = [condition for condition in conditions if shares[condition.key]]
     groups = series.group_by_test_set(shown)
     if not groups:
         raise UserError("no run has saved predictions on a test set")
@@ -62,18 +61,18 @@ def errors(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     notes += ["Thick bar: mean over seeds. Thin bars: each seed, in order."] if any(thin.values()) else []
     figure, panels = layout.row_panels(
         sheet, "Kinds of errors", groups, lambda c: series.wrapped(c.label, sheet.label_letters),
-        "share of all predictions (%)", 3.6, legend, notes, extra=lambda c: thin[id(c)],
+        "share of all predictions (%)", 3.6, legend, notes, extra=lambda c: thin[c.key],
     )  # fmt: skip
     for axes, rows in panels:
         for condition, level in rows:
-            seeds, top = shares[id(condition)], level - thin[id(condition)] / 2
+            seeds, top = shares[condition.key], level - thin[condition.key] / 2
             _draw_shares(axes, top, mean_shares(seeds), sheet.line, 7.0)
             for number, own in enumerate(seeds if len(seeds) > 1 else []):
                 _draw_shares(axes, top + sheet.line / 2 + 0.04 + SEED * (number + 0.5), own, 0.8 * SEED)
         axes.set_xlim(0, 100)
         axes.grid(visible=False)
         axes.spines[["top", "right", "left"]].set_visible(False)
-    described = series.describe(groups, lambda c: _describe_shares(shares[id(c)]))
+    described = series.describe(groups, lambda c: _describe_shares(shares[c.key]))
     return layout.Plot("errors", figure, f"Kinds of errors, as mean shares of all predictions: {described}.")
 
 
@@ -81,8 +80,8 @@ def shares_by_seed(condition: Condition) -> list[Shares]:
     """Return the share of each kind among the predictions of each seed, in percent; empty without predictions."""
     shares: list[Shares] = []
     for run in condition.runs:
-        scores = run.result.splits.get(condition.test_set)
-        if scores and (kinds := error_kinds(run.path, condition.test_set, scores)):
+        scores = run.result.splits.get(condition.test)
+        if scores and (kinds := error_kinds(run.path, condition.test, scores)):
             n = sum(kind.n for kind in kinds.values())
             shares.append({kind: 100 * kinds[kind].n / n for kind in KIND_STYLES if kind in kinds})
     return shares
@@ -127,67 +126,65 @@ def _bar(kind: str, plain: bool = False) -> dict[str, Any]:
 
 def slices(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return bars with 95 % intervals for each value of a tag; each condition is restricted to one value."""
-    metrics = main_metrics(conditions)
-    shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
+    metrics = series.main_metrics(conditions)
+    shown = [condition for condition in conditions if condition.each_seed]
     if not shown:
         raise UserError("no run was evaluated by this tag")
     tag, metric = shown[0].tag.replace("_", " "), series.metric_label(metrics)
     groups, styles = series.group_by_test_set(shown), series.condition_styles(shown)
-    horizontal = not all(condition.tag_value.isdecimal() for condition in shown)  # words fit beside horizontal bars
+    horizontal = not all(condition.value.isdecimal() for condition in shown)  # words fit beside horizontal bars
     lengths = []  # of the panels along their values, in inches
     for members in groups.values():
         count = len(_values(members))
         lengths.append(count * max(MIN_VALUE, min(BAR * (len(_labels(members)) + 1), MAX_LENGTH / count)))
-    longest = max(len(condition.tag_value) for condition in shown)
+    longest = max(len(condition.value) for condition in shown)
     width = 2.3 + sheet.letter * longest if horizontal else max(2.6, *lengths)
     heights = [length + 0.5 for length in lengths] if horizontal else [2.1] * len(groups)
     columns = max(1, min(3, int((sheet.width or MAX_WIDTH) // width)))
-    intervals = [mean_interval(condition, metrics[condition.task]) for condition in shown]
-    drawn = any(interval.low < interval.high for interval in intervals)
+    drawn = any(condition.low < condition.high for condition in shown)
     title = f"Results by {tag}{', with 95 % intervals' * drawn}"
     single = any(len(condition.runs) == 1 for condition in shown)
     notes = [series.run_caption(shown), *["The interval of one seed is within its run."] * (drawn and single)]
-    ends = [end for interval in intervals for end in (interval.mean, interval.high) if not math.isnan(end)]
+    ends = [end for condition in shown for end in (condition.mean, condition.high) if not math.isnan(end)]
     highest = layout.percent_limits(metrics.values(), max(ends))[1]
     legend = series.legend_handles(styles, "bars")
     figure, panels = layout.uneven_panels(sheet, title, heights, width, columns, legend, notes)
     for axes, (name, members) in zip(panels, groups.items(), strict=True):
-        _draw_slices(axes, members, metrics, styles, horizontal, highest)
+        _draw_slices(axes, members, styles, horizontal, highest)
         layout.set_title(axes, name)
     layout.label_axes(panels, *((metric, tag) if horizontal else (tag, metric)))
-    parts = [part for name, members in groups.items() for part in _describe_slices(name, members, metrics)]
+    parts = [part for name, members in groups.items() for part in _describe_slices(name, members)]
     return layout.Plot(f"slices-{shown[0].tag}", figure, f"Mean {metric} by {tag}: {series.join(parts)}.")
 
 
 def _values(conditions: Sequence[Condition]) -> list[str]:
     """Return the values of the tag, numbers in their order."""
-    return sorted({condition.tag_value for condition in conditions}, key=tag_value_key)
+    return sorted({condition.value for condition in conditions}, key=tag_value_key)
 
 
 def _labels(conditions: Sequence[Condition]) -> list[str]:
     return list(dict.fromkeys(condition.label for condition in conditions))
 
 
-def _describe_slices(name: str, conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[str]:
+def _describe_slices(name: str, conditions: Sequence[Condition]) -> list[str]:
     """Return a text for each label: its mean for all values if they are few, else for the first and the last."""
     parts = []
     for label in _labels(conditions):
-        own = [f"{c.tag_value} {mean(c.values(metrics[c.task])):.0f}" for c in conditions if c.label == label]
+        own = [f"{c.value} {c.mean:.0f}" for c in conditions if c.label == label]
         parts.append(f"{name} {label}: {', '.join(own if len(own) <= 4 else [own[0], own[-1]])}")
     return parts
 
 
 def _draw_slices(
-    axes: Axes, conditions: Sequence[Condition], metrics: Mapping[str, str], styles: series.Styles, horizontal: bool,
+    axes: Axes, conditions: Sequence[Condition], styles: series.Styles, horizontal: bool,
     highest: float,
 ) -> None:  # fmt: skip
     values, labels = _values(conditions), _labels(conditions)
     thickness, draw = 0.84 / len(labels), axes.barh if horizontal else axes.bar
     for condition in conditions:
-        interval = mean_interval(condition, metrics[condition.task])
-        centre = values.index(condition.tag_value) + (labels.index(condition.label) - (len(labels) - 1) / 2) * thickness
-        draw(centre, interval.mean, thickness, **styles[condition.label].bar)
-        ends, centres = (interval.low, interval.high), (centre, centre)
+        centre = values.index(condition.value) + (labels.index(condition.label) - (len(labels) - 1) / 2) * thickness
+        draw(centre, condition.mean, thickness, **styles[condition.label].bar)
+        ends, centres = (condition.low, condition.high), (centre, centre)
         axes.plot(*((ends, centres) if horizontal else (centres, ends)), color="0.15", lw=0.9)
     axis = axes.yaxis if horizontal else axes.xaxis
     every = 1 if horizontal else math.ceil(len(values) / MAX_TICKS)

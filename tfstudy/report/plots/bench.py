@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from tfstudy.analysis.intervals import median_interval
+from tfstudy.analysis.stats import median_interval
 from tfstudy.errors import UserError
 from tfstudy.performance.record import WORKS, Record
 from tfstudy.report.markup import plural

@@ -11,13 +11,13 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tfstudy.analysis.conditions import Condition
 from tfstudy.analysis.frame import RunRecord
-from tfstudy.analysis.intervals import clipped, interval
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import clipped, interval
+from tfstudy.analysis.summary import length_threshold
 from tfstudy.errors import UserError
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES, accuracy_by_length
 from tfstudy.report.plots import layout, series
-from tfstudy.report.table_columns import length_threshold
 from tfstudy.runs.reader import read_metrics
 from tfstudy.runs.schema import Lengths
 

@@ -1,49 +1,47 @@
 """`--kind differences`: which conditions differ, and by how much."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
-from tfstudy.analysis.comparisons import Comparison, compare_conditions
-from tfstudy.analysis.conditions import Condition, main_metrics, test_set_label
-from tfstudy.analysis.significance import MAX_SEEDS
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import MAX_SEEDS
+from tfstudy.analysis.summary import more_seeds, needs_too_many, pairs, rows_of, test_set_labels
 from tfstudy.errors import UserError
-from tfstudy.report.comparisons import needs_too_many
+from tfstudy.report.comparisons import Pair
 from tfstudy.report.markup import MINUS, p_equals, signed
 from tfstudy.report.plots import layout, series
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_COMPARISONS = 60  # in one plot
 MAX_LETTERS = 56  # of two labels on one line
 COLOURS = "Colour: the condition with the higher mean; in brackets: further seeds needed, at this size of difference."
 
 
-def differences(
-    conditions: Sequence[Condition], sheet: layout.Sheet, family: Sequence[Condition] | None = None
-) -> layout.Plot:
+def differences(conditions: Sequence[Condition], sheet: layout.Sheet, family: "pd.DataFrame") -> layout.Plot:
     """Return the difference of every two conditions on the same examples, with its simultaneous interval and its p.
 
     `family` has all conditions of the study, whose comparisons are one family of tests; `conditions` are shown.
     """
-    metrics = main_metrics(family or conditions)
-    names = {(condition.examples_key, condition.label) for condition in conditions}
-    comparisons = [
-        comparison
-        for comparison in compare_conditions(family or conditions, metrics)
-        if (comparison.first.examples_key, comparison.first.label) in names
-    ]
-    tested = [comparison for comparison in comparisons if comparison.tested]
+    rows, shown_keys = rows_of(family), {condition.key for condition in conditions}
+    every = [Pair(rows[one.first], rows[one.second], one) for one in rows_of(pairs(family))]
+    comparisons = [pair for pair in every if pair.first.key in shown_keys]
+    tested = [pair for pair in comparisons if pair.row.tested]
     if not tested:
         raise UserError(
             "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
         )
-    smallest = sorted(range(len(tested)), key=lambda number: tested[number].p)[:MAX_COMPARISONS]
+    smallest = sorted(range(len(tested)), key=lambda number: tested[number].row.p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
     few = f", the {len(shown)} with the smallest p of {len(tested):,}" if len(shown) < len(tested) else ""
     title = f"Differences between conditions{few}"
-    shown_metrics = {task: metric for task, metric in metrics.items() if task in {one.first.task for one in shown}}
-    groups: dict[str, list[Comparison]] = {}
+    shown_metrics, names = series.main_metrics(one.first for one in shown), test_set_labels(conditions)
+    groups: dict[str, list[Pair]] = {}
     for one in shown:
-        groups.setdefault(test_set_label(one.first, conditions), []).append(one)
+        groups.setdefault(names[one.first.place], []).append(one)
     notes = [series.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
     figure, [(axes, rows)] = layout.row_panels(
@@ -53,43 +51,42 @@ def differences(
     )  # fmt: skip
     colours = series.architecture_colours(condition.arch for condition in conditions)
     for one, level in rows:
-        difference = one.difference
+        difference = one.row
         colour = colours[(one.first if difference.mean > 0 else one.second).arch]
         ends = [max(difference.low, -200), min(difference.high, 200)]
         axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
-        face, size = colour if one.significant else "white", 3.5 if sheet.width else 4.5
+        face, size = colour if one.row.significant else "white", 3.5 if sheet.width else 4.5
         axes.plot(difference.mean, level, marker="o", ms=size, mfc=face, mec=colour, mew=1.3)
-        layout.write_beside(axes, level, p_equals(one.p) + _further_seeds(one), sheet)
-    furthest = max(abs(x) for one in shown for x in (one.difference.low, one.difference.high, one.difference.mean))
+        layout.write_beside(axes, level, p_equals(one.row.p) + _further_seeds(one), sheet)
+    furthest = max(abs(x) for one in shown for x in (one.row.low, one.row.high, one.row.mean))
     limit = min(104.0, max(2.0, 1.06 * furthest))
     axes.axvline(0, color="0.3", lw=1)
     axes.set_xlim(-limit, limit)
     significant = [
-        f"{test_set_label(c.first, conditions)}: {c.first.label} {signed(c.difference.mean)} points to "
-        f"{c.second.label} ({p_equals(c.p)})"
+        f"{names[c.first.place]}: {c.first.label} {signed(c.row.mean)} points to {c.second.label} ({p_equals(c.row.p)})"
         for c in tested
-        if c.significant
+        if c.row.significant
     ]
     summary = ", ".join([f"{len(significant)} of {len(tested)} are significant", series.join(significant)])
     return layout.Plot("differences", figure, f"{title}: {summary.removesuffix(', ')}. {_intervals(tested)}")
 
 
-def _intervals(shown: Sequence[Comparison]) -> str:
+def _intervals(shown: Sequence[Pair]) -> str:
     """Return which intervals are drawn."""
-    tests = shown[0].tests
+    tests = shown[0].row.tests
     if tests == 1:
         return "95 % intervals: those that exclude 0 are significant."
     return f"Simultaneous 95 % intervals over {tests} comparisons: those that exclude 0 are significant."
 
 
-def _legend(shown: Sequence[Comparison]) -> list[Line2D]:
+def _legend(shown: Sequence[Pair]) -> list[Line2D]:
     """Return handles for the marks that are drawn."""
     marks = {True: ("significant (p < .05)", "0.3"), False: ("undecided", "white")}
-    drawn = [marks[decided] for decided in marks if any(comparison.significant is decided for comparison in shown)]
+    drawn = [marks[decided] for decided in marks if any(comparison.row.significant is decided for comparison in shown)]
     return [Line2D([], [], marker="o", lw=1.5, color="0.3", mfc=face, label=label) for label, face in drawn]
 
 
-def _pair_label(comparison: Comparison, sheet: layout.Sheet) -> str:
+def _pair_label(comparison: Pair, sheet: layout.Sheet) -> str:
     """Return both conditions, on two lines if they are long; what architectures share stands once, in brackets."""
     first, second = comparison.first.label, comparison.second.label
     shared = first.removeprefix(comparison.first.arch)
@@ -99,8 +96,9 @@ def _pair_label(comparison: Comparison, sheet: layout.Sheet) -> str:
     return f"{first} {MINUS}{' ' if len(first + second) <= longest else chr(10)}{second}"
 
 
-def _further_seeds(comparison: Comparison) -> str:
+def _further_seeds(comparison: Pair) -> str:
     """Return the number of further seeds in brackets; empty if the difference is decided or the number unknown."""
-    if seeds := comparison.more_seeds:
-        return f" (+{seeds:,})"
-    return f" (>{MAX_SEEDS:,})" if needs_too_many(comparison) else ""
+    more = more_seeds(comparison.row, min(len(comparison.first.runs), len(comparison.second.runs)))
+    if more:
+        return f" (+{more:,})"
+    return f" (>{MAX_SEEDS:,})" if needs_too_many(comparison.row, more) else ""

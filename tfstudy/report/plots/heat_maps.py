@@ -3,14 +3,13 @@
 import math
 from collections.abc import Sequence
 from itertools import takewhile
-from statistics import mean
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tfstudy.analysis.conditions import Condition, main_metrics
+from tfstudy.analysis.labels import Condition
 from tfstudy.config.trees import short_key
 from tfstudy.errors import UserError, printable
 from tfstudy.report.plots import layout, series
@@ -41,13 +40,13 @@ def settings(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plo
 
     A setting that was not evaluated on a test set leaves its cell empty.
     """
-    metrics = main_metrics(conditions)
-    shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
+    metrics = series.main_metrics(conditions)
+    shown = [condition for condition in conditions if condition.each_seed]
     labels, groups = list(series.condition_styles(shown)), series.group_by_test_set(shown)
     found: dict[str, dict[str, float]] = {label: {} for label in labels}
     for name, members in groups.items():
         for one in members:
-            found[row_label(one, labels)][name] = mean(one.values(metrics[one.task]))
+            found[row_label(one, labels)][name] = one.mean
     means = {label: own for label, own in found.items() if own}
     if len(means) == len({condition.arch for condition in shown}):
         raise UserError("a plot of settings needs at least two settings of an architecture, evaluated on a test set")

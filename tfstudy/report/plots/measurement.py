@@ -7,7 +7,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tfstudy.analysis.intervals import Interval
+from tfstudy.analysis.stats import Interval
 from tfstudy.report.markup import count_range
 from tfstudy.report.measured import Key, Measured, in_order, intervals, notes_of, rank_note, value_label, words
 from tfstudy.report.plots import layout, series

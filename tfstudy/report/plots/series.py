@@ -9,7 +9,8 @@ from zlib import crc32
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from tfstudy.analysis.conditions import Condition, test_set_label, trained_steps
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.summary import test_set_labels
 from tfstudy.report.markup import count_range, short_number
 from tfstudy.runs.display import metric_name
 
@@ -97,16 +98,19 @@ def legend_handles(styles: Styles, kind: str = "points", size: float = 5) -> lis
 
 def group_by_test_set(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
     """Group the conditions by test set, each group in the order of the legend."""
-    order = list(condition_styles(conditions))
-    groups: dict[str, list[Condition]] = {test_set_label(condition, conditions): [] for condition in conditions}
+    order, names = list(condition_styles(conditions)), test_set_labels(conditions)
+    groups: dict[str, list[Condition]] = {names[condition.place]: [] for condition in conditions}
     for condition in sorted(conditions, key=lambda c: order.index(c.label)):
-        groups[test_set_label(condition, conditions)].append(condition)
+        groups[names[condition.place]].append(condition)
     return groups
 
 
 def group_by_split(conditions: Sequence[Condition]) -> dict[str, list[Condition]]:
     """Group the conditions by split scheme, in the order of the legend; the test sets of the same runs count once."""
-    groups = group_by_test_set([condition._replace(test_set="test") for condition in conditions])
+    whole = [
+        c._replace(place=(c.task, c.split, c.corpus), split_label=f"{c.split} {c.corpus}".strip()) for c in conditions
+    ]
+    groups = group_by_test_set(whole)
     return {name: list({c.label: c for c in members}.values()) for name, members in groups.items()}
 
 
@@ -120,7 +124,7 @@ def run_caption(conditions: Sequence[Condition]) -> str:
     sizes = dict.fromkeys(map(short_number, (min(parameters), max(parameters))))
     parts = [
         f"{'One seed' if seeds == '1 seed' else seeds} per condition",
-        count_range([trained_steps(condition) for condition in conditions], "step"),
+        count_range([int(condition.config.get("train.steps", 0)) for condition in conditions], "step"),
         f"{' to '.join(sizes)} parameters",
     ]
     return "; ".join(parts)
@@ -129,6 +133,11 @@ def run_caption(conditions: Sequence[Condition]) -> str:
 def wrapped(label: str, letters: int = MAX_LETTERS) -> str:
     """Return a condition's label in lines of at most this many letters."""
     return fill(label, letters, break_long_words=False, break_on_hyphens=False)
+
+
+def main_metrics(conditions: Iterable[Condition]) -> dict[str, str]:
+    """Return the main metric of each task."""
+    return {condition.task: condition.metric for condition in conditions}
 
 
 def metric_label(metrics: Mapping[str, str]) -> str:

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tfstudy.analysis.conditions import DEFAULT, OUTDATED, Condition, differing_settings, main_metrics, test_set_label
-from tfstudy.analysis.frame import RunRecord
-from tfstudy.analysis.intervals import Fit, log_fit
+from tfstudy.analysis import labels
+from tfstudy.analysis.frame import DEFAULT, RunRecord
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.stats import Fit, log_fit
 from tfstudy.errors import UserError
 from tfstudy.report.markup import MINUS, short_number
 from tfstudy.report.plots import layout, series
 
 SIZE_SUFFIX = re.compile(r"_p\d+$|_num\d+_rep\d+$")  # the end of a split's name that gives the amount of training data
-BETWEEN_SETTINGS = re.compile(r" (?=[\w.]+=)")
 
 
 class Size(NamedTuple):
@@ -56,7 +56,7 @@ def scaling(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot
 
 def _plot(size: Size, conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     """Return the main metric against the size of runs, a panel for each test set."""
-    metrics = main_metrics(conditions)
+    metrics = series.main_metrics(conditions)
     groups: dict[str, list[Series]] = {}
     drawn: dict[str, str] = {}  # the tasks that can be drawn, and their metrics
     for task, metric in metrics.items():
@@ -90,14 +90,15 @@ def find_series(conditions: Sequence[Condition], metric: str, size: Size) -> dic
     for condition in conditions:
         split = SIZE_SUFFIX.sub("_*", condition.split) if size.kind == "data" else condition.split
         if any(map(size.of, condition.runs)):
-            name = test_set_label(condition._replace(split=split), conditions)
+            task = f"{condition.task} " * (len({one.task for one in conditions}) > 1)
+            name = f"{task}{split}{condition.split_label.removeprefix(condition.split)}"
             alike.setdefault((name, condition.arch), []).append(condition)
     groups: dict[str, dict[str, Series]] = {}
     for (name, arch), members in alike.items():
         keys = size_settings(members, size)
         one_preset = _follows([(condition, condition.preset) for condition in members], size)
         for condition in members:
-            by_seed = condition.by_seed(metric)
+            by_seed = condition.values.get(metric, {})
             runs = [run for run in condition.runs if size.of(run) and run.result.seed in by_seed]
             label = _label_without(condition, keys, DEFAULT if one_preset else condition.preset)
             if runs:
@@ -127,10 +128,9 @@ def _follows(values: Sequence[tuple[Condition, Any]], size: Size) -> bool:
 
 def _label_without(condition: Condition, keys: Collection[str], preset: str) -> str:
     """Return the label with this preset, and without the settings that determine its size or are its own preset's."""
-    settings = [setting for setting in BETWEEN_SETTINGS.split(condition.settings) if setting]
-    left_out = {*keys, *(condition.config.keys() - differing_settings(condition))}
-    others = [setting for setting in settings if setting.split("=")[0] not in left_out or setting.endswith(OUTDATED)]
-    return condition._replace(settings=" ".join(others), preset=preset).label
+    left_out = {*keys, *(condition.config.keys() - labels.differing(condition))}
+    settings = {key: value for key, value in condition.settings.items() if key not in left_out}
+    return labels.name(condition.arch, preset, settings)
 
 
 def _slope(fit: Fit) -> str:

@@ -1,19 +1,17 @@
 """`--kind split`: each condition on each test set, beside published figures and trivial systems."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import mean
 from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from tfstudy.analysis.comparisons import mean_interval
-from tfstudy.analysis.conditions import Condition, main_metrics
-from tfstudy.analysis.counterparts import quotations
-from tfstudy.analysis.published import Figure, papers
+from tfstudy.analysis.labels import Condition
+from tfstudy.analysis.published import Figure, beside, papers
 from tfstudy.errors import UserError
+from tfstudy.report.notes import whole_scores
 from tfstudy.report.plots import layout, series
-from tfstudy.runs.schema import SplitScores
 
 BELOW, ABOVE = 0.065, -0.06  # inches from the mean of a row to its seeds and to the published figures
 TRIVIAL_LINES, TRIVIAL_COLOUR = (":", "--", "-."), "0.45"
@@ -35,8 +33,8 @@ def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
 
     Lines show the trivial systems that were evaluated on the same test sets.
     """
-    metrics = main_metrics(conditions)
-    shown = [condition for condition in conditions if condition.values(metrics[condition.task])]
+    metrics = series.main_metrics(conditions)
+    shown = [condition for condition in conditions if condition.each_seed]
     if not shown:
         raise UserError("no finished run was evaluated on a test set")
     label, styles, groups = (
@@ -44,15 +42,15 @@ def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
         series.condition_styles(shown),
         series.group_by_test_set(shown),
     )
-    marks = marks_beside([condition for members in groups.values() for condition in members], metrics)
+    marks = marks_beside([condition for members in groups.values() for condition in members])
     every_mark = [mark for own in marks.values() for mark in own]
-    trivial = {id(condition): trivial_results(condition, metrics[condition.task]) for condition in shown}
+    trivial = {condition.key: trivial_results(condition) for condition in shown}
     systems = dict.fromkeys(name for own in trivial.values() for name in own)
     lines: dict[str, dict[str, Any]] = {
         name: {"color": TRIVIAL_COLOUR, "ls": TRIVIAL_LINES[number % len(TRIVIAL_LINES)], "lw": 1.1}
         for number, name in enumerate(systems)
     }
-    legend = [*_legend(shown, metrics), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
+    legend = [*_legend(shown), *(Line2D([], [], label=f"trivial system: {n}", **s) for n, s in lines.items())]
     figure, panels = layout.row_panels(
         sheet, "Generalisation to each test set", groups, lambda c: series.wrapped(c.label, sheet.label_letters), label,
         4.0 + sheet.letter * max(len(_marks_text(own, sheet)) for own in marks.values()),
@@ -60,50 +58,50 @@ def split(conditions: Sequence[Condition], sheet: layout.Sheet) -> layout.Plot:
     )  # fmt: skip
     for axes, rows in panels:
         for condition, level in rows:
-            for name, value in trivial[id(condition)].items():
+            for name, value in trivial[condition.key].items():
                 axes.plot([value, value], [level - 0.1, level + 0.1], **lines[name], zorder=2)
-            _draw_condition(axes, condition, metrics[condition.task], level, styles[condition.label])
-            for mark in marks[id(condition)]:
+            _draw_condition(axes, condition, level, styles[condition.label])
+            for mark in marks[condition.key]:
                 _draw_mark(axes, mark, level + ABOVE)
-            layout.write_beside(axes, level, _marks_text(marks[id(condition)], sheet), sheet)
+            layout.write_beside(axes, level, _marks_text(marks[condition.key], sheet), sheet)
         axes.set_xlim(layout.percent_limits(metrics.values(), axes.dataLim.x1))
-        if any(marks[id(condition)] for condition, _ in rows):
+        if any(marks[condition.key] for condition, _ in rows):
             layout.write_beside(axes, 1.33 * sheet.line, "published", sheet)
-    means = series.describe(groups, lambda c: _describe(c, metrics[c.task], marks[id(c)]))
+    means = series.describe(groups, lambda c: _describe(c, marks[c.key]))
     return layout.Plot("split", figure, f"Mean {label} on each test set: {means}.")
 
 
-def _describe(condition: Condition, metric: str, marks: Sequence["Mark"]) -> str:
+def _describe(condition: Condition, marks: Sequence["Mark"]) -> str:
     """Return the mean, and the published figures under the settings of these runs."""
     own = [f"{mark.text} with the same settings" for mark in marks if mark.same_settings]
-    return f"{mean(condition.values(metric)):.1f}" + (f" (published: {', '.join(own)})" if own else "")
+    return f"{condition.mean:.1f}" + (f" (published: {', '.join(own)})" if own else "")
 
 
-def _legend(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> list[Any]:
+def _legend(conditions: Sequence[Condition]) -> list[Any]:
     """Return handles for the marks of our runs."""
     grey: dict[str, Any] = {"color": "0.4", "marker": "o"}
-    seeds = [len(condition.values(metrics[condition.task])) for condition in conditions]
+    seeds = [len(condition.each_seed) for condition in conditions]
     within = "\n(one seed: within its run)" if min(seeds) == 1 else ""
     handles = [Line2D([], [], lw=1.6, ms=5, label=f"mean and 95 % interval{within}", **grey)]
     return handles + ([Line2D([], [], lw=0, ms=2.5, alpha=0.6, label="one seed", **grey)] if max(seeds) > 1 else [])
 
 
-def _draw_condition(axes: Axes, condition: Condition, metric: str, level: float, style: series.SeriesStyle) -> None:
-    values, interval = condition.values(metric), mean_interval(condition, metric)
-    if interval.low == interval.low:  # not nan
-        axes.hlines(level, interval.low, interval.high, color=style.colour, lw=1.6, zorder=3)
+def _draw_condition(axes: Axes, condition: Condition, level: float, style: series.SeriesStyle) -> None:
+    values = list(condition.each_seed.values())
+    if condition.low == condition.low:  # not nan
+        axes.hlines(level, condition.low, condition.high, color=style.colour, lw=1.6, zorder=3)
     if len(values) > 1:
         axes.scatter(values, [level + BELOW] * len(values), color=style.colour, s=7, alpha=0.6, lw=0, zorder=4)
-    axes.plot(interval.mean, level, color=style.colour, marker=style.marker, ms=5.5, mec="white", mew=0.6, zorder=5)
+    axes.plot(condition.mean, level, color=style.colour, marker=style.marker, ms=5.5, mec="white", mew=0.6, zorder=5)
 
 
-def trivial_results(condition: Condition, metric: str) -> dict[str, float]:
+def trivial_results(condition: Condition) -> dict[str, float]:
     """Return the metric of each trivial system, such as copying the source, in percent, the mean over runs."""
     found: dict[str, list[float]] = {}
-    for scores in condition.results_by_seed().values():
-        for name, metrics in scores.baselines.items() if isinstance(scores, SplitScores) else ():
-            if metric in metrics:
-                found.setdefault(name, []).append(100 * metrics[metric])
+    for scores in whole_scores(condition):
+        for name, metrics in scores.baselines.items():
+            if condition.metric in metrics:
+                found.setdefault(name, []).append(100 * metrics[condition.metric])
     return {name: mean(values) for name, values in found.items()}
 
 
@@ -139,19 +137,19 @@ class Mark(NamedTuple):
         return None
 
 
-def marks_beside(conditions: Sequence[Condition], metrics: Mapping[str, str]) -> dict[int, list[Mark]]:
-    """Return the figures in the row of each condition, by its id: those that are beside it in a table.
+def marks_beside(conditions: Sequence[Condition]) -> dict[str, list[Mark]]:
+    """Return the figures in the row of each condition, by its key: those that are beside it in a table.
 
     If some of the conditions has the settings of a figure, the figure is beside this condition only.
     """
-    quoted = {id(condition): quotations(condition, metrics[condition.task]) for condition in conditions}
+    quoted = {condition.key: beside(condition, condition.metric) for condition in conditions}
     same = {one.figure.id for own in quoted.values() for one in own if one.same_settings}
     sources: dict[str, int] = {}
-    marks: dict[int, list[Mark]] = {}
+    marks: dict[str, list[Mark]] = {}
     for key, own in quoted.items():
-        beside = [one for one in own if one.same_settings or one.figure.id not in same]
-        numbers = [sources.setdefault(one.figure.paper, len(sources) + 1) for one in beside]
-        marks[key] = [Mark(one.figure, one.same_settings, n) for one, n in zip(beside, numbers, strict=True)]
+        shown = [one for one in own if one.same_settings or one.figure.id not in same]
+        numbers = [sources.setdefault(one.figure.paper, len(sources) + 1) for one in shown]
+        marks[key] = [Mark(one.figure, one.same_settings, n) for one, n in zip(shown, numbers, strict=True)]
     return marks
 
 

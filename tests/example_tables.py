@@ -1,0 +1,31 @@
+"""Tables, conditions and comparisons of example records, for tests."""
+
+from pathlib import Path
+
+from tfstudy.analysis.frame import read_study
+from tfstudy.analysis.summary import conditions, pairs, rows_of
+from tfstudy.report.comparisons import Pair
+from tfstudy.report.tables import Table, cells
+
+
+def rows(study: Path) -> list:
+    """The conditions of a study."""
+    return rows_of(conditions(read_study(study).runs))
+
+
+def compared(study: Path) -> list[Pair]:
+    """The comparisons of a study, in the order of its conditions."""
+    frame = conditions(read_study(study).runs)
+    found = rows_of(frame)
+    return [Pair(found[one.first], found[one.second], one) for one in rows_of(pairs(frame))]
+
+
+def columns(table: Table) -> list[dict[str, str]]:
+    """The texts of each row of a table, by the head of the column."""
+    shown = cells(table)
+    return shown.frame.rename(columns=dict(shown.heads)).to_dict("records")
+
+
+def notes(table: Table) -> list[str]:
+    """The notes of a table as texts."""
+    return [note.text for note in table.notes]

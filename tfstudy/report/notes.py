@@ -1,0 +1,291 @@
+"""The notes under a table: what its numbers are, how they were tested, how the runs were trained and evaluated.
+
+And on its conditions: trivial systems, outputs that were cut, sizes, and settings that differ from the presets.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tfstudy import models, tasks
+from tfstudy.analysis.frame import RunRecord, Study
+from tfstudy.analysis.labels import Condition, preset_text
+from tfstudy.analysis.published import SIGN_NOTE, Quotation
+from tfstudy.analysis.summary import A_TEST_NEEDS, rows_of, test_set_labels
+from tfstudy.config.presets import preset
+from tfstudy.report.markup import count_range, plural, several
+from tfstudy.runs.display import metric_name
+from tfstudy.runs.reader import read_environments
+from tfstudy.runs.schema import SplitScores
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TOLERANCE = 0.05  # relative difference of parameters up to which sizes count as equal
+MAX_LISTED = 5  # parts of a note
+MAX_TEST_SETS = 8  # that have a note of their own on trivial systems
+NOTABLE = 0.01  # share of outputs that were cut
+SPREADS = {"sd": "standard deviation", "sem": "standard error", "ci95": "95 % interval"}
+EXPLAINED = (  # columns, by key, and what they are
+    (["oracle_length"], "oracle length: exact match of outputs that are stopped at the length of the target"),
+    (["L90", "L50"], "L90, L50: longest length up to which 90 % and 50 % are correct, median over seeds"),
+)
+# kinds of notes; the first three are what the reader of a printed table must know
+MEAN, TESTS, SIGN, CONDITIONS, COLUMNS, PUBLISHED, RUNS, LEFT_OUT = (
+    "mean", "tests", "sign", "conditions", "columns", "published", "runs", "left out",
+)  # fmt: skip
+
+
+class Note(NamedTuple):
+    """A line under a table."""
+
+    kind: str
+    text: str
+
+
+def table_notes(
+    study: Study, conditions: "pd.DataFrame", pairs: "pd.DataFrame", columns: Collection[str],
+    quoted: Sequence[Quotation],
+) -> list[Note]:  # fmt: skip
+    """Return the notes under a table of these conditions with these columns, by key, and these published figures."""
+    rows = rows_of(conditions)
+    runs = list({run.path: run for one in rows for run in (*one.runs, *one.diverged)}.values())
+    metrics = list(dict.fromkeys(conditions["metric"]))
+    single = "none for a single seed"
+    if "exact_match" in metrics:
+        single = "for a single seed, or seeds with equal results, the Wilson interval over test examples"
+    mean = (
+        f"{several(map(metric_name, metrics))} on test sets, in percent: mean over seeds with the 95 % confidence "
+        f"interval of this mean alone (Student's t for fewer than 10 seeds, studentised bootstrap otherwise; {single})"
+    )
+    about = [
+        *_trivial_systems(rows, metrics), *_cut_outputs(rows), *_sizes(rows), *_presets(rows),
+    ]  # fmt: skip
+    explained = [text for keys, text in EXPLAINED if {*keys} & {*columns}]
+    if "seconds" in columns:
+        devices = several(run.result.device for run in runs)
+        machine = "comparable only on the same, otherwise idle machine"
+        explained.append(f"seconds: training time on {devices}, median over runs; {machine}")
+    sources = source_notes(quoted)
+    if quoted:
+        signed = f"; {SIGN_NOTE}" * any(not one.same_settings for one in quoted)
+        sources.insert(
+            0,
+            "published: same metric, test set and kind of network, one figure of each paper (under the settings of a "
+            f"preset if it has one, else its highest){signed}",
+        )
+    kinds = {
+        MEAN: [mean], TESTS: _tests(rows, pairs, "difference" in columns), CONDITIONS: about, COLUMNS: explained,
+        PUBLISHED: sources, RUNS: _runs(runs, rows), LEFT_OUT: study.left_out_notes(),
+    }  # fmt: skip
+    return [Note(kind, text) for kind, texts in kinds.items() for text in texts]
+
+
+def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: bool) -> list[str]:
+    tested = pairs[pairs["tested"].astype(bool)]
+    if tested.empty:
+        return [f"nothing is tested: {A_TEST_NEEDS}"] if len(pairs) else []
+    first = [rows[index] for index in tested["first"]]
+    several_amounts = len({one.family for one in first}) > len({one.place for one in first})
+    amount = " and with the same amount of training data" * several_amounts
+    lines = [
+        f"group: conditions on the same examples{amount} that share a letter do not differ significantly "
+        f"({several(tested['method'])}, two-sided, p < .05 after Bonferroni correction for "
+        f"{plural(len(tested), 'comparison')}); bold: not significantly different from the best, on test sets where "
+        "others are"
+    ]
+    if with_differences:
+        lines.append(
+            "differences: with simultaneous 95 % intervals, corrected like p, so that an interval excludes 0 if and "
+            "only if p < .05"
+        )
+    normal = tested[~tested["method"].str.endswith("permutation")]
+    if len(normal):
+        limited = sum(map(bool, normal["note"]))  # for so many there was no other test
+        few = "with so few seeds" + " and so many comparisons" * (len(tested) > 1)
+        which = "no test" if limited == len(normal) else f"in {limited} of them no test"
+        reason = f": {few}, {which} without this assumption could find a difference" * bool(limited)
+        who = f"{len(normal)} of {plural(len(tested), 'test')} assume" if len(tested) > 1 else "the test assumes"
+        lines.append(f"{who} normally distributed results{reason}")
+    return lines
+
+
+def _runs(runs: Sequence[RunRecord], rows: Sequence[Condition]) -> list[str]:
+    """Return how the runs were trained and evaluated, which diverged, and which are outdated."""
+    results, finished = [run.result for run in runs], [run for run in runs if run.finished]
+    reads = [count for run in finished for count in run.test_reads().values()]
+    read_note = "each test set was evaluated once per run" if reads else "number of test evaluations unknown"
+    if repeated := sum(count > 1 for count in reads):
+        read_note = (
+            f"{repeated} of {len(reads)} test sets were evaluated up to {max(reads)} times (after a stop or on request)"
+        )
+    tests = sum(scores.role == "test" for run in finished for scores in run.result.splits.values())
+    overlaps = sum(run.result.overlap.get(name, 0) for run in finished for name in run.result.splits)
+    hours = sum(r.seconds for r in results) / 3600
+    used = [environment.versions for run in runs for environment in read_environments(run.path)]
+    versions = {f"{name} {one[name]}" for one in used for name in ("torch", "lightning") if name in one}
+    # the signature of each metric; where corpora differ, each signature with its corpora
+    signatures: dict[str, dict[str, dict[str, None]]] = {}
+    for result in results:
+        for name, signature in result.signatures.items():
+            signatures.setdefault(name, {}).setdefault(signature, {})[result.corpus or result.split] = None
+    lines = [
+        f"checkpoint: {several(r.checkpoint for r in results)}; decoding: "
+        f"{several(r.decode.method for r in results)}, free-running until EOS; {read_note}",
+        f"{'WARNING: ' * bool(overlaps)}held-out examples whose source occurs in training: {overlaps:,} "
+        f"(in {plural(tests, 'evaluated test set')})",
+        f"{plural(len(runs), 'run')}, {count_range([len(one.runs) for one in rows], 'seed')} per condition; "
+        f"{several(r.device for r in results)}; {hours:.1f} device hours of training and evaluation; "
+        + (", ".join(sorted(versions, reverse=True)) or "versions unknown"),
+        *(
+            f"{name}: " + "; ".join(f"{text}{f' ({several(places)})' * (len(own) > 1)}" for text, places in own.items())
+            for name, own in signatures.items()
+        ),
+    ]
+    if diverged := len(runs) - len(finished):
+        lines.append(f"{plural(diverged, 'run')} diverged, without results; {A_TEST_NEEDS}")
+    # outdated and current runs are different conditions
+    outdated = Counter(filter(None, ("; ".join(run.outdated()) for run in runs)))
+    missing = Counter(filter(None, (run.missing_plugin() for run in runs)))
+    of_all = f"of {plural(len(runs), 'run')}"
+    lines += [f"{n} {of_all} outdated: {reason} (`tfstudy result RUN --changes`)" for reason, n in outdated.items()]
+    return lines + [f"{n} {of_all} not compared with the current code: {plugin}" for plugin, n in missing.items()]
+
+
+def source_notes(quoted: Iterable[Quotation]) -> list[str]:
+    """Return a line for each paper: its key, authors, year, where its figures are printed, and what follows their ±."""
+    places: dict[str, dict[str, None]] = {}
+    for figure in (one.figure for one in quoted):
+        arxiv = f", arXiv {figure.arxiv}" * bool(figure.arxiv)
+        quoted_in = f", quoted in {figure.quoted_from}" * bool(figure.quoted_from)
+        place = figure.place
+        if figure.spread is not None:
+            seeds = f" of {plural(figure.n, 'seed')}" if figure.n else ""
+            place += f" (±: {SPREADS.get(figure.spread_kind, 'not explained')}{seeds})"
+        elif figure.value_kind == "single":
+            place += " (one run)"
+        places.setdefault(f"[{figure.paper}] {figure.citation}{arxiv}{quoted_in}", {})[place] = None
+    return [f"{citation}: {'; '.join(places[citation])}" for citation in sorted(places)]
+
+
+# On conditions
+
+
+def whole_scores(condition: Condition) -> list[SplitScores]:
+    """Return what each run measured on the test set of a condition; nothing for some of its examples."""
+    scores = [run.result.splits.get(condition.test) for run in condition.runs]
+    return [] if condition.tag else [one for one in scores if one and one.n]
+
+
+def _trivial_systems(rows: Sequence[Condition], metrics: Sequence[str]) -> list[str]:
+    """Return the metrics of trivial systems that the runs recorded, for each test set, or their ranges over many."""
+    names = test_set_labels(rows)
+    recorded = [
+        (names[row.place], scores.baselines) for row in rows for scores in whole_scores(row) if scores.baselines
+    ]
+    labels = {label for label, _ in recorded}
+    found: dict[str, dict[str, list[Mapping[str, float]]]] = {}
+    for label, systems in recorded:
+        place = label if len(labels) <= MAX_TEST_SETS else f"{len(labels)} test sets"
+        for name, measured in systems.items():
+            found.setdefault(place, {}).setdefault(name, []).append(measured)
+    return [
+        f"trivial systems on {label}: "
+        + "; ".join(f"{name} {_ranges(values, [*metrics, 'chrf'])}" for name, values in systems.items())
+        for label, systems in found.items()
+    ]
+
+
+def _ranges(measured: Sequence[Mapping[str, float]], metrics: Sequence[str]) -> str:
+    """Return each metric in percent, such as `BLEU 1.2, chrF 20.3`; a range where it differs between training sets."""
+    texts = []
+    for metric in dict.fromkeys(metrics):
+        if values := sorted({f"{100 * one[metric]:.1f}" for one in measured if metric in one}, key=float):
+            texts.append(f"{metric_name(metric)} {'-'.join(dict.fromkeys((values[0], values[-1])))}")
+    return ", ".join(texts)
+
+
+def _cut_outputs(rows: Sequence[Condition]) -> list[str]:
+    """Return which conditions had more than 1 % of their outputs cut at the maximum number of tokens."""
+    cut, names = [], test_set_labels(rows)
+    for row in rows:
+        scores = whole_scores(row)
+        share = sum(one.limit_hits for one in scores) / max(1, sum(one.n for one in scores))
+        if share > NOTABLE:
+            cut.append(f"{names[row.place]} {row.label} {100 * share:.0f} %")
+    return [f"outputs cut at the maximum number of tokens: {_first(cut)}"] if cut else []
+
+
+def _sizes(rows: Sequence[Condition]) -> list[str]:
+    """Return a warning if conditions that are compared differ in parameters by more than 5 %."""
+    sizes: dict[tuple[str, ...], dict[str, int]] = {}
+    for row in rows:
+        if row.parameters:
+            sizes.setdefault(row.family, {})[row.label] = row.parameters
+    places: dict[str, dict[str, None]] = {}  # by the difference, the split schemes that it is on
+    for (task, split, corpus, *_), own in sizes.items():
+        small, large = min(own, key=lambda name: own[name]), max(own, key=lambda name: own[name])
+        if own[large] > (1 + TOLERANCE) * own[small]:
+            excess = f"+{100 * (own[large] / own[small] - 1):.0f} %,"
+            text = f"{large} ({own[large]:,}) vs {small} ({own[small]:,}), {excess}"
+            places.setdefault(text, {})[f"{task} {split} {corpus}".strip()] = None
+    listed = [f"{text} on {', '.join(splits)}" for text, splits in places.items()]
+    return [f"compared conditions differ in parameters by more than 5 %: {_first(listed)}"] if listed else []
+
+
+def _presets(rows: Sequence[Condition]) -> list[str]:
+    """Return what differs from the presets as they are now (in older runs, or by other settings), and what has none.
+
+    Of what differs, settings in the names of conditions are left out.
+    """
+    differing: dict[str, str] = {}  # by condition
+    without: dict[str, str] = {}
+    for row in rows:
+        plain = f"preset {row.preset}"
+        known = row.task in tasks.names() and row.arch in models.names()
+        if known and row.preset == "default" and not preset(row.task, row.arch):
+            settings = preset_text(row).removeprefix(plain).removeprefix(" with ")
+            without[row.key] = settings or "default settings"
+        elif (text := preset_text(row, beside_label=True)) != plain:
+            differing[row.key] = text
+    beside = ", beside those in the names" if any(row.settings for row in rows) else ""
+    notes = [f"settings that differ from today's presets{beside}: {_listed(differing, rows)}"] if differing else []
+    if without:
+        scaled = "unless a width is set, the widths of such an architecture are scaled to the size of the Transformer"
+        notes.append(f"no preset for this task: {_listed(without, rows, named=True)}; {scaled}")
+    return notes
+
+
+def _listed(settings: Mapping[str, str], rows: Sequence[Condition], named: bool = False) -> str:
+    """Return the settings, each after the shortest names that distinguish its conditions from the others.
+
+    With `named`, the names include at least the architecture.
+    """
+    parts = [part for part in ("task", "split", "corpus") if len({getattr(row, part) for row in rows}) > 1]
+
+    def place(row: Condition) -> str:
+        return " ".join(filter(None, (getattr(row, part) for part in parts)))
+
+    ways: list[Callable[[Condition], str]] = [
+        lambda row: row.arch,
+        lambda row: f"{row.arch} on {place(row)}",
+        lambda row: row.label,
+        lambda row: f"{row.label} on {place(row)}",
+    ]
+    ways = ways if named else [lambda row: "", place, *ways]
+
+    def distinguishes(way: Callable[[Condition], str]) -> bool:
+        return len({(way(row), settings.get(row.key)) for row in rows}) == len({way(row) for row in rows})
+
+    way = next((way for way in ways if distinguishes(way)), ways[-1])
+    names: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if row.key in settings:
+            names.setdefault(settings[row.key], {})[way(row)] = None
+    return _first([f"{', '.join(own)}: {text}" if any(own) else text for text, own in names.items()])
+
+
+def _first(listed: Sequence[str]) -> str:
+    """Return the first of these texts, and how many more there are."""
+    more = f"; and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return "; ".join(listed[:MAX_LISTED]) + more
