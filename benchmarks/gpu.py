@@ -168,7 +168,7 @@ def ours(prepared: Prepared, execution: str) -> float:
     """Return the speed of our steps, computed in this way."""
     speed, recorded = Windows(), [""]
     module = Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
-    chosen = Execution(execution, record=recorded.append)
+    chosen = Execution(execution, recorded.append)
     fit(module, training_data(prepared), callbacks=[speed], accelerator="cuda", execution=chosen)
     if "not" in recorded[-1]:
         raise RuntimeError(f"steps were {recorded[-1]}")

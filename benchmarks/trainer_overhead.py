@@ -18,12 +18,6 @@ from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
 
-class NoTrainer:
-    """The attributes of a Trainer that `Seq2Seq` reads in a step."""
-
-    current_epoch, num_training_batches, world_size, global_rank, global_step = 0, 1, 1, 0, 0
-
-
 def copied(prepared: Prepared) -> Seq2Seq:
     """Return a new module, with the same weights every time."""
     return Seq2Seq(copy.deepcopy(prepared.model), len(prepared.data.target_vocab), prepared.config.train)
@@ -32,15 +26,15 @@ def copied(prepared: Prepared) -> Seq2Seq:
 def loop(prepared: Prepared, count: int) -> Iterator[Batch]:
     """Train for `count` steps without Lightning; yield each batch after its step."""
     module, batches = copied(prepared), islice(training_data(prepared).train_dataloader(), count)
-    trainer = NoTrainer()  # the module keeps only a weak reference
-    module.trainer = trainer  # type: ignore[assignment]
     configured = module.configure_optimizers()
-    optimizer, schedule = configured["optimizer"], configured["lr_scheduler"]["scheduler"]
+    optimizer, schedule = configured["optimizer"], configured["lr_scheduler"]
     module.on_fit_start()
     try:
         for number, batch in enumerate(batches):
             optimizer.zero_grad()
-            module.training_step(batch, number).backward()
+            _, gradients = module.gradients(batch, number, True)
+            for parameter, gradient in zip(module.gradients.parameters, gradients, strict=True):
+                parameter.grad = gradient / batch.tokens
             nn.utils.clip_grad_norm_(module.parameters(), module.config.gradient_clip_norm)
             optimizer.step()
             schedule.step()

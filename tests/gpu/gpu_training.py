@@ -16,9 +16,9 @@ class Trained:
         self.recorded: list[str] = []
         self.metrics: list[dict[str, float]] = []
         if isinstance(execution, str):
-            execution = Execution(execution, record=self.recorded.append)
+            execution = Execution(execution, self.recorded.append)
         self.module, data = small_training(*args, **settings)
-        self.module._log = lambda step, **values: self.metrics.append(values)
+        self.module._log = lambda **values: self.metrics.append(values)
         fit(self.module, data, accelerator="cuda", callbacks=callbacks, resume=resume, execution=execution)
 
     def logged(self, name: str) -> list[float]:

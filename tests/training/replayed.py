@@ -1,4 +1,4 @@
-"""Graphed steps without CUDA: a replay computes the captured work once more."""
+"""Graphs without CUDA: a replay computes the captured work once more."""
 
 from contextlib import nullcontext
 
@@ -66,11 +66,9 @@ class Repeated(Graphs):
 class ReplayedExecution(Execution):
     """Chooses graphs on a CPU."""
 
-    def __init__(self, requested: str = "graphed", graphs: Repeated | None = None, **more) -> None:
-        self.recorded, self.reported, self.lines = [], [], []
-        super().__init__(
-            requested, record=self.recorded.append, report=self.reported.append, log=self.lines.append, **more
-        )
+    def __init__(self, requested: str = "graphed", graphs: Repeated | None = None) -> None:
+        self.recorded, self.reported = [], []
+        super().__init__(requested, self.recorded.append, self.reported.append)
         self.given = graphs or Repeated()
 
     def device_obstacle(self, device):
@@ -80,9 +78,8 @@ class ReplayedExecution(Execution):
         return self.given
 
 
-def graphed(*args, callbacks=(), resume=None, execution: Execution | None = None, **settings) -> Seq2Seq:
+def graphed(*args, callbacks=(), execution: Execution | None = None, **settings) -> Seq2Seq:
     """A module after training with steps that are replayed."""
     module, data = small_training(*args, **settings)
-    execution = execution or ReplayedExecution()
-    fit(module, data, accelerator="cpu", callbacks=callbacks, resume=resume, execution=execution)
+    fit(module, data, accelerator="cpu", callbacks=callbacks, execution=execution or ReplayedExecution())
     return module

@@ -120,7 +120,8 @@ def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
     losses = {}
     for stops in (False, True):
         module, _ = small_training(sampling_stops_at_eos=stops)
-        losses[stops] = module.loss_of([rows], teacher_forcing=False), module.loss_of([rows], teacher_forcing=True)
+        loss_of = module.gradients.loss_of
+        losses[stops] = loss_of([rows], teacher_forcing=False), loss_of([rows], teacher_forcing=True)
     logits = module.model(rows.source, rows.source != PAD, training.predicted_inputs())
     each = cross_entropy(logits.transpose(1, 2), rows.target[:, 1:], ignore_index=PAD, reduction="none")
     assert_close(losses[False][0], each.sum())

@@ -11,29 +11,35 @@ from tfstudy.training import memory
 from tfstudy.training.callbacks import TrainingProgress
 from tfstudy.training.fit import fit
 from tfstudy.training.loggers import MetricsFile
-from tfstudy.training.memory import CLEAR, OutOfMemoryError, attempt, is_out_of_memory, peak_mib, reset_peak
-from tfstudy.training.micro_batches import MicroBatchExecutor, halves, in_memory
+from tfstudy.training.memory import (
+    CLEAR,
+    OutOfMemoryError,
+    attempt,
+    halves,
+    in_memory,
+    is_out_of_memory,
+    peak_mib,
+    reset_peak,
+    row_count,
+)
 
 CPU_MESSAGE = "[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
 ERRORS = [RuntimeError(CPU_MESSAGE), torch.OutOfMemoryError("CUDA out of memory"), MemoryError()]
 CPU = torch.device("cpu")
 
 
-def rows_of(micro_batch) -> int:
-    return sum(len(group.source) for group in micro_batch)
-
-
 def limited(module, rows: int, error: Exception = ERRORS[0]) -> list[int]:
     """Make training of more than so many rows fail; return the list of the rows of all attempts."""
-    compute, attempts = module.loss_of, []
+    compute, attempts = module.gradients.loss_of, []
 
     def loss(micro_batch, teacher_forcing):
-        attempts.append(rows_of(micro_batch))
+        attempts.append(row_count(micro_batch))
         if attempts[-1] > rows:
             raise error
         return compute(micro_batch, teacher_forcing)
 
-    module.runner._loss_of = loss
+    loss.model = module.model
+    module.gradients.loss_of = loss
     return attempts
 
 
@@ -65,7 +71,6 @@ def test_a_batch_that_does_not_fit_is_split_with_the_same_gradient(arch, micro_b
     module, data = small_training(arch, **settings)
     attempts = limited(module, 3)
     fit(module, data, accelerator="cpu")
-    assert module.executor.splits > 0
     assert {rows for rows in attempts if rows <= 3} <= {1, 2, 3}
     assert max(attempts) > 3
     assert same(module.model, trained(arch, **settings).model, atol=1e-6)
@@ -85,17 +90,14 @@ def test_memory_that_runs_out_in_the_backward_pass_splits_the_batch_too():
             return gradient, None
 
     module, data = small_training()
-    [micro_batch] = data.encoded["train"].batch(torch.arange(9)).micro_batches
-    parameters = list(module.model.parameters())
-
-    def loss_of(part, largest=99):
-        return Failing.apply(module.loss_of(part, True), min(largest, rows_of(part)))
-
-    executor = MicroBatchExecutor()
-    whole = torch.autograd.grad(executor.loss(lambda p: loss_of(p, 1), [micro_batch], parameters, 0), parameters)
-    assert executor.splits == 0
-    split = torch.autograd.grad(executor.loss(loss_of, [micro_batch], parameters, 0), parameters)
-    assert executor.splits > 0
+    batch = data.encoded["train"].batch(torch.arange(9))
+    plain, compute, largest = module.gradients, module.gradients.loss_of, 1
+    plain.loss_of = lambda part, forced: Failing.apply(compute(part, forced), min(largest, row_count(part)))
+    _, whole = plain(batch, 0, True)
+    assert plain.splits == 0
+    largest = 99
+    _, split = plain(batch, 0, True)
+    assert plain.splits > 0
     for one, other in zip(whole, split, strict=True):
         assert_close(one, other, atol=1e-5, rtol=1e-5)
 
@@ -104,7 +106,7 @@ def test_halves_have_all_rows_in_order():
     _, data = small_training()
     [micro_batch] = data.encoded["train"].batch(torch.arange(11), 1, 3).micro_batches
     first, second = halves(micro_batch)
-    assert (rows_of(first), rows_of(second)) == (5, 6)
+    assert (row_count(first), row_count(second)) == (5, 6)
     for part in (0, 1):
         joined = [row for half in (first, second) for group in half for row in group[part].tolist()]
         assert joined == [row for group in micro_batch for row in group[part].tolist()]
@@ -138,12 +140,11 @@ def test_validation_is_split_too_and_measures_the_same(tmp_path, monkeypatch):
     whole = measured("whole")
     assert measured("split", fail_above_4) == pytest.approx(whole, abs=1e-6)
     sizes = []
-    monkeypatch.setattr("tfstudy.training.micro_batches.BUDGET", 2000)
-    in_memory(lambda part: sizes.append(rows_of(part)), [*small_training()[1].encoded["train"].batch(
-        torch.arange(10)).micro_batches[0]], lambda part: 500 * rows_of(part))  # fmt: skip
+    monkeypatch.setattr("tfstudy.training.memory.BUDGET", 2000)
+    in_memory(lambda part: sizes.append(row_count(part)), [*small_training()[1].encoded["train"].batch(
+        torch.arange(10)).micro_batches[0]], lambda part: 500 * row_count(part))  # fmt: skip
     assert sizes == [2, 3, 2, 3]
     assert measured("bounded") == pytest.approx(whole, abs=1e-6)
-    assert memory.BUDGET > 2000
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux") or not CLEAR.exists(), reason="needs /proc")

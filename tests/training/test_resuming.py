@@ -70,15 +70,16 @@ class Steps(Logger):
 
 
 def interrupted(folder, *callbacks, arch="lstm", **settings):
-    """The checkpoint after four of six steps."""
+    """The path of the checkpoint after four of six steps."""
     module, data = small_training(arch, **SETTINGS | settings)
     with pytest.raises(InterruptionError):
         fit(module, data, callbacks=[Checkpoints(folder, "0"), *callbacks, Interrupt()], accelerator="cpu")
-    return load_checkpoint(folder / "last.ckpt", "0")
+    return folder / "last.ckpt"
 
 
 def resumed(checkpoint, *callbacks, arch="lstm", loggers=(), **settings):
     module, data = small_training(arch, **SETTINGS | settings)
+    callbacks = [Checkpoints(checkpoint.parent, "0"), *callbacks]
     fit(module, data, callbacks=callbacks, resume=checkpoint, accelerator="cpu", loggers=loggers)
     return module
 
@@ -86,7 +87,7 @@ def resumed(checkpoint, *callbacks, arch="lstm", loggers=(), **settings):
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_a_resumed_training_has_the_weights_of_an_undisturbed_one(arch, tmp_path):
     checkpoint = interrupted(tmp_path, arch=arch)
-    assert checkpoint["global_step"] == 4
+    assert load_checkpoint(checkpoint)["global_step"] == 4
     assert same(resumed(checkpoint, arch=arch), trained(arch, **SETTINGS))
 
 
@@ -123,29 +124,25 @@ def test_a_callback_that_the_checkpoint_does_not_know_starts_afresh(tmp_path):
 
 
 def test_the_keys_of_our_callbacks_in_a_checkpoint_are_fixed(tmp_path):
-    checkpoint = interrupted(tmp_path, TrainingProgress(lambda _: None))
-    assert set(checkpoint["callbacks"]) == {"checkpoints", "progress"}
+    checkpoint = interrupted(tmp_path, TrainingProgress())
+    assert set(load_checkpoint(checkpoint)["callbacks"]) == {"checkpoints", "progress"}
 
 
 def test_the_tokens_of_earlier_processes_count(tmp_path):
     _, data = small_training(**SETTINGS)
     tokens = [data.encoded["train"].batch(data.batches.index(step)).tokens for step in range(6)]
     checkpoint = interrupted(tmp_path, TrainingProgress(lambda _: None))
-    assert checkpoint["callbacks"]["progress"]["tokens"] == sum(tokens[:4])
+    assert load_checkpoint(checkpoint)["callbacks"]["progress"]["tokens"] == sum(tokens[:4])
     bar = TrainingProgress(lambda _: None)
     resumed(checkpoint, bar)
     assert bar.state_dict()["tokens"] == sum(tokens)
 
 
-def test_fit_changes_neither_the_data_nor_the_checkpoint(tmp_path):
-    checkpoint = interrupted(tmp_path)
-    weights = {name: value.clone() for name, value in checkpoint["state_dict"].items()}
+def test_fit_does_not_change_the_data():
     module, data = small_training(**SETTINGS)
     before = dict(vars(data))
-    fit(module, data, resume=checkpoint, accelerator="cpu")
+    fit(module, data, accelerator="cpu")
     assert vars(data) == before
-    assert checkpoint["global_step"] == 4
-    assert all(torch.equal(value, weights[name]) for name, value in checkpoint["state_dict"].items())
 
 
 # From which checkpoint training continues
@@ -227,13 +224,7 @@ def test_another_runs_checkpoint_is_refused_and_kept(checkpoints):
 def test_the_best_checkpoint_is_the_one_of_lowest_validation_loss(monkeypatch):
     losses = iter([3.0, 1.0, 2.0, 1.0])
 
-    def ended(self):
-        loss = next(losses)
-        self.validation_loss.reset()
-        self.validation_accuracy.reset()
-        self.log_dict({"validation_loss": loss, "validation_accuracy": 0.0}, logger=False)
-
-    monkeypatch.setattr(Seq2Seq, "on_validation_epoch_end", ended)
+    monkeypatch.setattr(Seq2Seq, "on_validation_epoch_end", lambda self: self.log("validation_loss", next(losses)))
     assert tfstudy(*command("lstm", "--set", "eval.checkpoint=best")) == 0
     steps = {
         name: torch.load(folder() / "checkpoints" / name, weights_only=True)["global_step"]

@@ -99,9 +99,7 @@ class TrainConfig(Section):
         False,
         description="in scheduled sampling, the loss leaves out all tokens after the first EOS that the model predicts",
     )
-    precision: Literal["32-true", "bf16-mixed", "16-mixed"] = Field(
-        "32-true", description="precision of the arithmetic; 16-mixed needs a GPU"
-    )
+    precision: Literal["32-true", "bf16-mixed"] = Field("32-true", description="precision of the arithmetic")
     gradient_checkpointing: bool = Field(
         False,
         description="compute each layer again in the backward pass: the same gradient with less memory, but slower",

@@ -14,7 +14,15 @@ from tfstudy.runs.reader import has_result, read_config, read_result
 from tfstudy.runs.schema import Result
 from tfstudy.runs.studyfile import exists, names_in, read_file
 from tfstudy.runs.writer import RunFolder
-from tfstudy.training.checkpoints import BEST, LAST, STATE_KEY, DamagedError, load_checkpoint, save_checkpoint
+from tfstudy.training.checkpoints import (
+    BEST,
+    LAST,
+    STATE_KEY,
+    DamagedError,
+    load_checkpoint,
+    metrics_digest,
+    save_checkpoint,
+)
 
 
 def training_settings(config: RunConfig) -> Tree:
@@ -76,5 +84,6 @@ def reuse(record: RunFolder, source: Path) -> None:
             if exists(path):
                 checkpoint = load_checkpoint(path, owner)
                 checkpoint["callbacks"][STATE_KEY]["run"] = record.run
+                checkpoint["callbacks"][STATE_KEY].setdefault("metrics", metrics_digest(record.metrics))
                 save_checkpoint(checkpoint, record.checkpoints / path.name)
     record.log(f"weights reused from {source.name}")

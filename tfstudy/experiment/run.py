@@ -66,8 +66,6 @@ def run(
     for name in options.measure:
         known_in_training(name)
     device = device_of(options)
-    if device.type == "cpu" and config.train.precision == "16-mixed":  # Lightning would use bf16-mixed
-        raise UserError("train.precision '16-mixed' needs a GPU; on a CPU use 'bf16-mixed' or '32-true'")
     prepared = prepare(config)
     check_output(config.arch, prepared.model, prepared.data)
     splits = scored_splits(prepared.task, options)

@@ -20,7 +20,7 @@ from tfstudy.runs.schema import Progress
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loggers
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
-from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint
+from tfstudy.training.checkpoints import LAST, load_checkpoint, model_weights, resumable_checkpoint, rewind_metrics
 from tfstudy.training.fit import fit
 from tfstudy.training.graphs import Execution
 from tfstudy.training.loggers import MetricsFile
@@ -40,17 +40,16 @@ class Trained(NamedTuple):
     peak_mib: float = 0.0  # highest memory in training
 
 
-def execution_of(options: RunOptions, folder: RunFolder, rank: int, watched: bool, report: Report) -> Execution:
+def execution_of(options: RunOptions, folder: RunFolder, rank: int, report: Report) -> Execution:
     """Return what chooses how steps are computed; the first process records it."""
     if rank:
-        return Execution(options.execution, watched=watched, report=lambda _: None)
+        return Execution(options.execution, report=lambda _: None)
 
     def report_and_log(line: str) -> None:
         report(line)
         folder.log(line)
 
-    record = folder.record_execution
-    return Execution(options.execution, watched=watched, record=record, report=report_and_log, log=folder.log)
+    return Execution(options.execution, folder.record_execution, report_and_log)
 
 
 def training_data(prepared: Prepared) -> TaskData:
@@ -82,7 +81,7 @@ def train(
         folder.write_progress(msgspec.structs.replace(progress, resumed_after=step, **changes))
 
     if not rank:
-        folder.rewind(step)
+        rewind_metrics(folder.metrics, checkpoint)
         write_progress(step)
     if checkpoint and not rank:
         report(f"resuming after step {step} of {config.train.steps}")
@@ -96,14 +95,14 @@ def train(
                 training_data(prepared),
                 callbacks=[
                     TrainingProgress(folder.log, write_progress),
-                    Checkpoints(folder.checkpoints, folder.run),
+                    Checkpoints(folder.checkpoints, folder.run, folder.metrics),
                     *listeners,
                 ],
                 loggers=[MetricsFile(folder.metrics), *loggers.build(options.loggers, folder, config, step, rank)],
-                resume=checkpoint,
+                resume=last if checkpoint else None,
                 devices=options.devices,
                 accelerator=device_of(options).type,
-                execution=execution_of(options, folder, rank, watched=bool(listeners), report=report),
+                execution=execution_of(options, folder, rank, report),
             )
     except DivergenceError as error:
         folder.log(str(error))

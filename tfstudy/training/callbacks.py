@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,15 @@ from lightning.pytorch.plugins.io import TorchCheckpointIO
 
 from tfstudy.data.encoding import Batch
 from tfstudy.runs.files import link_or_copy
-from tfstudy.training.checkpoints import BEST, LAST, PREVIOUS, STATE_KEY, save_checkpoint
+from tfstudy.training.checkpoints import (
+    BEST,
+    LAST,
+    PREVIOUS,
+    STATE_KEY,
+    load_checkpoint,
+    metrics_digest,
+    save_checkpoint,
+)
 from tfstudy.training.memory import peak_mib, reset_peak
 from tfstudy.training.module import Seq2Seq
 from tfstudy.training.progress_display import ProgressDisplay
@@ -71,7 +79,7 @@ class TrainingProgress(Callback):
         self._tokens += batch.tokens * trainer.world_size
         if not self._display:
             return
-        if isinstance(pl_module, Seq2Seq) and pl_module.executor.splits and not self._split_reported:
+        if isinstance(pl_module, Seq2Seq) and pl_module.gradients.splits and not self._split_reported:
             self._split_reported = True
             text = (
                 f"step {trainer.global_step}: memory ran out, so batches that are too large are computed in halves "
@@ -109,7 +117,8 @@ class TrainingProgress(Callback):
             return
         # the trainer keeps the metrics of the last validation, which may be of an earlier step
         metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
-        shown = ", ".join(_metric_text(name, float(value)) for name, value in metrics.items())
+        found = ((name, float(value)) for name, value in metrics.items() if name.startswith("validation"))
+        shown = ", ".join(_metric_text(name, value) for name, value in found)
         self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
         self._report_now(trainer.global_step)
 
@@ -130,22 +139,39 @@ def _metric_text(name: str, value: float) -> str:
 class Checkpoints(Callback):
     """Writes `last.ckpt` after every epoch, and `best.ckpt` when the validation loss is the lowest so far.
 
-    The last checkpoint but one is kept as `previous.ckpt` until the run is finished.
+    Lightning continues exactly from the start of an epoch, not from its end, so an epoch's checkpoint is written when
+    the next one starts, or training ends. The last checkpoint but one is kept as `previous.ckpt` until the run is
+    finished. A checkpoint holds the length and the sha256 of the file of metrics, which belongs to it.
     """
 
     state_key = STATE_KEY
 
-    def __init__(self, folder: Path, run: str) -> None:
-        self.folder, self.run = folder, run
+    def __init__(self, folder: Path, run: str, metrics: Path | None = None) -> None:
+        self.folder, self.run, self.metrics = folder, run, metrics
         self.best, self.best_step = math.inf, 0
+        self._written = 0  # the step of the last checkpoint
 
     def state_dict(self) -> dict[str, Any]:
-        return {"run": self.run, "best": self.best, "best_step": self.best_step}
+        digest = metrics_digest(self.metrics) if self.metrics else None
+        return {"run": self.run, "best": self.best, "best_step": self.best_step, "metrics": digest}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.best, self.best_step = state_dict["best"], state_dict.get("best_step", 0)
+        self.best, self.best_step = state_dict["best"], state_dict["best_step"]
 
-    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+    def on_train_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._written = trainer.global_step
+
+    def on_train_batch_start(self, trainer: Trainer, pl_module: LightningModule, batch: Batch, batch_idx: int) -> None:
+        if batch_idx == 0:
+            self._write(trainer)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        self._write(trainer)
+
+    def _write(self, trainer: Trainer) -> None:
+        if trainer.global_step == self._written:
+            return
+        self._written = trainer.global_step
         loss = float(trainer.callback_metrics.get("validation_loss", math.inf))
         if loss < self.best:
             self.best, self.best_step = loss, trainer.global_step
@@ -155,38 +181,11 @@ class Checkpoints(Callback):
         trainer.save_checkpoint(self.folder / LAST)
 
 
-class Resume(Callback):
-    """Continues training from a checkpoint: weights, optimiser, schedule, loss scale and the states of callbacks.
-
-    Lightning's own way also restores the counters of its loops; it can skip a validation, and without a validation
-    split it does not end. Here training continues at the start of an epoch, with only the numbers of steps and epochs.
-    """
-
-    state_key = "resume"
-
-    def __init__(self, checkpoint: dict[str, Any], epochs: int, callbacks: Sequence[Callback]) -> None:
-        self._checkpoint, self._epochs, self._callbacks = checkpoint, epochs, callbacks
-
-    def setup(self, trainer: Trainer, pl_module: LightningModule, stage: str) -> None:
-        """Load what does not depend on the device; a callback without a state in the checkpoint starts afresh."""
-        pl_module.load_state_dict(self._checkpoint["state_dict"])
-        for callback in self._callbacks:
-            if state := self._checkpoint["callbacks"].get(callback.state_key):
-                callback.load_state_dict(state)
-        epochs, steps = trainer.fit_loop.epoch_progress.current, trainer.fit_loop.epoch_loop
-        epochs.processed = epochs.completed = self._epochs  # type: ignore[attr-defined]
-        steps.automatic_optimization.optim_progress.optimizer.step.total.completed = self._checkpoint["global_step"]
-
-    def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Load the state of the optimiser, which is on the device now."""
-        trainer.optimizers[0].load_state_dict(self._checkpoint["optimizer_states"][0])
-        trainer.lr_scheduler_configs[0].scheduler.load_state_dict(self._checkpoint["lr_schedulers"][0])
-        if scale := self._checkpoint.get("MixedPrecision"):
-            trainer.precision_plugin.load_state_dict(scale)
-
-
 class AtomicCheckpointIO(TorchCheckpointIO):
     """Writes checkpoints atomically and with a digest. Lightning's own writer goes through the temporary folder."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
         save_checkpoint(checkpoint, Path(path))
+
+    def load_checkpoint(self, path: str | Path, *_: Any, **__: Any) -> dict[str, Any]:
+        return load_checkpoint(Path(path))

@@ -51,8 +51,34 @@ def save_checkpoint(checkpoint: dict[str, Any], path: Path) -> None:
     write_atomically(path, buffer.getbuffer())
 
 
-def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
-    """Load a checkpoint of this run to the CPU, without running code that it may contain.
+def metrics_digest(path: Path) -> tuple[int, str]:
+    """Return the length and the sha256 of a file of metrics, which is on the disk afterwards; it may be missing."""
+    if not path.exists():
+        return 0, hashlib.sha256().hexdigest()
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        content = file.read()
+    return len(content), hashlib.sha256(content).hexdigest()
+
+
+def rewind_metrics(path: Path, checkpoint: dict[str, Any] | None) -> None:
+    """Cut a file of metrics to what it was when the checkpoint was written; without a checkpoint remove it.
+
+    `UserError` if it has been cut or edited since, or if the checkpoint, of an older version, can't tell.
+    """
+    if checkpoint is None:
+        return path.unlink(missing_ok=True)
+    if not (kept := checkpoint["callbacks"][STATE_KEY].get("metrics")):
+        raise UserError(f"{path.parent} was begun by an older version of tfstudy; --restart runs it again")
+    content = read_file(path)[: kept[0]] if path.exists() else b""
+    if (len(content), hashlib.sha256(content).hexdigest()) != tuple(kept):
+        step = checkpoint["global_step"]
+        raise UserError(f"{path} is damaged: it was changed after step {step} was saved; --restart runs it again")
+    return write_atomically(path, content)
+
+
+def load_checkpoint(path: Path, run: str = "") -> dict[str, Any]:
+    """Load a checkpoint of this run, or of any, to the CPU, without running code that it may contain.
 
     `DamagedError` if its digest does not match; other `UserError` if it can't be read or belongs to another run.
     """
@@ -74,7 +100,7 @@ def load_checkpoint(path: Path, run: str) -> dict[str, Any]:
         checkpoint["state_dict"], checkpoint["global_step"]
     except (KeyError, TypeError) as error:
         raise UserError(f"{path} is not a checkpoint of a run ({_reason(error)}); --restart runs it again") from None
-    if owner != run:
+    if run and owner != run:
         raise UserError(f"{path} belongs to another run ({str(owner)[:8]}, not {run[:8]}); --restart runs it again")
     return checkpoint
 

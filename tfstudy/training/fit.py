@@ -5,14 +5,14 @@ import signal
 import threading
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
 
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.loggers import Logger
 
 from tfstudy.data.module import TaskData
-from tfstudy.training.callbacks import AtomicCheckpointIO, Resume
+from tfstudy.training.callbacks import AtomicCheckpointIO
 from tfstudy.training.graphs import Execution
 from tfstudy.training.module import Seq2Seq
 
@@ -29,29 +29,27 @@ def fit(
     *,
     callbacks: Sequence[Callback] = (),
     loggers: Sequence[Logger] = (),
-    resume: dict[str, Any] | None = None,
+    resume: Path | None = None,
     devices: int = 1,
     accelerator: str = "auto",
     execution: Execution | None = None,
 ) -> Trainer:
-    """Train until `config.steps` steps, starting from the checkpoint `resume` if there is one.
+    """Train until `config.steps` steps, starting from the checkpoint `resume` of `Checkpoints` if it is given.
 
-    An epoch is `validation_interval` steps. It ends with validation and with a checkpoint, if `Checkpoints` is among
-    the callbacks. Callbacks get their state from the checkpoint by `state_key`. No argument but `module` and the
-    callbacks is changed. Steps are eager unless `execution` says otherwise.
+    An epoch is `validation_interval` steps and ends with validation. Callbacks get their state from the checkpoint by
+    `state_key`. No argument but `module` and the callbacks is changed. Steps are eager unless `execution` says
+    otherwise.
     """
     config = module.config
-    resuming = [Resume(resume, resume["global_step"] // config.validation_interval, callbacks)] if resume else []
     trainer = Trainer(
         max_steps=config.steps,
         max_epochs=-1,
         accelerator=accelerator,
         devices=devices,
         precision=config.precision,
-        accumulate_grad_batches=config.accumulate_grad_batches,
-        log_every_n_steps=config.log_interval,
+        log_every_n_steps=1,  # the module logs every `log_interval` steps
         logger=list(loggers),
-        callbacks=[*resuming, *callbacks, *filter(None, [execution])],
+        callbacks=[*callbacks, *filter(None, [execution])],
         # named explicitly: in a Slurm job with one task, Lightning would count two devices but start one process
         plugins=[AtomicCheckpointIO(), LightningEnvironment()],
         num_sanity_val_steps=0,
@@ -65,7 +63,8 @@ def fit(
         raise RuntimeError(f"{devices} devices were requested, but Lightning would train on {trainer.world_size}")
     interrupt, main = signal.getsignal(signal.SIGINT), threading.current_thread() is threading.main_thread()
     try:
-        trainer.fit(module, data.with_epochs_of(config.validation_interval * config.accumulate_grad_batches))
+        epochs = data.with_epochs_of(config.validation_interval * config.accumulate_grad_batches)
+        trainer.fit(module, epochs, ckpt_path=resume)
     except SystemExit:  # Lightning raises it for a KeyboardInterrupt
         raise KeyboardInterrupt from None
     finally:

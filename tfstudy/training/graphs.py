@@ -1,12 +1,7 @@
-"""How steps are computed: one kernel after the other, or as a CUDA graph for each shape of a batch.
+"""Loss and gradients as CUDA graphs, one for each of a few shapes of batches. All that needs CUDA is in `Graphs`."""
 
-All that needs CUDA is in `Graphs`.
-"""
-
-from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from lightning.pytorch import Callback, LightningModule, Trainer
@@ -16,8 +11,9 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import ResidentRows, Shape, choose_shapes, smallest
 from tfstudy.data.encoding import Batch
 from tfstudy.data.module import TaskData
+from tfstudy.training.loss import TrainingLoss
 from tfstudy.training.module import Seq2Seq
-from tfstudy.training.step import StepRunner, WholeStep
+from tfstudy.training.step import Gradients, Plain
 
 SHAPES = 4  # most shapes of batches that are captured; a graph takes about a second to capture
 SAMPLE = 512  # most batches from whose shapes they are chosen
@@ -55,120 +51,120 @@ class Graphs:
                 work()
         except RuntimeError as error:  # also what the CUDA driver raises
             torch.cuda.set_stream(current)  # `torch.cuda.graph` does not return to it after an error
-            _renew_generator()
+            # a failed capture leaves torch's generator in capture mode, so it gets a state of its own
+            generator = torch.cuda.default_generators[torch.cuda.current_device()]
+            fresh = torch.Generator(generator.device).manual_seed(generator.initial_seed())
+            generator.graphsafe_set_state(fresh.graphsafe_get_state())
             cause = error.__context__ or error  # ending a failed capture raises another error
             raise CaptureError(str(cause).partition("\n")[0]) from error
         return graph.replay
 
 
-def _renew_generator() -> None:
-    """Give torch's global CUDA generator a state of its own: a failed capture leaves the old one in capture mode."""
-    generator = torch.cuda.default_generators[torch.cuda.current_device()]
-    fresh = torch.Generator(generator.device).manual_seed(generator.initial_seed())
-    generator.graphsafe_set_state(fresh.graphsafe_get_state())
+class GraphedGradients(Plain):
+    """Pads each batch to one of a few shapes and replays the graph of that shape.
 
-
-class GraphedStep(StepRunner):
-    """Pads each batch to one of a few shapes and replays the graph of that shape, which holds the whole step.
-
-    The first steps of a shape are computed without a graph, and so are batches that fit no shape, and all steps after
-    a capture has failed, which is reported once.
+    The rows of the batch, its loss and its gradients are tensors that keep their place: `compute` reads and writes
+    them, without waiting for the device, and is what a graph captures. The first steps of a shape are computed without
+    a graph, and so are batches that fit no shape, and all after a capture has failed, which is reported once.
     """
-
-    whole = True
 
     def __init__(
         self,
-        step: WholeStep,
+        loss_of: TrainingLoss,
         data: ResidentRows,
         shapes: Sequence[Shape],
         graphs: Graphs,
-        report_failure: Callable[[str], None],
+        report: Callable[[str], None],
     ) -> None:
-        super().__init__()
-        self._step, self._data, self._shapes, self._graphs = step, data, shapes, graphs
-        self._report_failure, self._failed = report_failure, False
+        super().__init__(loss_of)
+        self._data, self._shapes, self._graphs, self._report = data, shapes, graphs, report
+        self._loss = torch.zeros((), device=data.source.device)
+        self._gradients = tuple(torch.zeros_like(p) for p in self.parameters)
+        self._rows: dict[Shape, Tensor] = {}  # the index of the rows of the batch
         self._replays: dict[Shape, Work] = {}
-        self.gradient_norm = step.gradient_norm
-        self.steps: Counter[Shape | None] = Counter()  # of each shape; None: of batches that fit none
-        self.tokens: Counter[Shape | None] = Counter()  # of the batches of each shape, with the padding of a batch
+        self._steps = dict.fromkeys(shapes, 0)
+        self._failed = False
 
-    def loss(self, batch: Batch, seed: int) -> Tensor:
+    def __call__(self, batch: Batch, seed: int, teacher_forcing: bool = True) -> tuple[Tensor, Gradients]:
+        """Return the loss and gradients of a batch, from a graph where there is one."""
         rows = torch.from_numpy(batch.rows)
         needed = self._data.shape(rows)
         shape = smallest(self._shapes, needed)
-        self.steps[shape] += 1
-        self.tokens[shape] += needed.tokens
-        self._step.prepare(rows, shape or needed)
+        self.write(rows, shape or needed)
         if shape is None or self._failed:
-            self._step(shape or needed)
-        elif self.steps[shape] <= WARM_UP:
-            self._graphs.warm_up(partial(self._step, shape))
+            self.compute(shape or needed)
+        elif self._steps[shape] < WARM_UP:
+            self._steps[shape] += 1
+            self._graphs.warm_up(partial(self.compute, shape))
         else:
             self._replay(shape, seed)
-        return self._step.loss
+        return self._loss, self._gradients
+
+    def write(self, rows: Tensor, shape: Shape) -> None:
+        """Write the rows (a CPU index) of the next batch, padded to a shape."""
+        index = self._data.padded(rows, shape)
+        if self._loss.is_cuda:  # from pinned memory, which is not used again before the device has read it
+            index = index.pin_memory()
+        if shape not in self._rows:
+            self._rows[shape] = torch.empty(shape.rows, dtype=torch.long, device=self._loss.device)
+        self._rows[shape].copy_(index, non_blocking=True)
+
+    def compute(self, shape: Shape) -> None:
+        """Compute the loss and gradients of the rows that were written, and write them."""
+        loss, gradients = self.part([self._data.gather(self._rows[shape], shape)], None, True)
+        self._loss.copy_(loss)
+        torch._foreach_copy_(self._gradients, gradients)
 
     def _replay(self, shape: Shape, seed: int) -> None:
         try:
             if shape not in self._replays:
-                self._replays[shape] = self._graphs.capture(partial(self._step, shape))
+                self._replays[shape] = self._graphs.capture(partial(self.compute, shape))
         except CaptureError as error:
             self._failed = True
-            self._report_failure(str(error))
+            self._report(str(error))
             torch.manual_seed(seed)
-            self._step(shape)
+            self.compute(shape)
         else:
             self._replays[shape]()
 
-    def padding(self) -> list[str]:
-        """Return a line for each shape: its share of the steps, and how many tokens it adds, in percent."""
-        total = sum(self.steps.values())
-        lines = []
-        for shape in filter(None, sorted(self.steps, key=lambda shape: shape.tokens if shape else 0)):
-            steps = self.steps[shape]
-            added = 100 * (steps * shape.tokens / self.tokens[shape] - 1)
-            lines.append(f"shape {shape}: {100 * steps / total:.1f} % of steps, {added:.1f} % more tokens")
-        if self.steps[None]:
-            lines.append(f"no shape: {100 * self.steps[None] / total:.1f} % of steps")
-        return lines
+    def stop(self) -> None:
+        """Release the graphs and their memory."""
+        self._replays.clear()
 
 
 class Execution(Callback):
-    """Chooses how the steps are computed: `requested` is eager or graphed.
+    """Chooses how gradients are computed: `requested` is eager or graphed.
 
-    Where graphs were requested and steps can't be graphed they are eager, which `report` gets in one line. `record`
-    gets how steps are computed, and gets it again if a capture fails. `log` gets the padding for each shape. `watched`
-    says that a callback looks at gradients.
+    Where graphs were requested and are impossible, steps are eager, which `report` gets in one line. `record` gets how
+    steps are computed, and gets it again if a capture fails.
     """
 
     def __init__(
         self,
         requested: str = "eager",
-        *,
-        watched: bool = False,
         record: Callable[[str], None] = lambda how: None,
         report: Callable[[str], None] = print,
-        log: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self._requested, self._watched = requested, watched
-        self._record, self._report, self._log = record, report, log
-        self._graphed: GraphedStep | None = None
+        self._requested, self._record, self._report = requested, record, report
 
     def on_fit_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Replace the eager step of the module by graphs, if they are requested and possible."""
+        """Let the module compute gradients as graphs, if that is requested and possible."""
         if not isinstance(pl_module, Seq2Seq):
             raise TypeError(f"the module must be a Seq2Seq, but is a {type(pl_module).__name__}")
-        config, device = pl_module.config, pl_module.device
-        usual = "compiled" if config.compile else "eager"
+        usual = "compiled" if pl_module.config.compile else "eager"
         if self._requested != "graphed":
             return self._record(usual)
-        without = "an instrument measures the training" if self._watched else ""
-        without = without or graph_obstacle(config, trainer.world_size) or self.device_obstacle(device)
-        if not without:
-            self._graph(trainer, pl_module)
-            return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
-        self._report(f"steps are {usual}, not graphed: {without}")
-        return self._record(f"{usual}, not graphed: {without}")
+        if obstacle := graph_obstacle(pl_module.config, trainer.world_size) or self.device_obstacle(pl_module.device):
+            self._report(f"steps are {usual}, not graphed: {obstacle}")
+            return self._record(f"{usual}, not graphed: {obstacle}")
+        data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
+        rows = ResidentRows.of(data.encoded[data.task.splits().train], pl_module.device)
+        sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), pl_module.config.steps))
+        shapes = choose_shapes(list(sample), SHAPES)
+        loss_of, graphs = pl_module.gradients.loss_of, self.graphs()
+        pl_module.gradients = GraphedGradients(loss_of, rows, shapes, graphs, self._failed)
+        data.only_rows = True
+        return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
 
     def device_obstacle(self, device: torch.device) -> str:
         """Return why a device has no graphs; empty if it has."""
@@ -180,25 +176,9 @@ class Execution(Callback):
         """Return what captures graphs on the device."""
         return Graphs()
 
-    def _graph(self, trainer: Trainer, module: Seq2Seq) -> None:
-        data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
-        rows = ResidentRows.of(data.encoded[data.task.splits().train], module.device)
-        sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), module.config.steps))
-        shapes = choose_shapes(list(sample), SHAPES)
-        parameters = [p for p in module.model.parameters() if p.requires_grad]
-        step = WholeStep(module.loss_of, parameters, trainer.optimizers[0], module.config, rows, module.executor)
-        self._graphed = GraphedStep(step, rows, shapes, self.graphs(), self._failed)
-        module.runner = self._graphed
-        data.only_rows = True
-
     def _failed(self, reason: str) -> None:
         self._report(f"steps are not graphed from here on, because the capture failed: {reason}")
-        self._record(f"whole steps, not graphed: the capture failed: {reason}")
-
-    def on_train_end(self, *_: Any) -> None:
-        for line in self._graphed.padding() if self._graphed else []:
-            self._log(line)
-        self._graphed = None  # with the memory of its graphs
+        self._record(f"padded, not graphed: the capture failed: {reason}")
 
 
 def graph_obstacle(config: TrainConfig, devices: int = 1) -> str:
@@ -206,9 +186,7 @@ def graph_obstacle(config: TrainConfig, devices: int = 1) -> str:
     obstacles = {
         "train.teacher_forcing is below 1": config.teacher_forcing < 1,
         "train.gradient_checkpointing is true": config.gradient_checkpointing,
-        "train.accumulate_grad_batches is above 1": config.accumulate_grad_batches > 1,
         "train.micro_batches is above 1": config.micro_batches > 1,
-        "train.precision is 16-mixed": config.precision == "16-mixed",
         "the run has several devices": devices > 1,
     }
     return next((reason for reason, applies in obstacles.items() if applies), "")

@@ -1,4 +1,4 @@
-"""The loss of a ragged micro-batch, and the decoder inputs of scheduled sampling."""
+"""The loss of training, scheduled sampling included, and what validation measures. All calls of the model are here."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torchmetrics import Metric
 
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
@@ -13,13 +14,90 @@ from tfstudy.models.base import Model
 from tfstudy.models.parts.layers import gradient_checkpointing
 from tfstudy.models.parts.tokens import RaggedGroup
 
+MicroBatch = Sequence[PaddedRows]  # ragged groups
+LOGIT_COPIES = 4  # of a validation: logits, log-probabilities, and those of the metrics
+
+
+class TrainingLoss:
+    """The loss of micro-batches, summed over target tokens, compiled or not."""
+
+    def __init__(self, model: Model, config: TrainConfig) -> None:
+        self.model, self._config = model, config
+        self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
+        if config.compile:
+            self._forward = torch.compile(model.forward_groups)
+
+    def __call__(self, micro_batch: MicroBatch, teacher_forcing: bool = True) -> Tensor:
+        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
+        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
+        if not teacher_forcing:
+            groups = [
+                group._replace(tokens=predicted_inputs(self.model, *group[:2], group.tokens.shape[1]))
+                for group in groups
+            ]
+            if self._config.sampling_stops_at_eos:
+                targets = targets.masked_fill(follows_eos(groups), PAD)
+        with gradient_checkpointing(self._config.gradient_checkpointing):
+            logits = self._forward(groups)
+        return summed_loss(logits, targets, self._config.label_smoothing)
+
+
+def validate(model: Model, micro_batch: MicroBatch) -> dict[str, Tensor | int]:
+    """Return the summed loss without label smoothing, and how many target tokens and rows there are and are right.
+
+    Rows are teacher-forced, but that is the same as exact match by greedy decoding: a decoder that has made no error
+    so far has seen the targets. As there, PAD and BOS are never generated in a row that is counted.
+    """
+    logits, targets = model.forward_groups([ragged_group(rows) for rows in micro_batch]), target_tokens(micro_batch)
+    loss, counted = summed_loss(logits, targets), targets != PAD
+    correct = ((logits.argmax(-1) == targets) & counted).sum()
+    logits[:, [PAD, BOS]] = -math.inf
+    right = (logits.argmax(-1) == targets) | ~counted
+    pairs = zip(torch.split(right, [rows.target[:, 1:].numel() for rows in micro_batch]), micro_batch, strict=True)
+    matches = torch.stack([tokens.view(len(rows.target), -1).all(1).sum() for tokens, rows in pairs]).sum()
+    rows = sum(len(rows.target) for rows in micro_batch)
+    return {"loss": loss, "correct": correct, "tokens": counted.sum(), "matches": matches, "rows": rows}
+
+
+def logit_bytes(micro_batch: MicroBatch, vocab: int) -> int:
+    """Return the memory of a validation's logits and of the copies that the loss and the metrics make of them."""
+    return LOGIT_COPIES * 4 * vocab * sum(rows.target[:, 1:].numel() for rows in micro_batch)
+
+
+class ValidationMetric(Metric):
+    """Loss in nats per target token, accuracy of target tokens, and exact match, of sums that `validate` returns."""
+
+    full_state_update = False
+    loss: Tensor
+    correct: Tensor
+    tokens: Tensor
+    matches: Tensor
+    rows: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("loss", torch.zeros(()), dist_reduce_fx="sum")
+        for name in ("correct", "tokens", "matches", "rows"):
+            self.add_state(name, torch.zeros((), dtype=torch.long), dist_reduce_fx="sum")
+
+    def update(self, **sums: Tensor | int) -> None:
+        for name, value in sums.items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def compute(self) -> dict[str, Tensor]:
+        return {
+            "validation_loss": self.loss / self.tokens,
+            "validation_accuracy": self.correct / self.tokens,
+            "validation_exact_match": self.matches / self.rows,
+        }
+
 
 def ragged_group(rows: PaddedRows) -> RaggedGroup:
     """Return the inputs of a model for these rows: sources, and targets without their last token."""
     return RaggedGroup(rows.source, rows.source != PAD, rows.target[:, :-1])
 
 
-def target_tokens(micro_batch: Sequence[PaddedRows]) -> Tensor:
+def target_tokens(micro_batch: MicroBatch) -> Tensor:
     """Return the token that follows each decoder input of all groups, PAD included: (positions,)."""
     return torch.cat([rows.target[:, 1:].flatten() for rows in micro_batch])
 
@@ -27,20 +105,6 @@ def target_tokens(micro_batch: Sequence[PaddedRows]) -> Tensor:
 def summed_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
     """Return the cross entropy in nats of logits (positions, vocab), summed over all targets (positions,) but PAD."""
     return cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
-
-
-def exact_matches(logits: Tensor, micro_batch: Sequence[PaddedRows]) -> Tensor:
-    """Return the number of rows of which every target token is the most probable one, given logits (positions, vocab).
-
-    Teacher-forced, but the same as exact match by greedy decoding: a decoder that has made no error so far has seen
-    the targets. PAD and BOS are never generated.
-    """
-    logits = logits.clone()
-    logits[:, [PAD, BOS]] = -math.inf
-    correct = torch.split(logits.argmax(-1), [rows.target[:, 1:].numel() for rows in micro_batch])
-    pairs = zip(correct, (rows.target[:, 1:] for rows in micro_batch), strict=True)
-    matches = [((tokens.view_as(target) == target) | (target == PAD)).all(1).sum() for tokens, target in pairs]
-    return torch.stack(matches).sum()
 
 
 def follows_eos(groups: Sequence[RaggedGroup]) -> Tensor:
@@ -61,27 +125,3 @@ def predicted_inputs(model: Model, source: Tensor, mask: Tensor, length: int) ->
         logits[:, -1, [PAD, BOS]] = -math.inf
         tokens.append(logits[:, -1].argmax(-1))
     return torch.stack(tokens, 1)
-
-
-class BatchLoss:
-    """The loss of micro-batches, summed over target tokens, compiled or not."""
-
-    def __init__(self, model: Model, config: TrainConfig) -> None:
-        self._model, self._config = model, config
-        self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
-        if config.compile:
-            self._forward = torch.compile(model.forward_groups)
-
-    def __call__(self, micro_batch: Sequence[PaddedRows], teacher_forcing: bool) -> Tensor:
-        """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
-        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
-        if not teacher_forcing:
-            groups = [
-                group._replace(tokens=predicted_inputs(self._model, *group[:2], group.tokens.shape[1]))
-                for group in groups
-            ]
-            if self._config.sampling_stops_at_eos:
-                targets = targets.masked_fill(follows_eos(groups), PAD)
-        with gradient_checkpointing(self._config.gradient_checkpointing):
-            logits = self._forward(groups)
-        return summed_loss(logits, targets, self._config.label_smoothing)

@@ -1,15 +1,16 @@
-"""Memory: errors that say it ran out, and the highest use of this process. Imports no Lightning."""
+"""Memory: what is computed in halves where it runs out, and the highest use of this process. Imports no Lightning."""
 
 import contextlib
 import re
 import resource
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import torch
 
+from tfstudy.data.encoding import PaddedRows
 from tfstudy.errors import UserError
 
 T = TypeVar("T")
@@ -46,6 +47,40 @@ def attempt(compute: Callable[[], T]) -> T | None:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # only now: the error held the tensors
     return None
+
+
+def in_memory(
+    compute: Callable[[Sequence[PaddedRows]], object],
+    micro_batch: Sequence[PaddedRows],
+    bytes_of: Callable[[Sequence[PaddedRows]], int],
+) -> None:
+    """Compute a micro-batch in parts of at most `BUDGET` bytes, in smaller ones where memory runs out."""
+    fits = row_count(micro_batch) < 2 or bytes_of(micro_batch) <= BUDGET
+    if not fits or attempt(lambda: (compute(micro_batch),)) is None:
+        for part in halves(micro_batch):
+            in_memory(compute, part, bytes_of)
+
+
+def halves(micro_batch: Sequence[PaddedRows]) -> tuple[Sequence[PaddedRows], Sequence[PaddedRows]]:
+    """Return a micro-batch as two with about half the rows each; `OutOfMemoryError` for a single row."""
+    rows = row_count(micro_batch)
+    if rows < 2:
+        size = " and ".join(f"{len(ids[0])}" for group in micro_batch for ids in group)
+        raise OutOfMemoryError(f"not enough memory for a single example (source and target of {size} tokens)")
+    first: list[PaddedRows] = []
+    second: list[PaddedRows] = []
+    left = rows // 2
+    for group in micro_batch:
+        here = min(left, len(group.source))
+        left -= here
+        first += [PaddedRows(*(ids[:here] for ids in group))] * bool(here)
+        second += [PaddedRows(*(ids[here:] for ids in group))] * (here < len(group.source))
+    return first, second
+
+
+def row_count(micro_batch: Sequence[PaddedRows]) -> int:
+    """Return the number of rows of all groups."""
+    return sum(len(group.source) for group in micro_batch)
 
 
 def reset_peak(device: torch.device) -> None:

@@ -1,128 +1,114 @@
-"""A training step: the eager step, the whole step as work on tensors that keep their place, and the optimiser.
-
-Imports no Lightning.
+"""A step of training: the loss and gradients of a batch, plainly or in threads (as CUDA graphs: `graphs.py`), the
+learning rate, and the optimiser. Imports no Lightning.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tfstudy.config.schema import TrainConfig
-from tfstudy.data.batching import ResidentRows, Shape
-from tfstudy.data.encoding import PAD, Batch
+from tfstudy.data.batching import mix
+from tfstudy.data.encoding import Batch
 from tfstudy.models.base import Model
-from tfstudy.training.micro_batches import MicroBatch, MicroBatchExecutor
+from tfstudy.models.parts.layers import dropout_seed
+from tfstudy.training.loss import MicroBatch, TrainingLoss
+from tfstudy.training.memory import attempt, halves
 
-LossOf = Callable[[MicroBatch, bool], Tensor]  # with teacher forcing or not
-
-
-class StepRunner(ABC):
-    """Computes the loss of a batch, from which the gradient is computed, or whole steps."""
-
-    whole = False  # whether `loss` has also updated the weights
-
-    def __init__(self) -> None:
-        self.gradient_norm = torch.zeros(())  # of the last step, before clipping
-
-    @abstractmethod
-    def loss(self, batch: Batch, seed: int) -> Tensor:
-        """Return the loss of a batch, summed over target tokens. Torch's global generators are seeded with `seed`."""
+Gradients = tuple[Tensor, ...]  # of the parameters, in their order
 
 
-class EagerStep(StepRunner):
-    """The loss of a batch with its gradient known; the trainer clips the gradient and updates the weights."""
+class Plain:
+    """Computes the loss of a batch, summed over target tokens, and its gradients: one micro-batch after the other.
 
-    def __init__(self, loss_of: LossOf, model: Model, config: TrainConfig, executor: MicroBatchExecutor) -> None:
-        super().__init__()
-        self._loss_of, self._model, self._config, self._executor = loss_of, model, config, executor
-
-    def loss(self, batch: Batch, seed: int) -> Tensor:
-        teacher_forcing = self._config.teacher_forcing == 1 or bool(torch.rand(()) < self._config.teacher_forcing)
-
-        def loss_of(micro_batch: MicroBatch) -> Tensor:
-            return self._loss_of(micro_batch, teacher_forcing)
-
-        if len(batch.micro_batches) == 1 and self._config.precision == "16-mixed":
-            return loss_of(batch.micro_batches[0])  # the loss is scaled before its gradient is computed
-        parameters = [p for p in self._model.parameters() if p.requires_grad]
-        return self._executor.loss(loss_of, batch.micro_batches, parameters, seed)
-
-
-class WholeStep:
-    """A teacher-forced step, from the rows of a batch to the new weights, as work on tensors that keep their place.
-
-    `prepare` writes the rows and the learning rate; then a call computes the step, without waiting for the device, and
-    writes `loss` (summed over target tokens) and `gradient_norm`. So the work of a call can be captured once for each
-    shape, and replayed after each `prepare`. Gradients exist during a call only.
+    The gradients are added in order, and each micro-batch has its own dropout seed, so the sum does not depend on the
+    number of threads. A single micro-batch draws from torch's global generator. A batch without any (fewer rows than
+    devices) has zeros. `splits` counts how often a micro-batch was halved because memory ran out.
     """
 
-    def __init__(
-        self,
-        loss_of: LossOf,
-        parameters: Sequence[nn.Parameter],
-        optimizer: torch.optim.Optimizer,
-        config: TrainConfig,
-        data: ResidentRows,
-        executor: MicroBatchExecutor,
-    ) -> None:
-        device = data.source.device
-        self._loss_of, self._parameters, self._optimizer = loss_of, parameters, optimizer
-        self._config, self._data, self._executor = config, data, executor
-        self._indices: dict[Shape, Tensor] = {}
-        self._rate, self.loss, self.gradient_norm = torch.zeros(3, device=device).unbind()
+    def __init__(self, loss_of: TrainingLoss) -> None:
+        self.loss_of = loss_of
+        self.parameters = [p for p in loss_of.model.parameters() if p.requires_grad]
+        self.splits = 0
 
-    def prepare(self, rows: Tensor, shape: Shape) -> None:
-        """Write the rows (a CPU index) of the next batch, padded to a shape, and the learning rate of the optimiser."""
-        index = self._data.padded(rows, shape)
-        if self._rate.is_cuda:  # from pinned memory, which is not used again before the device has read it
-            index = index.pin_memory()
-        if shape not in self._indices:
-            self._indices[shape] = torch.empty(shape.rows, dtype=torch.long, device=self._rate.device)
-        self._indices[shape].copy_(index, non_blocking=True)
-        self._rate.fill_(self._optimizer.param_groups[0]["lr"])
+    def __call__(self, batch: Batch, seed: int, teacher_forcing: bool) -> tuple[Tensor, Gradients]:
+        parts = batch.micro_batches
+        if not parts:
+            return torch.zeros((), device=self.parameters[0].device), tuple(
+                torch.zeros_like(p) for p in self.parameters
+            )
+        if len(parts) == 1:
+            return self.part(parts[0], None, teacher_forcing)
+        seeds = [mix(seed, number) for number in range(len(parts))]
+        return total(self.map(lambda part, own: self.part(part, own, teacher_forcing), parts, seeds))
 
-    def __call__(self, shape: Shape) -> None:
-        """Compute the step for the rows and the learning rate that were written."""
-        batch = self._data.gather(self._indices[shape], shape)
-        loss, gradients = self._executor.gradients(
-            lambda part: self._loss_of(part, True), [batch], self._parameters, None
-        )
-        tokens = (batch.target[:, 1:] != PAD).sum()
-        scale = 1 / tokens if self._config.loss_reduction == "mean" else torch.ones_like(self._rate)
-        with torch.autocast(self._rate.device.type, enabled=False):
-            self._update(torch._foreach_mul(gradients, scale))
-        self.loss.copy_(loss)
+    def map(self, compute: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
+        """Return the results for all micro-batches, in their order."""
+        return map(compute, *arguments)
 
-    def _update(self, gradients: Sequence[Tensor]) -> None:
-        """Clip the gradients and update the weights."""
-        for parameter, gradient in zip(self._parameters, gradients, strict=True):
-            parameter.grad = gradient
-        maximum = self._config.gradient_clip_norm or float("inf")
-        self.gradient_norm.copy_(nn.utils.clip_grad_norm_(self._parameters, maximum))
-        with _capturable(self._optimizer, self._rate):
-            self._optimizer.step()
-        self._optimizer.zero_grad()
+    def part(self, part: MicroBatch, seed: int | None, teacher_forcing: bool) -> tuple[Tensor, Gradients]:
+        """Return the loss and gradients of a micro-batch, in halves with seeds of their own if memory runs out.
+
+        Without a seed, dropout draws from torch's global generator.
+        """
+
+        def compute() -> tuple[Tensor, Gradients]:
+            with nullcontext() if seed is None else dropout_seed(seed):
+                loss = self.loss_of(part, teacher_forcing)
+                with torch.autocast(loss.device.type, enabled=False):
+                    return loss.detach(), torch.autograd.grad(loss, self.parameters, materialize_grads=True)
+
+        if computed := attempt(compute):
+            return computed
+        parts = halves(part)
+        self.splits += 1
+        seeds = [None if seed is None else mix(seed, number) for number in range(len(parts))]
+        return total([self.part(half, own, teacher_forcing) for half, own in zip(parts, seeds, strict=True)])
+
+    def stop(self) -> None:
+        """Do nothing: there are no threads."""
 
 
-@contextmanager
-def _capturable(optimizer: torch.optim.Optimizer, rate: Tensor) -> Iterator[None]:
-    """Within this context, the optimiser reads its learning rate from a tensor and may be captured in a graph.
+class Threads(Plain):
+    """Computes micro-batches on as many threads as torch uses, each with one thread within torch.
 
-    Outside of it is as it was, so that schedules and checkpoints do not know of this.
+    So does all other work of the process until `stop`, because the number of threads within an operation of torch
+    changes its rounding.
     """
-    kept = [dict(group) for group in optimizer.param_groups]
-    capturing = rate.is_cuda and torch.cuda.is_current_stream_capturing()  # otherwise AdamW would warn of the flag
-    for group in optimizer.param_groups:
-        group.update({"lr": rate} | ({"capturable": capturing} if "capturable" in group else {}))
-    try:
-        yield
-    finally:
-        for group, before in zip(optimizer.param_groups, kept, strict=True):
-            group.update(before)
+
+    def __init__(self, loss_of: TrainingLoss) -> None:
+        super().__init__(loss_of)
+        self._threads = torch.get_num_threads()
+        torch.set_num_threads(1)
+        self._pool = ThreadPoolExecutor(self._threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    def map(self, compute: Callable[..., Any], *arguments: Iterable[Any]) -> Iterable[Any]:
+        cast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")  # which threads do not inherit
+
+        def in_thread(*values: Any) -> Any:
+            # without the cache of casts, which threads would share, and Lightning does not use either
+            with torch.autocast("cpu", cast[1], enabled=cast[0], cache_enabled=False):
+                return compute(*values)
+
+        return self._pool.map(in_thread, *arguments)
+
+    def stop(self) -> None:
+        """End the threads and restore torch's number of threads."""
+        self._pool.shutdown()
+        torch.set_num_threads(self._threads)
+
+
+def total(computed: Iterable[tuple[Tensor, Gradients]]) -> tuple[Tensor, Gradients]:
+    """Return the sum of losses and the sum of their gradients, added in order."""
+    losses, gradients = zip(*computed, strict=True)
+    summed: Gradients = gradients[0]
+    for more in gradients[1:]:
+        summed = tuple(torch._foreach_add(summed, more))  # not in place: two biases may share one gradient
+    return torch.stack(losses).sum(), summed
 
 
 def learning_rate_factor(config: TrainConfig, step: int, dim: int) -> float:
@@ -150,8 +136,7 @@ def build_optimizer(model: Model, config: TrainConfig) -> torch.optim.Optimizer:
         {"params": [p for p in model.parameters() if id(p) not in exempt], "weight_decay": config.weight_decay},
         {"params": [p for p in model.parameters() if id(p) in exempt], "weight_decay": 0.0},
     ]
-    fused = config.precision != "16-mixed"  # a fused optimiser would have its scaled gradients clipped
     if config.optimizer == "adamw":
         betas = (config.beta1, config.beta2)
-        return torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=fused)
-    return torch.optim.SGD(groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=fused)
+        return torch.optim.AdamW(groups, config.learning_rate, betas=betas, eps=config.adam_epsilon, fused=True)
+    return torch.optim.SGD(groups, config.learning_rate, momentum=config.beta1, nesterov=config.beta1 > 0, fused=True)
