@@ -6,15 +6,16 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.tasks.scoring import exact_match, mean, token_accuracy
 
 Tokens = tuple[str, ...]
 Tag = str | int
+_Count = Annotated[int, Field(ge=0, le=10**6)]
 
 
 class Example(NamedTuple):
@@ -117,6 +118,14 @@ class Task(ABC):
         """Return files to save with a run so that its tokens can be read later: name to content."""
         return {}
 
+    @classmethod
+    def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Task | None":
+        """Return a task that converts texts as the one that wrote `files`, without its data; None if it can't.
+
+        Its examples have the lengths of the data and no tokens (`DataRecord`).
+        """
+        return None
+
     def digits(self) -> frozenset[str]:
         """Return the digits of numbers that start with their last digit; models may have positions for them."""
         return frozenset()
@@ -152,6 +161,40 @@ class Task(ABC):
             "exact_match": mean(exact_match(p, g) for p, g in zip(predictions, gold, strict=True)),
             "token_accuracy": mean(token_accuracy(p, g) for p, g in zip(predictions, gold, strict=True)),
         }
+
+
+class DataRecord(BaseModel):
+    """What a trained model needs to know of data that may be elsewhere: vocabularies and lengths, as `data.json`."""
+
+    source: list[str]
+    target: list[str]
+    lengths: dict[str, list[tuple[_Count, _Count, _Count]]]  # by split: of source and target, and how many examples
+    facts: dict[str, bool] = {}
+
+    @classmethod
+    def of(cls, task: Task, **facts: bool) -> "DataRecord":
+        """Return the record of a task's data; `facts` are further ones of the task."""
+        source, target = map(sorted, task.vocabulary())
+        counts = {
+            split: Counter((len(e.source), len(e.target)) for e in task.examples(split)) for split in task.splits().all
+        }
+        lengths = {split: [(*size, n) for size, n in sorted(found.items())] for split, found in counts.items()}
+        return cls(source=source, target=target, lengths=lengths, facts=facts)
+
+    def examples(self) -> dict[str, list[Example]]:
+        """Return examples of these lengths by split, without their tokens."""
+        return {
+            split: [e for a, b, n in sizes for e in [Example(("",) * a, ("",) * b, {})] * n]
+            for split, sizes in self.lengths.items()
+        }
+
+
+def read_record(files: Mapping[str, str]) -> DataRecord | None:
+    """Return the record in the files of a run; None if there is none, or a damaged one."""
+    try:
+        return DataRecord.model_validate_json(files.get("data.json", ""))
+    except ValidationError:
+        return None
 
 
 def as_lines(examples: Iterable[Example]) -> list[str]:

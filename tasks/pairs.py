@@ -12,14 +12,24 @@ test set of its own name, such as `test` and `gen`. Columns beyond the source an
 can be shown (`--by category`). Tokens are what spaces separate; a model knows those of train.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from tfstudy.errors import UserError, one_of
-from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, unknown_tokens, unknown_warnings
+from tfstudy.tasks.base import (
+    DataRecord,
+    Example,
+    Splits,
+    Task,
+    TaskConfig,
+    Tokens,
+    read_record,
+    unknown_tokens,
+    unknown_warnings,
+)
 from tfstudy.tasks.reading import FilesConfig, Split, check_files, read_pairs
 
 SPACE = "␣"  # a space, where tokens are characters
@@ -65,6 +75,21 @@ class Pairs(Task):
 
     def corpus(self) -> str:
         return Path(self.config.root).resolve().name if self.config.root else self.config.hub
+
+    def files(self) -> dict[str, str]:
+        return {"data.json": DataRecord.of(self, features=self._has_features).model_dump_json()}
+
+    @classmethod
+    def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Pairs | None":
+        assert isinstance(config, cls.Config)  # noqa: S101 - always true; for the type checker
+        record = read_record(files)
+        if record is None or "train" not in record.lengths:
+            return None
+        task = cls.__new__(cls)
+        task.config, task._has_features = config, record.facts.get("features", False)
+        task._unused, task._commit = {}, ""
+        task._examples, task._vocabulary = record.examples(), ({*record.source}, {*record.target})
+        return task
 
     def notes(self) -> dict[str, Any]:
         """Return what was not used, how many held-out examples have tokens that train lacks, and the commit."""

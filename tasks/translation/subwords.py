@@ -10,6 +10,7 @@ any order and with any number of threads.
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tfstudy.errors import UserError
 from tfstudy.tasks.base import Tokens
 from tfstudy.tasks.translation.text import Sentences
 
@@ -66,6 +67,16 @@ class Subwords:
 
     def vocabulary(self) -> set[str]:
         return set(self._pieces)
+
+    @classmethod
+    def read(cls, text: str) -> "Subwords":
+        """Return the subwords that `json` wrote; `UserError` for a damaged text."""
+        from tokenizers import Tokenizer
+
+        try:
+            return cls(Tokenizer.from_str(text))
+        except Exception as error:  # the library raises nothing more specific
+            raise UserError(f"tokenizer.json is damaged: {error}") from None
 
     def json(self) -> str:
         """Return the tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""

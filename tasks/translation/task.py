@@ -10,7 +10,7 @@ Hugging Face hub (`data.hub`). Its text is used as it is; faulty pairs are count
 P19-1021) show how much the settings matter with few pairs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -18,7 +18,16 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from tfstudy.errors import UserError, one_of, quoted
-from tfstudy.tasks.base import Example, Splits, Task, TaskConfig, Tokens, unknown_warnings
+from tfstudy.tasks.base import (
+    DataRecord,
+    Example,
+    Splits,
+    Task,
+    TaskConfig,
+    Tokens,
+    read_record,
+    unknown_warnings,
+)
 from tfstudy.tasks.reading import FilesConfig, check_files
 from tfstudy.tasks.scoring import mean, same_text, token_accuracy
 from tfstudy.tasks.translation.phenomena import phenomena
@@ -120,6 +129,8 @@ class Translation(Task):
             )
         self._examples = {"train": [example for _, example in pairs]}
         self._examples |= {split: self._encode(rows) for split, rows in text.held_out.items()}
+        subwords = self._coder.vocabulary()
+        self._vocabulary = (subwords, subwords) if subwords else super().vocabulary()
         for split, rows in text.held_out.items():
             self._check_length(split, rows)
         self._notes = {
@@ -164,8 +175,7 @@ class Translation(Task):
 
     def vocabulary(self) -> tuple[set[str], set[str]]:
         """Return all subwords, since any may be needed; for whole words, those of the train split."""
-        known = self._coder.vocabulary()
-        return (known, known) if known else super().vocabulary()
+        return self._vocabulary
 
     def tokens(self, text: str) -> Tokens:
         return self._coder.encode([text])[0]
@@ -180,8 +190,25 @@ class Translation(Task):
         return self._coder.readable(token)
 
     def files(self) -> dict[str, str]:
-        """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`."""
-        return {"tokenizer.json": self._coder.json()} if isinstance(self._coder, Subwords) else {}
+        """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
+        tokenizer = {"tokenizer.json": self._coder.json()} if isinstance(self._coder, Subwords) else {}
+        return (
+            tokenizer
+            if self._config.split == "embedded"
+            else {**tokenizer, "data.json": DataRecord.of(self).model_dump_json()}
+        )
+
+    @classmethod
+    def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Translation | None":
+        assert isinstance(config, TranslationConfig)  # noqa: S101 - always true; for the type checker
+        record = read_record(files)
+        if record is None or (config.subword_vocab_size and "tokenizer.json" not in files):
+            return None
+        task = cls.__new__(cls)
+        task._config, task._examples = config, record.examples()
+        task._coder = Subwords.read(files["tokenizer.json"]) if config.subword_vocab_size else Words()
+        task._vocabulary = ({*record.source}, {*record.target})
+        return task
 
     def notes(self) -> dict[str, Any]:
         """Return sizes, the commit on the hub, faults by split, train pairs left out, and overlaps between splits."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.commands import tfstudy
 from tests.tasks.corpora import pairs_folder, write
+from tfstudy import load as tfstudy_load
 from tfstudy.errors import UserError
 from tfstudy.tasks.base import unknown_tokens
 from tfstudy.tasks.pairs import Pairs
@@ -214,6 +216,27 @@ def test_a_run_is_made_by_one_command_and_shown_by_tag(tmp_path, monkeypatch, ca
     capsys.readouterr()
     assert tfstudy("result", str(path.parent), "--by", "parity") == 0
     assert {"even", "odd"} <= {*capsys.readouterr().out.split()}
+    run = tfstudy_load(str(path.parent))
+    outputs = run.predict(["a b", "c d e"])
+    shutil.rmtree("files")
+    moved = tfstudy_load(shutil.move(path.parent, tmp_path / "elsewhere"))
+    assert moved.predict(["a b", "c d e"]) == outputs
+    with pytest.raises(UserError, match=r"can predict, but its data are needed for this: data\.root: can't read files"):
+        moved.evaluate()
+
+
+def test_what_a_run_keeps_of_its_data_suffices_to_read_and_write(tmp_path):
+    for tokens in ("words", "characters"):
+        task = made(pairs_folder(tmp_path / tokens), tokens=tokens)
+        again = Pairs.restored(task.config, task.files())
+        assert again.vocabulary() == task.vocabulary()
+        assert again.splits() == task.splits()
+        for split in task.splits().all:
+            sizes = [sorted((len(e.source), len(e.target)) for e in one.examples(split)) for one in (task, again)]
+            assert sizes[0] == sizes[1]
+        assert again.tokens("a b") == task.tokens("a b")
+    assert Pairs.restored(task.config, {}) is None
+    assert Pairs.restored(task.config, {"data.json": '{"source": 3}'}) is None
 
 
 @published

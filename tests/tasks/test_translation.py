@@ -20,6 +20,7 @@ from tfstudy.tasks.base import fingerprint, overlap
 from tfstudy.tasks.translation import synthetic
 from tfstudy.tasks.translation.phenomena import phenomena
 from tfstudy.tasks.translation.subwords import Words, learn, size_for
+from tfstudy.tasks.translation.task import Translation
 from tfstudy.tasks.translation.text import FAULTS, Sentences, TrainFilter, faults, row_of, shuffled, split_by_length
 from tfstudy.tasks.translation.words import SCORES, Seen, Translated, word_scores, words
 
@@ -299,12 +300,21 @@ def test_the_model_has_every_subword_and_its_file_suffices_to_read_tokens(root):
         assert kept.decode(kept.encode(text).ids) == text
 
 
+@pytest.mark.parametrize("size", [300, 0])
+def test_what_a_run_keeps_of_its_corpus_suffices_to_translate(root, size):
+    task = translation(root, subword_vocab_size=size)
+    again = Translation.restored(task._config, task.files())
+    assert again.vocabulary() == task.vocabulary()
+    assert again.tokens("an old dog") == task.tokens("an old dog")
+    assert again.text(task.tokens("an old dog")) == "an old dog"
+    assert Translation.restored(task._config, {}) is None
+
+
 def test_whole_words_are_those_of_the_training_pairs(root):
     task = translation(root, subword_vocab_size=0)
     first = task.examples("test")[0]
     assert (" ".join(first.source), " ".join(first.target)) == invented("test", 1)[0]
     assert task.vocabulary()[0] == {word for a, _ in invented("train", 300) for word in a.split()}
-    assert task.files() == {}
     assert task.tokens("an old  dog") == ("an", "old", "dog")
     assert Words().encode([" a  b\u00a0c.\u2028 "]) == [("a", "b\u00a0c.\u2028")]
 

@@ -18,7 +18,7 @@ from tfstudy.evaluation.breakdown import accuracy_by_length
 from tfstudy.evaluation.decoding import generate, generation_limit, limits_of
 from tfstudy.evaluation.evaluate import MemoryUse, in_batches
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
-from tfstudy.experiment.prepare import Prepared, prepare, with_decoding
+from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
 from tfstudy.instruments.attention import Attention, measure_attention
 from tfstudy.instruments.base import Instrument, Subject
@@ -28,6 +28,7 @@ from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.files import command_again
 from tfstudy.runs.find import find_run
+from tfstudy.runs.identity import Identity
 from tfstudy.runs.measurement_record import (
     KINDS,
     Measurement,
@@ -38,13 +39,14 @@ from tfstudy.runs.measurement_record import (
 )
 from tfstudy.runs.reader import WEIGHTS, find_weights, read_config, read_predictions, read_result
 from tfstudy.runs.schema import DecodingSettings, Lengths, Prediction, Result
-from tfstudy.runs.studyfile import check_unpacked
+from tfstudy.runs.studyfile import check_unpacked, read_bytes
 from tfstudy.runs.writer import open_run
 from tfstudy.tasks.base import Example
 from tfstudy.training.checkpoints import load_checkpoint, load_weights, model_weights, save_weights
 
 Measured = tuple[Path, Result, Measurement]
 HASH = re.compile(r"\b[0-9a-f]{8}\b")
+TASK_FILES = ("data.json", "tokenizer.json")  # with which a run predicts where its data are not
 
 
 class FinishedRun:
@@ -63,8 +65,15 @@ class FinishedRun:
         'I_JUMP I_JUMP I_TURN_LEFT I_WALK'
     """
 
-    def __init__(self, path: Path, result: Result, prepared: Prepared, weights: Path) -> None:
+    def __init__(
+        self, path: Path, result: Result, prepared: Prepared, weights: Path, missing: UserError | None = None
+    ) -> None:
         self.path, self.result, self.prepared, self.weights = path, result, prepared, weights
+        self._missing = missing  # why the data can't be read, if they can't
+
+    def _needs_data(self) -> None:
+        if self._missing:
+            raise UserError(f"{self.path} can predict, but its data are needed for this: {self._missing}")
 
     def __repr__(self) -> str:
         return f"FinishedRun({str(self.path)!r}: {one_line(self.result)})"
@@ -129,6 +138,7 @@ class FinishedRun:
         Raises:
             UserError: If there is no such instrument or setting, or if it does not apply to this model.
         """
+        self._needs_data()
         record = measure_run(self.prepared, self.path, instrument, settings)
         if save:
             save_measurement(self.path, record)
@@ -177,6 +187,7 @@ class FinishedRun:
         Raises:
             UserError: If a split is unknown, or a setting is impossible or not one of decoding.
         """
+        self._needs_data()
         prepared = with_decoding(self.prepared, unflatten(settings))
         all_splits = scored_splits(self.prepared.task, RunOptions(tuning=self.result.tuning))
         names = [one_of("test set", name, all_splits) for name in splits] or all_splits
@@ -193,6 +204,7 @@ class FinishedRun:
         This ends after three lengths without a correct prediction, or at the limit of the model or of decoding; the
         last line to `report` is the reason.
         """
+        self._needs_data()
         if self.result.tuning:
             raise UserError(f"{self.path} is a trial of tuning, which is evaluated on the validation split only")
         splits = [self.result.splits[name] for name in self.prepared.task.by_length() if name in self.result.splits]
@@ -220,7 +232,7 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
 
     Raises:
         UserError: If no run or several runs match, if the run did not finish or has no weights, or if its data or
-            code version differ from the current ones.
+            code version differ from the current ones. A run of `pairs` or of a corpus predicts without its data too.
 
     Examples:
         >>> run = tfstudy.load("first/lstm")
@@ -231,9 +243,18 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
     result = read_result(path)
     weights = find_weights(path, result)
     config = resolve(read_config(path))
-    if not online:
-        check_local(config)
-    prepared = prepare(config)
+    missing = None
+    try:
+        if not online:
+            check_local(config)
+        prepared = prepare(config)
+    except UserError as error:  # the data are elsewhere, but predicting needs none
+        recorded = Identity(result.run, result.experiment, {}, "", {})
+        contents = {name: read_bytes(path / name) for name in TASK_FILES}
+        files = {name: content.decode(errors="replace") for name, content in contents.items() if content}
+        if not (found := restore(config, files, recorded)):
+            raise
+        prepared, missing = found, error
     if prepared.identity.hash != result.run:
         changes = command("result", path, "--changes")
         raise UserError(
@@ -247,7 +268,7 @@ def load(run: str | Path, results: str | Path = "results", online: bool = False)
         state = model_weights(load_checkpoint(weights, result.run))
     model.load_state_dict(state)
     model.eval()
-    return FinishedRun(path, result, prepared, weights)
+    return FinishedRun(path, result, prepared, weights, missing)
 
 
 def source_tokens(prepared: Prepared, source: str) -> tuple[str, ...]:

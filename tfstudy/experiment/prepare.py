@@ -6,7 +6,7 @@ Sections that do not fit each other or the data are refused. Imports no Lightnin
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -199,6 +199,19 @@ def prepare(config: RunConfig) -> Prepared:
         shape, data = DataShape.of(task), TaskEncoder(task)
         check(config, shape)
         identity = identify(config, fingerprint(task), declared_versions(config.task, config.arch))
+    return _with_model(config, task, data, shape, identity)
+
+
+def restore(config: RunConfig, files: Mapping[str, str], identity: Identity) -> Prepared | None:
+    """Return what a finished run needs to predict, without its data, from the files of the run; None if they lack it.
+
+    The task has no examples, only their lengths.
+    """
+    task = tasks.find(config.task).restored(config.data, files)
+    return _with_model(config, task, TaskEncoder(task), DataShape.of(task), identity) if task else None
+
+
+def _with_model(config: RunConfig, task: Task, data: TaskEncoder, shape: DataShape, identity: Identity) -> Prepared:
     torch.manual_seed(config.seed)
     model = models.find(config.arch)(sized_model(config, shape), len(data.source_vocab), len(data.target_vocab))
     match_tokens(model, data.target_vocab.ids_of(data.source_vocab))
