@@ -10,9 +10,8 @@ from tests.example_claims import NEAR_HALF, judged, values
 from tests.example_records import result, three_architectures, write
 from tfstudy.analysis import claims
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.report.claims import COLOURS, ClaimText, claim_lines, study_claims
+from tfstudy.report.claims import COLOURS, claim_lines, study_claims
 from tfstudy.report.evidence import about, measured, verdict_table
-from tfstudy.report.html_page import publish
 
 # The command
 
@@ -198,19 +197,6 @@ def test_only_notes_that_apply_to_what_is_printed_are_shown_and_fit_the_terminal
 @pytest.fixture
 def study(tmp_path):
     return three_architectures(tmp_path)
-
-
-def test_claims_have_a_section_if_there_are_any(study, tmp_path, monkeypatch):
-    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: [])
-    run = next(study.glob("*/lstm/s*"))
-    texts = [ClaimText("L1", "It <learns>", "refuted", "all statements", ["a: 1 [0, 2]", "b"], "a book", [run])]
-    text = publish(read_finished_runs(study), tmp_path / "out", texts)[0].read_text()
-    assert text.index('id="comparisons"') < text.index('id="claims"') < text.index('id="protocol"')
-    assert "L, such as L2: a statement of lecture notes" in text
-    assert "It &lt;learns&gt;" in text
-    assert "<ol><li>a: 1 [0, 2]</li><li>b</li></ol>" in text
-    row = "| L1 | It &lt;learns> | **refuted** | all statements: (1) a: 1 [0, 2]; (2) b |"
-    assert row in (tmp_path / "out" / "report.md").read_text()
 
 
 def test_claims_that_a_study_has_runs_for_are_judged(study, tmp_path):

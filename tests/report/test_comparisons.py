@@ -15,7 +15,6 @@ from tfstudy.analysis.published import Quotation, figure_of
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.report import comparisons
 from tfstudy.report.comparisons import MAX_DETAILED, significant_differences, summarize_comparisons, verdict
-from tfstudy.report.protocol import build_protocol
 from tfstudy.report.tables import build_table
 from tfstudy.report.tables import read_table as table
 
@@ -162,24 +161,7 @@ def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
     assert "1 not reproduced within 5 points (lstm on length: 50.8 here, 90.0 in Lake & Baroni 2018)" in last
 
 
-# The protocol, and the page on statistics
-
-
-def test_the_protocol_lists_once_what_all_conditions_share(study):
-    protocol = build_protocol(rows_of(conditions(read_finished_runs(study).runs)))
-    expected = {"checkpoint": "last", "data hash": "d" * 12, "versions": "python 3.11, torch 2.9"}
-    assert expected.items() <= protocol.shared.items()
-    assert {"test evaluations": "1", "overlap with training": "0"}.items() <= protocol.shared.items()
-    assert [entry.condition.arch for entry in protocol.entries] == ["cnn", "lstm", "transformer"]
-    assert [entry.facts["training seconds"] for entry in protocol.entries] == ["30 (30 to 30)", "30 (30 to 30)", "30"]
-
-
-def test_what_a_record_lacks_is_unknown(tmp_path):
-    study = write(tmp_path / "study", result(0, overlap={}))
-    next(study.glob("*/*/*/test_reads.csv")).unlink()
-    [entry] = build_protocol(rows_of(conditions(read_finished_runs(study).runs))).entries
-    assert {entry.facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
-    assert {entry.facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}
+# The page on statistics
 
 
 def test_the_page_on_statistics_has_the_number_of_statements_of_claims():

@@ -90,11 +90,10 @@ def test_missing_predictions_are_an_error_and_a_note_of_a_report(tmp_path, monke
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(UserError, match="no readable predictions of split 'test'"):
         error_kind_lines(file.parent.parent, "test", 1)
-    page = build_page(read_finished_runs(study), tmp_path / "out")
-    assert page.error_notes == ["Not read, for lack of predictions: length: lstm."]
-    [(name, text)] = page.errors.items()
-    assert name == "length: cnn"
-    assert text.splitlines()[-1].strip() == "^ token 2 of 4"
+    errors = build_page(read_finished_runs(study)).section("Errors").folded
+    assert list(errors) == ["length: cnn", "What is not shown"]
+    assert errors["What is not shown"][0].text == "Not read, for lack of predictions: length: lstm."
+    assert errors["length: cnn"][0].text.splitlines()[-1].strip() == "^ token 2 of 4"
 
 
 def summarized(study):

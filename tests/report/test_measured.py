@@ -5,9 +5,9 @@ import pytest
 
 from tests.example_records import result, write
 from tfstudy.analysis.frame import read_finished_runs
-from tfstudy.report.html_page import publish
 from tfstudy.report.measured import by_condition, intervals, rank_note, saved_measurements, show, value_label
 from tfstudy.report.plots.measurement import plot
+from tfstudy.report.study_page import publish
 from tfstudy.runs.measurement_record import Chart, Measurement, save_measurement
 
 LINE = Chart("line", x="length", y="entropy", hue="layer", facet="kind")
@@ -135,9 +135,9 @@ def test_the_report_shows_saved_measurements_and_says_which_are_not_comparable(s
     assert [(one.label, len(one.records)) for one in found["entropy"]] == [("cnn", 1), ("lstm", 1)]
     assert "entropy.json is broken" in notes[0]
     assert notes[1:] == ["Not shown: 1 measurement of entropy with other settings: cnn/s0-cnn0 (examples=9)."]
-    page, content = publish(read_finished_runs(study), tmp_path / "page")
-    assert "measure-entropy" in [figure.name for figure in content.figures]
-    assert notes[0] in page.read_text()
+    content = publish(read_finished_runs(study), tmp_path / "page")
+    assert "measure-entropy" in [figure.name for figure in content.pictures]
+    assert notes[0] in (tmp_path / "page" / "index.html").read_text()
     assert "figures/measure-entropy.svg" in (tmp_path / "page" / "report.md").read_text()
 
 

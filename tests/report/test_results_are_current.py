@@ -12,7 +12,7 @@ from tfstudy.analysis.claim_files import read_claims
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.report.claims import judged_claims
-from tfstudy.report.markdown_page import markdown
+from tfstudy.report.page import markdown
 from tfstudy.report.study_page import build_page
 from tfstudy.report.tables import build_table
 
@@ -56,8 +56,8 @@ def scan():
 def test_the_committed_report_is_current_but_for_its_figures(scan, monkeypatch):
     monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
     monkeypatch.setattr("tfstudy.report.study_page.saved_measurements", lambda _: ({}, []))
-    out = RESULTS / "scan" / "report"
-    pages = (markdown(build_page(scan, out)), (out / "report.md").read_text(encoding="utf-8"))
+    committed = (RESULTS / "scan" / "report" / "report.md").read_text(encoding="utf-8")
+    pages = (markdown(build_page(scan)), committed)
     now, committed = (dict(re.findall(r"^## (\w+)\n(.*?)(?=^## )", page, re.MULTILINE | re.DOTALL)) for page in pages)
     for section in ("Verdict", "Table", "Comparisons"):
         assert committed[section] == now[section]

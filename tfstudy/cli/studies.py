@@ -177,12 +177,14 @@ def report(
     """
     from tfstudy.analysis.frame import read_finished_runs
     from tfstudy.report.claims import study_claims
-    from tfstudy.report.html_page import check_folder, publish
+    from tfstudy.report.page import check_folder
+    from tfstudy.report.study_page import publish
     from tfstudy.runs.find import study_folder
 
     check_folder(out)
     runs = read_finished_runs(study_folder(study, results))
-    path, page = publish(runs, out, study_claims(runs), metric, baseline)
+    page = publish(runs, out, study_claims(runs), metric, baseline)
+    path = out / "index.html"
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB): {page.counts}")
     for line in page.left_out:
         print(line)

@@ -1,33 +1,34 @@
-"""The content of a study's report, before it is written as HTML or Markdown."""
+"""The report of a study as blocks: what was studied, the verdict, table, comparisons, figures, claims, protocol."""
 
 import contextlib
-import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from statistics import median
+from typing import TYPE_CHECKING
 
 from tfstudy import __version__
-from tfstudy.analysis.frame import UNFINISHED, RunRecord, Study
+from tfstudy.analysis.frame import UNFINISHED, Study
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import Paper, papers
 from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
 from tfstudy.errors import UserError, printable
 from tfstudy.grids.spec import grid_names, read_grid
-from tfstudy.report.claims import ClaimText
-from tfstudy.report.comparisons import ComparisonSummary, examples_labels, summarize_comparisons, verdict
+from tfstudy.report import page as pages
+from tfstudy.report.claims import ClaimText, protocol
+from tfstudy.report.comparisons import examples_labels, summarize_comparisons, verdict
 from tfstudy.report.error_examples import error_kind_lines
-from tfstudy.report.markup import count_range, listed, number, plural, short_number
+from tfstudy.report.markup import count_range, escape_markdown, listed, number, plural, several, short_number
 from tfstudy.report.measured import saved_measurements
-from tfstudy.report.notes import LEFT_OUT
+from tfstudy.report.notes import LEFT_OUT, whole_scores
+from tfstudy.report.page import Block, Grid, Items, Lines, Page, Picture, Section, Words
 from tfstudy.report.plots import Selection, all_plots
-from tfstudy.report.protocol import Protocol, build_protocol
+from tfstudy.report.render import render
 from tfstudy.report.tables import QUOTED, Table, build_table, cells
 from tfstudy.runs.display import metric_name
 from tfstudy.runs.reader import read_environments
-from tfstudy.runs.studyfile import packed_in
+from tfstudy.runs.schema import Result
 
 if TYPE_CHECKING:
     from tfstudy.report.plots.layout import Plot
@@ -40,154 +41,211 @@ MAX_EXAMPLES = 2  # of each kind of error
 MAX_CONDITIONS = 150  # whose errors are shown
 ERROR_WIDTH = 110  # characters of a line of errors
 MAIN = "split"  # the figure at the top
-CONDITION_COLUMNS = ("task", "split", "architecture", "preset")  # first, then the result
-TEXT_COLUMNS = {*CONDITION_COLUMNS, "metric", "group"}
+COMPARISON_HEADS = (
+    "test set", "result", "difference", "simultaneous interval", "p, corrected", "test", "needed to decide",
+)  # fmt: skip
+CLAIM_HEADS = ("id", "claim", "verdict", "evidence", "source")
 IDS = {
     "L": "L, such as L2: a statement of lecture notes on Transformers (EE 641 Unit 6, 2025)",
     "P": "P, such as P7: a statement of a paper, named as its source",
 }
-RunLink = tuple[RunRecord, str]  # a run and its result, or the reason why it diverged
+PACKAGES = ("python", "torch", "lightning")  # that affect results most
+UNKNOWN, NOT_RECORDED = "unknown", "not recorded"
 
 
-class FigureFile(NamedTuple):
-    """A figure of the study."""
-
-    name: str
-    alt: str
-    svg: str
-
-    @property
-    def file(self) -> str:
-        """The name of its file."""
-        return re.sub(r"\W+", "-", self.name) + ".svg"
+def publish(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
+    """Write the report of a study to a folder (see `page.publish`); `UserError`, and nothing is written, otherwise."""
+    pages.check_folder(out)
+    page = build_page(study, claims, metric, baseline)
+    pages.publish(page, out)
+    return page
 
 
-class PageLine(NamedTuple):
-    """A line of the table as text, and its runs, each with its result."""
-
-    cells: dict[str, str]
-    main: str  # the column with the result
-    best: bool
-    runs: list[RunLink]
-
-
-class Page(NamedTuple):
-    """The content of a report."""
-
-    name: str
-    version: str
-    counts: str
-    unfinished: int
-    about: list[str]  # sentences: what was studied
-    verdict: list[str]  # three sentences
-    main_figure: FigureFile | None
-    comparisons: ComparisonSummary
-    claims: Sequence[ClaimText]
-    table: Table
-    lines: list[PageLine]
-    notes: list[str]
-    figures: list[FigureFile]  # with the main one, and those of instruments
-    figure_notes: list[str]
-    too_large: bool  # for figures
-    errors: dict[str, str]  # by test set and condition: the kinds of a run's errors, with examples, as lines
-    error_notes: list[str]
-    id_notes: list[str]  # what the ids of claims mean
-    papers: list[Paper]
-    protocol: Protocol
-    names: list[str]  # of the lines
-    left_out: list[str]
-    diverged: list[RunLink]
-    link: Callable[[Path], str]  # to a run's folder or zip file, relative to the report
-
-
-def build_page(study: Study, out: Path, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
-    """Return the report on a study, to be written to `out`; `UserError` for unknown names."""
+def build_page(study: Study, claims: Sequence[ClaimText] = (), metric: str = "", baseline: str = "") -> Page:
+    """Return the report on a study; `UserError` for unknown names."""
     table = build_table(study, conditions(study.runs, metric=metric), baseline)
-    all_conditions, labels = rows_of(table.rows), examples_labels(table)
-    too_large = len(all_conditions) > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS
-    seeds = count_range([len(condition.runs) for condition in all_conditions], "seed")
-    figure_notes: list[str] = []
-    plots = [] if too_large else _plots(study, figure_notes)
-    errors, error_notes = _errors(all_conditions)
-    figures = [FigureFile(plot.name, plot.alt, plot.svg()) for plot in plots]
+    rows = rows_of(table.rows)
+    seeds = count_range([len(row.runs) for row in rows], "seed")
+    unfinished = sum(reason == UNFINISHED for _, reason in study.left_out)
+    figures, notes = _figures(study, len(rows))
+    main = [figure for figure in figures if figure.name == MAIN]
+    counts = f"{plural(len(study.runs), 'run')}, {plural(len(rows), 'condition')}, {seeds} per condition"
+    diverged = [(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished]
+    left_out = [
+        *study.left_out_notes(MAX_NAMED),
+        *(f"{'/'.join(run.path.parts[-3:])} diverged: {reason}" for run, reason in diverged),
+    ]
+    sections = [
+        Section("Verdict", [*map(Words, verdict(table)), *main]),
+        _table(table, counts),
+        _comparisons(table),
+        Section("Figures", [*(Words(note, note=True) for note in notes), *(one for one in figures if one not in main)]),
+        _errors(rows),
+        *_claims(claims),
+        *_sources(cited_papers(table, claims)),
+        _runs(table),
+        _protocol(table),
+        Section("Left out", [Items(left_out or ["None: every run of this study is in the table."])]),
+    ]
     return Page(
         name=study.root.resolve().name,
+        about=summarize_study(study, rows),
+        warning=f"**{plural(unfinished, 'run')} not finished.** Results may change." if unfinished else "",
+        counts=counts,
+        sections=sections,
+        left_out=left_out,
         version=__version__,
-        counts=f"{plural(len(study.runs), 'run')}, {plural(len(all_conditions), 'condition')}, {seeds} per condition",
-        unfinished=sum(reason == UNFINISHED for _, reason in study.left_out),
-        about=summarize_study(study, all_conditions),
-        verdict=verdict(table),
-        main_figure=next((figure for figure in figures if figure.name == MAIN), None),
-        comparisons=summarize_comparisons(table),
-        claims=claims,
-        table=table,
-        lines=_page_lines(table),
-        notes=[note.text for note in table.notes if note.kind != LEFT_OUT],
-        figures=figures,
-        figure_notes=figure_notes,
-        too_large=too_large,
-        errors=errors,
-        error_notes=error_notes,
-        id_notes=[note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)],
-        papers=cited_papers(table, claims),
-        protocol=build_protocol(all_conditions),
-        names=[f"{labels[condition.place]}, {condition.label}" for condition in all_conditions],
-        left_out=study.left_out_notes(MAX_NAMED),
-        diverged=[(run, run.result.reason or "reason not recorded") for run in study.runs if not run.finished],
-        link=lambda path: _link(path, out),
     )
 
 
-def _link(run: Path, out: Path) -> str:
-    """Return the link from a report to a run's folder, or to the zip file that holds the run."""
-    file = packed_in(run)
-    return quote(os.fsencode(os.path.relpath(file or run, out))) + "/" * (not file)
+def _figures(study: Study, count: int) -> tuple[list[Picture], list[str]]:
+    """Return all plots of the study, one for each instrument with saved measurements, and what is not shown."""
+    if count > MAX_PLOTTED or len(study.runs) > MAX_PLOTTED_RUNS:
+        limits = f"{MAX_PLOTTED} conditions or {MAX_PLOTTED_RUNS:,} runs"
+        return [], [f"No figures for more than {limits}; use `tfstudy plot` for single plots."]
+    measured, notes = saved_measurements(study.runs)
+
+    def plots() -> Iterator["Plot"]:
+        from tfstudy.report.plots import layout, measurement
+
+        yield from all_plots(study, Selection(width="page"))
+        yield from (measurement.plot(name, own, layout.PAGE) for name, own in measured.items())
+
+    found = [Picture(plot.name, plot.alt, plot.svg(), re.sub(r"\W+", "-", plot.name) + ".svg") for plot in plots()]
+    return found, notes if found else [*notes, "These records have no data for any plot."]
 
 
-def _plots(study: Study, notes: list[str]) -> "Iterator[Plot]":
-    """Yield all plots of the study, and one for each instrument with saved measurements.
-
-    What is not shown is added to the notes.
-    """
-    from tfstudy.report.plots import layout, measurement
-
-    yield from all_plots(study, Selection(width="page"))
-    measured, left_out = saved_measurements(study.runs)
-    notes += left_out
-    yield from (measurement.plot(name, own, layout.PAGE) for name, own in measured.items())
+def _table(table: Table, counts: str) -> Section:
+    texts = cells(table)
+    notes = [note.text for note in table.notes if note.kind != LEFT_OUT]
+    keys = [str(key) for key in texts.frame]
+    rows = [[str(cell) for cell in row] for row in texts.frame.itertuples(index=False)]
+    written = render(texts, [escape_markdown(note) for note in notes], "md").rstrip("\n")
+    heads, strong = [texts.heads[key] for key in keys], list(table.rows["best_group"])
+    grid = Grid(counts, heads, rows, strong, keys.index("arch"), f"{counts}.\n\n{written}")
+    return Section("Table", [grid], {"How the numbers were obtained": [Items(notes)]})
 
 
-def _errors(every: Sequence[Condition]) -> tuple[dict[str, str], list[str]]:
+def _comparisons(table: Table) -> Section:
+    found = summarize_comparisons(table)
+    rows = [(c.test_set, c.verdict, c.difference, c.interval, c.p, c.test, c.needed) for c in found.tested]
+    untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
+    grid = Grid(found.summary, COMPARISON_HEADS, rows, [c.decided for c in found.tested], 1)
+    return Section("Comparisons", [grid, Items([*found.notes, *untested], note=True)])
+
+
+def _errors(rows: Sequence[Condition]) -> Section:
     """Return the errors of the first run of each condition whose predictions can be read, and what is not shown."""
-    shown: dict[str, str] = {}
+    shown: dict[str, list[Block]] = {}
     without = []
-    with_runs, names = [condition for condition in every if condition.runs], test_set_labels(every)
-    for condition in with_runs[:MAX_CONDITIONS]:
-        name = f"{names[condition.place]}: {condition.label}"
-        for run in condition.runs:
+    with_runs, names = [row for row in rows if row.runs], test_set_labels(rows)
+    for row in with_runs[:MAX_CONDITIONS]:
+        name = f"{names[row.place]}: {row.label}"
+        for run in row.runs:
             with contextlib.suppress(UserError):
-                lines = error_kind_lines(run.path, condition.test, MAX_EXAMPLES, ERROR_WIDTH)
-                shown[name] = "\n".join(printable(line.plain.rstrip()) for line in lines).strip()
+                lines = error_kind_lines(run.path, row.test, MAX_EXAMPLES, ERROR_WIDTH)
+                shown[name] = [Lines("\n".join(printable(line.plain.rstrip()) for line in lines).strip())]
                 break
         else:
             without.append(name)
     notes = [f"Not read, for lack of predictions: {listed(without, MAX_NAMED)}."] if without else []
     if len(with_runs) > MAX_CONDITIONS:
         notes.append(f"The first {MAX_CONDITIONS} of {len(with_runs):,} conditions are shown.")
-    return shown, notes
+    return Section("Errors", [], shown | ({"What is not shown": [Words(note) for note in notes]} if notes else {}))
 
 
-def _page_lines(table: Table) -> list[PageLine]:
-    texts = cells(table)
-    main, out = texts.heads["result"], []
-    named: list[Any] = texts.frame.rename(columns=dict(texts.heads)).to_dict("records")
-    for row, own in zip(rows_of(table.rows), named, strict=True):
+def _claims(claims: Sequence[ClaimText]) -> list[Section]:
+    if not claims:
+        return []
+
+    def evidence(claim: ClaimText) -> str:
+        statements = [f"({number}) {text}" for number, text in enumerate(claim.evidence, 1)]
+        return ": ".join(filter(None, (claim.reason, "; ".join(statements))))
+
+    rows = [(claim.id, claim.claim, f"**{claim.verdict}**", evidence(claim), claim.source) for claim in claims]
+    ids = [note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)]
+    blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items([*ids, *protocol()], note=True)]
+    title = f"{plural(len(claims), 'claim')} of which this study measured any statement"
+    return [Section("Claims", [], {title: blocks}, markdown=True)]
+
+
+def _sources(found: Sequence[Paper]) -> list[Section]:
+    lines = [f"[{paper.key}] {paper.short}: {paper.title}, {paper.url}".removesuffix(", ") for paper in found]
+    return [Section("Sources", [Items(lines)])] if lines else []
+
+
+def _runs(table: Table) -> Section:
+    """Return each run's seed, result and folder, by condition."""
+    lines, names = [], examples_labels(table)
+    for row in rows_of(table.rows):
         values = row.each_seed
-        runs = [(run, number(values[seed]) if (seed := run.result.seed) in values else "") for run in row.runs]
-        first = [*CONDITION_COLUMNS, main, "group"]
-        ordered = {name: own[name] for name in dict.fromkeys([*first, *own]) if name in own}
-        out.append(PageLine(ordered, main, row.best_group and bool(own[main]), runs))
-    return out
+        runs = [
+            f"seed {run.result.seed}{f': {number(values[run.result.seed])}' * (run.result.seed in values)} "
+            f"({'/'.join(run.path.parts[-3:])})"
+            for run in row.runs
+        ]
+        lines.append(f"{names[row.place]}, {row.label}: {', '.join(runs) or 'no finished run'}")
+    return Section("Runs", [], {"Result and folder of each run": [Items(lines)]}, markdown=True)
+
+
+def _protocol(table: Table) -> Section:
+    """Return how each condition was measured; what several conditions share is listed once."""
+    rows, names = rows_of(table.rows), examples_labels(table)
+    facts = [measured_how(row) for row in rows]
+    same = {key: text for key, text in facts[0].items() if all(own[key] == text for own in facts)}
+    shared = same if len(rows) > 1 else {}
+    keys = [key for key in facts[0] if key not in shared]
+    lines = [
+        [f"{names[row.place]}, {row.label}", *(own[key] for key in keys)] for row, own in zip(rows, facts, strict=True)
+    ]
+    folded: dict[str, list[Block]] = {
+        "The same for all conditions": [Items([f"{key}: {text}" for key, text in shared.items()])],
+        "What differs between conditions": [Grid("", ["condition", *keys], lines)],
+    }
+    return Section("Protocol", [], folded if shared else {"Each condition": folded.popitem()[1]})
+
+
+def measured_how(condition: Condition) -> dict[str, str]:
+    """Return how a condition was measured, read from the records of its runs."""
+    runs, results, test_set = condition.runs, [run.result for run in condition.runs], condition.test
+    environments = [environment for run in runs for environment in read_environments(run.path)]
+    packages = [environment.versions for environment in environments]
+    return {
+        "checkpoint": _distinct(f"{r.checkpoint}, step {r.step:,}" if r.step else r.checkpoint for r in results),
+        "decoding": _distinct(_decoding(r) for r in results),
+        "test examples": _distinct(f"{scores.n:,}" for scores in whole_scores(condition)),
+        "test evaluations": _distinct(run.test_reads().get(test_set, NOT_RECORDED) for run in runs),
+        "overlap with training": _distinct(r.overlap.get(test_set, NOT_RECORDED) for r in results),
+        "training examples": _distinct(f"{r.train_examples:,}" for r in results if r.train_examples),
+        "parameters": _distinct(f"{r.parameters:,}" for r in results),
+        "training seconds": _seconds([r.train_seconds for r in results]),
+        "evaluation seconds": _seconds([r.evaluate_seconds for r in results]),
+        "weights": _distinct(f"from run {r.reused_from[:8]}" if r.reused_from else "its own" for r in results),
+        "device": _distinct(r.device for r in results),
+        "versions": _distinct(", ".join(f"{name} {one[name]}" for name in PACKAGES if name in one) for one in packages),
+        "data hash": _distinct(environment.data[:12] for environment in environments),
+        "commit": _distinct((environment.commit or "")[:10] for environment in environments),
+    }
+
+
+def _distinct(values: Iterable[object]) -> str:
+    """Return the distinct values; `unknown` if there are none."""
+    return several(value for value in values if value not in ("", None)) or UNKNOWN
+
+
+def _decoding(result: Result) -> str:
+    decode = result.decode
+    if decode.method != "beam":
+        return decode.method
+    return f"beam search, beam size {decode.beam_size}, length penalty {decode.length_penalty:g}"
+
+
+def _seconds(values: Sequence[float]) -> str:
+    """Return the median, and the range of several values."""
+    if not values:
+        return UNKNOWN
+    span = f" ({min(values):,.0f} to {max(values):,.0f})" if len(values) > 1 else ""
+    return f"{median(values):,.0f}{span}"
 
 
 # What was studied, in one or two sentences

@@ -1,0 +1,256 @@
+"""The report of a study: complete, valid, escaped, without links and requests; it overwrites nothing else."""
+
+import json
+import os
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.commands import tfstudy
+from tests.example_records import ENVIRONMENT, result, rival, three_architectures, write
+from tests.example_tables import rows
+from tfstudy.analysis.frame import read_finished_runs
+from tfstudy.analysis.summary import conditions
+from tfstudy.errors import UserError
+from tfstudy.report import page as pages
+from tfstudy.report.claims import ClaimText
+from tfstudy.report.study_page import build_page, cited_papers, grid_about, measured_how, publish, summarize_study
+from tfstudy.report.tables import QUOTED, build_table
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes, and what is left open or closed twice."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.open: list[str] = []
+        self.wrong: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in ("meta", "link", "img"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def values(self, tag: str, name: str) -> list[str]:
+        return [attributes[name] for found, attributes in self.elements if found == tag and name in attributes]
+
+
+@pytest.fixture
+def study(tmp_path) -> Path:
+    return three_architectures(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """A report with figures: its folder, the HTML, and its content."""
+    folder = tmp_path_factory.mktemp("report")
+    study, out = three_architectures(folder), folder / "out"
+    claim = ClaimText("L1", "It <learns>", "refuted", "all statements", ["a: 1 [0, 2]", "b"], "a book", [])
+    content = publish(read_finished_runs(study), out, [claim])
+    return out, (out / "index.html").read_text(), content
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Figures take seconds, and most tests are of something else."""
+    monkeypatch.setattr("tfstudy.report.study_page.all_plots", lambda *_: iter(()))
+
+
+def test_a_report_opens_with_the_finding_and_has_everything_in_its_order(published):
+    out, text, content = published
+    titles = [
+        "Verdict",
+        "Table",
+        "Comparisons",
+        "Figures",
+        "Errors",
+        "Claims",
+        "Sources",
+        "Runs",
+        "Protocol",
+        "Left out",
+    ]
+    assert re.findall(r"<h2[^>]*>(.*?)</h2>", text) == [section.title for section in content.sections] == titles
+    assert [one.name for one in content.pictures] == ["split", "differences", "errors"]
+    assert sorted(item.name for item in (out / "figures").iterdir()) == sorted(one.file for one in content.pictures)
+    page = Elements(text)
+    assert (page.open, page.wrong) == ([], [])
+    assert sorted(page.values("img", "alt")) == sorted(one.alt for one in content.pictures)
+    finding = content.section("Verdict").blocks[0].text
+    places = [text.index(part) for part in ("<h1>", finding, "<img", 'class="about"', "<table", "<details")]
+    assert places == sorted(places)
+    assert set(page.values("th", "scope")) == {"row", "col"}
+    ids = {attributes.get("id") for _, attributes in page.elements}
+    assert {link.removeprefix("#") for link in page.values("a", "href")} <= ids, "nothing outside of the file"
+
+
+def test_a_page_requests_nothing_and_runs_nothing(published):
+    _, text, _ = published
+    page = Elements(text)
+    assert all(source.startswith("data:") for source in page.values("img", "src") + page.values("link", "href"))
+    assert "script" not in [tag for tag, _ in page.elements]
+    assert "default-src 'none'" in page.values("meta", "content")[3]
+    assert not re.search(r"url\((?!%23)|@import", text), "but within a figure"
+
+
+def test_foreign_text_is_escaped(published):
+    out, text, _ = published
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "It &lt;learns&gt;" in text
+    row = "| L1 | It &lt;learns> | **refuted** | all statements: (1) a: 1 [0, 2]; (2) b |"
+    assert row in (out / "report.md").read_text()
+
+
+def test_html_and_markdown_are_the_same_blocks(published):
+    out, text, content = published
+    markdown = (out / "report.md").read_text()
+    for row in (*content.section("Table").blocks[0].rows, *content.section("Comparisons").blocks[0].rows):
+        for cell in filter(None, row):
+            assert cell.replace("<", "&lt;") in text, cell
+            assert re.sub("[*`]", "", pages.escaped(cell)) in re.sub("[*`]", "", markdown), cell
+    assert "| length | **cnn is higher than lstm** | +55.5 |" in markdown
+    assert "not tested on length: transformer" in markdown
+    assert "**1 run not finished.**" in markdown
+    assert "left out (not finished): scan-length/cnn/s9-0a" in markdown
+    assert "seed 3: 23.0 (scan-length/lstm/s3-" in markdown, "a number can be traced to its run"
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_diverged_runs_and_names_that_are_not_text_are_written(tmp_path):
+    diverged = result(1, status="diverged", reason="loss is nan")
+    del diverged["splits"]
+    study = write(tmp_path / os.fsdecode(b"caf\xe9"), result(0), diverged)
+    publish(read_finished_runs(study), tmp_path / "out")
+    assert "diverged: loss is nan" in (tmp_path / "out" / "index.html").read_text()
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_report_writes_only_its_own_files_and_the_same_bytes_again(study, tmp_path):
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "notes.txt").write_text("mine")
+    written = []
+    for _ in range(2):
+        publish(read_finished_runs(study), out)
+        written.append((out / "index.html").read_bytes())
+    assert written[0] == written[1]
+    assert sorted(item.name for item in out.iterdir()) == ["index.html", "notes.txt", "report.md"]
+
+
+@pytest.mark.parametrize("name", ["index.html", "report.md"])
+def test_a_file_that_is_no_report_is_not_overwritten(study, tmp_path, name):
+    (tmp_path / name).write_text("<h1>mine</h1>")
+    with pytest.raises(UserError, match=f"{name} is not a report of tfstudy"):
+        publish(read_finished_runs(study), tmp_path)
+    assert (tmp_path / name).read_text() == "<h1>mine</h1>"
+    assert sorted(item.name for item in tmp_path.iterdir()) == sorted([name, "study"])
+    with pytest.raises(UserError, match="must be a folder"):
+        publish(read_finished_runs(study), tmp_path / name)
+    with pytest.raises(UserError, match="must not be the folder of a run"):
+        publish(read_finished_runs(study), next(study.glob("*/lstm/s*")))
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_failure_leaves_the_previous_page_whole(study, tmp_path, monkeypatch):
+    path = tmp_path / "out" / "index.html"
+    publish(read_finished_runs(study), path.parent)
+    before = path.read_bytes()
+    with monkeypatch.context() as broken:
+        broken.setattr(pages, "html", lambda page: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            publish(read_finished_runs(study), path.parent)
+    monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(UserError, match="No space left on device"):
+        publish(read_finished_runs(study), path.parent)
+    assert path.read_bytes() == before
+    assert sorted(item.name for item in path.parent.iterdir()) == ["index.html", "report.md"]
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_the_command_writes_a_report_and_an_unknown_name_writes_nothing(study, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert tfstudy("report", "study", "--results", tmp_path, "--out", "out", "--baseline", "lstm") == 0
+    output = capsys.readouterr().out
+    assert output.startswith("out/index.html (0.")
+    assert "9 runs, 3 conditions, 1 to 4 seeds per condition\nleft out (not finished): scan-length/cnn/s9-0a" in output
+    assert '<th scope="col">vs lstm</th>' in Path("out/index.html").read_text()
+    assert tfstudy("report", "study", "--results", tmp_path, "--out", "other", "--metric", "exact") == 2
+    assert "did you mean 'exact_match'?" in capsys.readouterr().err
+    assert not Path("other").exists()
+
+
+def test_a_large_study_has_no_figures_and_the_page_says_why(study, monkeypatch):
+    monkeypatch.setattr("tfstudy.report.study_page.MAX_PLOTTED", 1)
+    page = build_page(read_finished_runs(study))
+    assert page.pictures == []
+    assert "No figures for more than 1 conditions or 2,000 runs" in pages.html(page)
+
+
+# What was studied, how it was measured, and sources
+
+
+def summary(study, *command):
+    for run in study.glob("*/*/s*") if command else ():
+        (run / "env.json").write_text(json.dumps([ENVIRONMENT | {"arguments": list(command)}]))
+    return summarize_study(read_finished_runs(study), rows(study))
+
+
+def test_the_facts_are_those_of_the_records(tmp_path):
+    dates = {"started": "2026-01-30T23:00:00Z", "finished": "2026-02-01T01:00:00Z", "step": 3000}
+    made = [result(seed, 0.5, train_examples=16140, **dates) for seed in range(3)] + [rival(0, 0.2)]
+    assert summary(write(tmp_path / "study", *made)) == [
+        "4 runs of scan; split scheme length; 2 architectures (cnn and lstm) of 1k parameters; 1 to 3 seeds per "
+        "condition; 3,000 training steps; 16,140 training examples; run from 2026-01-30 to 2026-02-01. Results are "
+        "exact match on test sets, from 0 to 100."
+    ]
+    assert summary(write(tmp_path / "older", result(0, parameters=0))) == [
+        "1 run of scan; split scheme length; architecture lstm; 1 seed per condition. Results are exact match on test "
+        "sets, from 0 to 100."
+    ]
+
+
+def test_a_study_of_a_grid_has_its_words(tmp_path):
+    study = write(tmp_path / "mine", result(0))
+    about = summary(study, "grid", "scan", "--tier", "quick")[0]
+    assert about == "Grid scan: Four SCAN splits on which architectures differ, with presets of equal size."
+    summary(study, "grid", "no-such")
+    assert grid_about(read_finished_runs(study)) == ""
+
+
+def test_the_protocol_lists_once_what_all_conditions_share(study, no_figures):
+    shared, differs = build_page(read_finished_runs(study)).section("Protocol").folded.values()
+    expected = ["checkpoint: last", f"data hash: {'d' * 12}", "versions: python 3.11, torch 2.9", "test evaluations: 1"]
+    assert {*expected, "overlap with training: 0"} <= set(shared[0].lines)
+    grid = differs[0]
+    seconds = [row[grid.heads.index("training seconds")] for row in grid.rows]
+    assert seconds == ["30 (30 to 30)", "30 (30 to 30)", "30"]
+    assert [row[0] for row in grid.rows] == ["length, cnn", "length, lstm", "length, transformer"]
+
+
+def test_what_a_record_lacks_is_unknown(tmp_path):
+    study = write(tmp_path / "study", result(0, overlap={}))
+    next(study.glob("*/*/*/test_reads.csv")).unlink()
+    facts = measured_how(rows(study)[0])
+    assert {facts[name] for name in ("versions", "data hash", "commit")} == {"unknown"}
+    assert {facts[name] for name in ("overlap with training", "test evaluations")} == {"not recorded"}
+
+
+def test_papers_of_figures_and_of_claims_are_listed_once(tmp_path):
+    study = read_finished_runs(write(tmp_path / "study", result(0)))
+    table = build_table(study, conditions(study.runs))
+    quoted = {one.figure.paper for key in QUOTED[:1] for own in table.rows[key] for one in own}
+    claim = ClaimText("P6", "It learns", "refuted", "", [], "Dessi & Baroni 2019, table 2", [])
+    found = {paper.key: paper for paper in cited_papers(table, [claim])}
+    assert list(found) == sorted(found)
+    assert found.keys() >= {"dessi-2019", *quoted} > {"dessi-2019"}
+    assert found["lake-2018"].url == "https://arxiv.org/abs/1711.00350"
+    assert found["dessi-2019"].title.startswith("CNNs Found to Jump Around"), "without the braces of BibTeX"
