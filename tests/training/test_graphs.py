@@ -42,7 +42,7 @@ def computed(gradients: GraphedGradients, shape: Shape, seed: int = 0) -> tuple[
     torch.manual_seed(seed)
     gradients.write(ROWS, shape)
     gradients.compute(shape)
-    return float(gradients._loss), [gradient.clone() for gradient in gradients._gradients]
+    return float(gradients.loss), [gradient.clone() for gradient in gradients.gradients]
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

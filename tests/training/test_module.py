@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from lightning.pytorch import Callback, Trainer
+from lightning.pytorch import Callback
 
 from tests.commands import tfstudy
 from tests.interrupted_runs import command, folder
@@ -13,6 +13,7 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.writer import RunFolder
 from tfstudy.training import loss as training
+from tfstudy.training.fit import fit
 from tfstudy.training.module import DivergenceError
 from tfstudy.training.step import learning_rate_factor
 
@@ -119,12 +120,15 @@ def threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_number_of_threads_changes_no_weight(arch, threads):
+def test_the_number_of_threads_changes_no_weight(arch, precision, threads):
     threads(1)
-    one = trained(arch, dropout=0.3, micro_batches=3)
+    (one, data), (other, _) = (small_training(arch, 0.3, micro_batches=3, precision=precision) for _ in range(2))
+    fit(one, data, accelerator="cpu")
     threads(3)
-    assert same(one, trained(arch, dropout=0.3, micro_batches=3))
+    fit(other, data, accelerator="cpu")
+    assert same(one, other)
     assert torch.get_num_threads() == 3, "training leaves the number of threads as it was"
 
 
@@ -146,17 +150,6 @@ def test_a_training_that_fails_leaves_the_number_of_threads_as_it_was(threads, m
 def test_a_module_holds_its_model_once():
     module, _ = small_training()
     assert {name.split(".")[0] for name in module.state_dict()} == {"model"}
-
-
-def test_the_module_trains_in_a_plain_trainer():
-    module, data = small_training()
-    trainer = Trainer(
-        max_steps=3, accelerator="cpu", logger=False, enable_checkpointing=False, enable_progress_bar=False,
-        enable_model_summary=False, num_sanity_val_steps=0, log_every_n_steps=1,
-    )  # fmt: skip
-    trainer.fit(module, data)
-    assert trainer.global_step == 3
-    assert not same(module, small_training()[0])
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)

@@ -6,7 +6,7 @@ from lightning.pytorch import Callback
 from lightning.pytorch.loggers import Logger
 
 from tests.commands import tfstudy
-from tests.interrupted_runs import command, folder
+from tests.interrupted_runs import at_row, command, folder, killed
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.config.resolve import overrides, resolve
 from tfstudy.errors import UserError
@@ -14,7 +14,14 @@ from tfstudy.experiment import prepare
 from tfstudy.experiment.train import training_data
 from tfstudy.runs.reader import read_result
 from tfstudy.training.callbacks import Checkpoints, TrainingProgress
-from tfstudy.training.checkpoints import STATE_KEY, load_checkpoint, resumable_checkpoint, save_checkpoint
+from tfstudy.training.checkpoints import (
+    STATE_KEY,
+    load_checkpoint,
+    metrics_digest,
+    resumable_checkpoint,
+    rewind_metrics,
+    save_checkpoint,
+)
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
@@ -202,6 +209,38 @@ def test_training_continues_from_the_newest_checkpoint_that_is_sound(checkpoints
     assert continued(checkpoints, best_needed)[0] == step, "also in a later attempt"
     if others:
         assert load_checkpoint(checkpoints / "best.ckpt", RUN)["global_step"] == step
+
+
+@pytest.mark.parametrize("change", ["cut", "edited", "removed"])
+def test_metrics_that_were_changed_are_found_and_named(change, capsys):
+    killed(command(), at_row(25))
+    metrics = folder() / "metrics.csv"
+    content = metrics.read_bytes()
+    metrics.write_bytes({"cut": content[:40], "edited": content.replace(b"10,train_loss,", b"10,train_loss,0"),
+                         "removed": b""}[change])  # fmt: skip
+    if change == "removed":
+        metrics.unlink()
+    assert tfstudy(*command()) == 2
+    error = capsys.readouterr().err
+    assert f"{metrics} is damaged: it was changed after step 20 was saved; --restart" in error
+    metrics.write_bytes(content)
+    assert tfstudy(*command()) == 0
+
+
+def test_rows_after_the_checkpoint_are_dropped(tmp_path):
+    path, checkpoint = tmp_path / "metrics.csv", {"global_step": 5, "callbacks": {STATE_KEY: {"run": RUN}}}
+    path.write_text("step,metric,value\n5,train_loss,1.0\n")
+    kept, state = path.read_text(), checkpoint["callbacks"][STATE_KEY]
+    with pytest.raises(UserError, match="begun by an older version"):
+        rewind_metrics(path, checkpoint)
+    state["metrics"] = metrics_digest(path)
+    path.write_text(f"{kept}10,train_loss,0.5\n15,grad")
+    rewind_metrics(path, checkpoint)
+    assert path.read_text() == kept
+    rewind_metrics(path, None)
+    assert not path.exists()
+    state["metrics"] = metrics_digest(path)
+    rewind_metrics(path, checkpoint)
 
 
 def test_a_run_that_never_had_a_checkpoint_or_a_best_one_needs_none(tmp_path):

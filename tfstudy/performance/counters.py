@@ -22,47 +22,36 @@ Shape = Sequence[int]
 BACKWARD = 2  # a product of matrices has two gradients, each a product of the same size
 
 
-def _recurrent(input_shape: Shape, weights: Sequence[Shape]) -> int:
+def _recurrent(x: Shape, weights: Any, *more: Any, out_shape: Any = None, **_: Any) -> int:
     """Return the FLOPs of a recurrent layer: each matrix is multiplied with a vector at every position.
 
-    For an LSTM from `d` to `h` units these are 2 (4 h d + 4 h h) = 8 h (d + h) at a position. All directions and layers
-    of a call are among `weights`.
+    For an LSTM from `d` to `h` units these are 2 (4 h d + 4 h h) = 8 h (d + h) at a position. cuDNN gets all directions
+    and layers as one list of weights, oneDNN the two matrices of one layer.
     """
-    positions = math.prod(input_shape[:-1])
-    return 2 * positions * sum(math.prod(shape) for shape in weights if len(shape) == 2)
+    matrices = (
+        [shape for shape in weights if len(shape) == 2] if isinstance(weights[0], Sequence) else [weights, more[0]]
+    )
+    return 2 * math.prod(x[:-1]) * sum(map(math.prod, matrices))
 
 
-def _one_layer(x: Shape, to_input: Shape, to_hidden: Shape, *_: Any, out_shape: Any = None, **__: Any) -> int:
-    return _recurrent(x, [to_input, to_hidden])
+def _recurrent_backward(*shapes: Any, **options: Any) -> int:
+    return BACKWARD * _recurrent(*shapes, **options)
 
 
-def _several_layers(x: Shape, weights: Sequence[Shape], *_: Any, out_shape: Any = None, **__: Any) -> int:
-    return _recurrent(x, weights)
-
-
-def _attention(query: Shape, key: Shape, value: Shape, *_: Any, out_shape: Any = None, **__: Any) -> int:
+def _attention(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
     """Return the FLOPs of both products, of all pairs: with a causal mask, too, as explicit attention computes them."""
-    flops: int = sdpa_flop_count(query, key, value)  # type: ignore[no-untyped-call]
-    return flops
+    return int(sdpa_flop_count(query, key, value))  # type: ignore[no-untyped-call]
 
 
 def _attention_backward(gradient: Shape, query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
-    flops: int = sdpa_backward_flop_count(gradient, query, key, value)  # type: ignore[no-untyped-call]
-    return flops
-
-
-def _backward(formula: Callable[..., int]) -> Callable[..., int]:
-    def gradients(*arguments: Any, **options: Any) -> int:
-        return BACKWARD * formula(*arguments, **options)
-
-    return gradients
+    return int(sdpa_backward_flop_count(gradient, query, key, value))  # type: ignore[no-untyped-call]
 
 
 FORMULAS: Mapping[Any, Callable[..., int]] = {
-    aten.mkldnn_rnn_layer: _one_layer,
-    aten.mkldnn_rnn_layer_backward: _backward(_one_layer),
-    aten._cudnn_rnn: _several_layers,
-    aten._cudnn_rnn_backward: _backward(_several_layers),
+    aten.mkldnn_rnn_layer: _recurrent,
+    aten.mkldnn_rnn_layer_backward: _recurrent_backward,
+    aten._cudnn_rnn: _recurrent,
+    aten._cudnn_rnn_backward: _recurrent_backward,
     aten._scaled_dot_product_flash_attention_for_cpu: _attention,
     aten._scaled_dot_product_flash_attention_for_cpu_backward: _attention_backward,
 }

@@ -117,8 +117,7 @@ class TrainingProgress(Callback):
             return
         # the trainer keeps the metrics of the last validation, which may be of an earlier step
         metrics = trainer.callback_metrics if self._validated == trainer.global_step else {}
-        found = ((name, float(value)) for name, value in metrics.items() if name.startswith("validation"))
-        shown = ", ".join(_metric_text(name, value) for name, value in found)
+        shown = ", ".join(_metric_text(name, float(value)) for name, value in metrics.items())
         self._log(f"step {trainer.global_step}  {self._speed():,.0f} tokens/s  {shown}".rstrip())
         self._report_now(trainer.global_step)
 

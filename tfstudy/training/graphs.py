@@ -65,7 +65,7 @@ class GraphedGradients(Plain):
 
     The rows of the batch, its loss and its gradients are tensors that keep their place: `compute` reads and writes
     them, without waiting for the device, and is what a graph captures. The first steps of a shape are computed without
-    a graph, and so are batches that fit no shape, and all after a capture has failed, which is reported once.
+    a graph, and so are batches that fit no shape, and all after a capture has failed, which `report` gets once.
     """
 
     def __init__(
@@ -77,59 +77,53 @@ class GraphedGradients(Plain):
         report: Callable[[str], None],
     ) -> None:
         super().__init__(loss_of)
-        self._data, self._shapes, self._graphs, self._report = data, shapes, graphs, report
-        self._loss = torch.zeros((), device=data.source.device)
-        self._gradients = tuple(torch.zeros_like(p) for p in self.parameters)
-        self._rows: dict[Shape, Tensor] = {}  # the index of the rows of the batch
+        self._data, self._graphs, self._report = data, graphs, report
+        self._warm_up = dict.fromkeys(shapes, WARM_UP)  # steps that are left; empty after a failure
         self._replays: dict[Shape, Work] = {}
-        self._steps = dict.fromkeys(shapes, 0)
-        self._failed = False
+        self._rows: dict[Shape, Tensor] = {}  # the index of the rows of the batch, for each shape
+        self.loss = torch.zeros((), device=data.source.device)
+        self.gradients = tuple(torch.zeros_like(p) for p in self.parameters)
 
     def __call__(self, batch: Batch, seed: int, teacher_forcing: bool = True) -> tuple[Tensor, Gradients]:
         """Return the loss and gradients of a batch, from a graph where there is one."""
         rows = torch.from_numpy(batch.rows)
         needed = self._data.shape(rows)
-        shape = smallest(self._shapes, needed)
-        self.write(rows, shape or needed)
-        if shape is None or self._failed:
-            self.compute(shape or needed)
-        elif self._steps[shape] < WARM_UP:
-            self._steps[shape] += 1
+        shape = smallest(self._warm_up, needed) or needed
+        self.write(rows, shape)
+        if left := self._warm_up.get(shape, 0):
+            self._warm_up[shape] = left - 1
             self._graphs.warm_up(partial(self.compute, shape))
+        elif shape in self._warm_up and self._captured(shape):
+            self._replays[shape]()
         else:
-            self._replay(shape, seed)
-        return self._loss, self._gradients
+            torch.manual_seed(seed)  # after a failed capture
+            self.compute(shape)
+        return self.loss, self.gradients
 
     def write(self, rows: Tensor, shape: Shape) -> None:
         """Write the rows (a CPU index) of the next batch, padded to a shape."""
         index = self._data.padded(rows, shape)
-        if self._loss.is_cuda:  # from pinned memory, which is not used again before the device has read it
+        if self.loss.is_cuda:  # from pinned memory, which is not used again before the device has read it
             index = index.pin_memory()
         if shape not in self._rows:
-            self._rows[shape] = torch.empty(shape.rows, dtype=torch.long, device=self._loss.device)
+            self._rows[shape] = torch.empty(shape.rows, dtype=torch.long, device=self.loss.device)
         self._rows[shape].copy_(index, non_blocking=True)
 
     def compute(self, shape: Shape) -> None:
         """Compute the loss and gradients of the rows that were written, and write them."""
         loss, gradients = self.part([self._data.gather(self._rows[shape], shape)], None, True)
-        self._loss.copy_(loss)
-        torch._foreach_copy_(self._gradients, gradients)
+        self.loss.copy_(loss)
+        torch._foreach_copy_(self.gradients, gradients)
 
-    def _replay(self, shape: Shape, seed: int) -> None:
+    def _captured(self, shape: Shape) -> bool:
+        """Whether there is a graph of the shape, which is captured if there is none."""
         try:
             if shape not in self._replays:
                 self._replays[shape] = self._graphs.capture(partial(self.compute, shape))
         except CaptureError as error:
-            self._failed = True
+            self._warm_up.clear()
             self._report(str(error))
-            torch.manual_seed(seed)
-            self.compute(shape)
-        else:
-            self._replays[shape]()
-
-    def stop(self) -> None:
-        """Release the graphs and their memory."""
-        self._replays.clear()
+        return shape in self._replays
 
 
 class Execution(Callback):
@@ -151,18 +145,17 @@ class Execution(Callback):
         """Let the module compute gradients as graphs, if that is requested and possible."""
         if not isinstance(pl_module, Seq2Seq):
             raise TypeError(f"the module must be a Seq2Seq, but is a {type(pl_module).__name__}")
-        usual = "compiled" if pl_module.config.compile else "eager"
+        config, usual = pl_module.config, "compiled" if pl_module.config.compile else "eager"
         if self._requested != "graphed":
             return self._record(usual)
-        if obstacle := graph_obstacle(pl_module.config, trainer.world_size) or self.device_obstacle(pl_module.device):
+        if obstacle := graph_obstacle(config, trainer.world_size) or self.device_obstacle(pl_module.device):
             self._report(f"steps are {usual}, not graphed: {obstacle}")
             return self._record(f"{usual}, not graphed: {obstacle}")
         data: TaskData = trainer.datamodule  # type: ignore[attr-defined]
         rows = ResidentRows.of(data.encoded[data.task.splits().train], pl_module.device)
-        sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), pl_module.config.steps))
-        shapes = choose_shapes(list(sample), SHAPES)
-        loss_of, graphs = pl_module.gradients.loss_of, self.graphs()
-        pl_module.gradients = GraphedGradients(loss_of, rows, shapes, graphs, self._failed)
+        sample = rows.shapes(data.batches, 0, min(SAMPLE, len(data.batches), config.steps))
+        shapes, loss_of = choose_shapes(list(sample), SHAPES), pl_module.gradients.loss_of
+        pl_module.gradients = GraphedGradients(loss_of, rows, shapes, self.graphs(), self._failed)
         data.only_rows = True
         return self._record("graphed" if usual == "eager" else f"{usual} and graphed")
 
@@ -178,7 +171,7 @@ class Execution(Callback):
 
     def _failed(self, reason: str) -> None:
         self._report(f"steps are not graphed from here on, because the capture failed: {reason}")
-        self._record(f"padded, not graphed: the capture failed: {reason}")
+        self._record(f"not graphed: the capture failed: {reason}")
 
 
 def graph_obstacle(config: TrainConfig, devices: int = 1) -> str:

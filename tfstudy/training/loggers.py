@@ -3,8 +3,8 @@
 import logging
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +69,10 @@ class GuardedLogger(Logger):
         super().__init__()
         self._kind, self._target, self._report = kind, target, report
         self._inner: Logger | None = None
-        self._guard(lambda: self._start(hyperparameters))
+        with self._dropped_on_error():
+            target.folder.mkdir(parents=True, exist_ok=True)
+            self._inner = FACTORIES[kind](target)
+            self._inner.log_hyperparams(hyperparameters)
 
     @property
     def name(self) -> str:
@@ -83,27 +86,25 @@ class GuardedLogger(Logger):
         """Do nothing: the config is logged at the start."""
 
     def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        if inner := self._inner:
-            self._guard(lambda: inner.log_metrics(dict(metrics), step))
+        self._call("log_metrics", dict(metrics), step)
 
     def save(self) -> None:
-        if inner := self._inner:
-            self._guard(inner.save)
+        self._call("save")
 
     def finalize(self, status: str) -> None:
-        if inner := self._inner:
-            self._guard(lambda: inner.finalize(status))
+        self._call("finalize", status)
 
-    def _start(self, hyperparameters: dict[str, Any]) -> None:
-        self._target.folder.mkdir(parents=True, exist_ok=True)
-        self._inner = FACTORIES[self._kind](self._target)
-        self._inner.log_hyperparams(hyperparameters)
+    def _call(self, method: str, *arguments: Any) -> None:
+        if self._inner:
+            with self._dropped_on_error():
+                getattr(self._inner, method)(*arguments)
 
-    def _guard(self, call: Callable[[], None]) -> None:
+    @contextmanager
+    def _dropped_on_error(self) -> Iterator[None]:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # advice of a package to its own users
-                call()
+                yield
         except Exception as error:  # results do not depend on loggers
             self._inner = None
             text = " ".join(str(error).split())[:200]
