@@ -1,0 +1,96 @@
+"""ListOps: the value of nested operations on lists of digits (Nangia & Bowman 2018, arXiv 1804.06028).
+
+    [MAX 2 9 [MIN 4 7 ] 0 ]  ->  9
+
+The operations are the maximum, the minimum, the median (rounded down) and the sum modulo 10 (SM), of 2 to 5 arguments.
+The result does not show the structure of the source: a model has to find which bracket closes which operation, at any
+depth. `length` is the number of source tokens; a bracket and its operation are one token. Sources of 2 and 3 tokens do
+not exist. The longer ones of the Long Range Arena (Tay et al. 2021, arXiv 2011.04006) have 500 to 2,000 tokens.
+
+What differs from the published data: lengths are drawn uniformly, while there they follow from the probability that an
+argument is an operation; so there is no limit of the depth, which is a tag.
+"""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from statistics import median
+from typing import ClassVar, NamedTuple
+
+from pydantic import Field
+
+from tfstudy.errors import UserError
+from tfstudy.tasks.base import Tokens
+from tfstudy.tasks.generated import Drawn, Generated, GeneratedConfig, LengthRange, LengthRanges
+
+OPERATIONS: dict[str, Callable[[Sequence[int]], int]] = {
+    "[MAX": max,
+    "[MIN": min,
+    "[MED": lambda values: int(median(values)),
+    "[SM": lambda values: sum(values) % 10,
+}
+CLOSE = "]"
+ARGUMENTS = range(2, 6)  # numbers of arguments
+SHORTEST = 4  # tokens of an operation: its bracket, two digits, and the closing bracket
+LONGEST = 2000
+
+
+class Expression(NamedTuple):
+    """An expression, its value, and the number of operations within each other."""
+
+    tokens: Tokens
+    value: int
+    depth: int
+
+
+def draw_expression(random: Random, length: int) -> Expression:
+    """Draw an expression of this number of tokens: a digit, or an operation of at least `SHORTEST` tokens."""
+    if length == 1:
+        digit = random.randrange(10)
+        return Expression((str(digit),), digit, 0)
+    inside = length - 2  # without the brackets
+    count = random.choice([n for n in ARGUMENTS if inside == n or inside >= n + SHORTEST - 1])
+    name = random.choice(tuple(OPERATIONS))
+    arguments = [draw_expression(random, size) for size in _sizes(random, inside, count)]
+    tokens = (name, *(token for argument in arguments for token in argument.tokens), CLOSE)
+    value = OPERATIONS[name]([argument.value for argument in arguments])
+    return Expression(tokens, value, 1 + max(argument.depth for argument in arguments))
+
+
+def _sizes(random: Random, total: int, count: int) -> list[int]:
+    """Divide a number of tokens among the arguments: a random number of them are operations, the others digits."""
+    rest = total - count
+    sizes = [1] * count
+    if not rest:
+        return sizes
+    operations = random.sample(range(count), random.randint(1, min(count, rest // (SHORTEST - 1))))
+    rest -= len(operations) * (SHORTEST - 1)
+    cuts = sorted(random.randint(0, rest) for _ in operations[1:])
+    for place, first, last in zip(operations, [0, *cuts], [*cuts, rest], strict=True):
+        sizes[place] = SHORTEST + last - first
+    return sizes
+
+
+class ListOps(Generated):
+    """Map an expression to its value; an example is at the top of this file."""
+
+    schemes: ClassVar = {"value": "the value of the expression"}
+    steps = 6000
+    min_length = SHORTEST
+
+    class Config(GeneratedConfig):
+        split: str = Field("value", description="value")
+        train_length: LengthRange = Field("4-40", description="range of source tokens in training, drawn uniformly")
+        test_length: LengthRanges = Field("41-60,61-100", description="further test lengths; each is a test split")
+
+    config: Config
+
+    def check(self) -> None:
+        super().check()
+        if (longest := max(span.last for span in self.all_spans)) > LONGEST:
+            raise UserError(f"expressions have at most {LONGEST} tokens, but a range of lengths has {longest}")
+
+    def draw(self, random: Random, length: int, split: str) -> Drawn | None:
+        if length > LONGEST:
+            return None
+        tokens, value, depth = draw_expression(random, length)
+        return Drawn(tokens, (str(value),), {"depth": depth, "operation": tokens[0][1:]})
