@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from tfstudy import instruments, models, tasks
@@ -16,17 +17,18 @@ from tfstudy.analysis import labels
 from tfstudy.config.presets import all_presets
 from tfstudy.errors import UserError
 from tfstudy.grids.spec import grid_names, read_grid
-from tfstudy.report.terminal import coloured, columns
+from tfstudy.report.terminal import GAP, coloured, columns, terminal_width
 from tfstudy.runs.display import first_test_metric
 from tfstudy.runs.find import find_runs
 from tfstudy.runs.status import FINISHED, RunStatus, status_and_result
 
+SOURCE = re.compile(r" \([^()]*\b\d{4}\b[^()]*\)")  # a citation in brackets
 Row = dict[str, Any]
 Rows = Sequence[Row]
 KINDS: Rows = [
     {"name": f"tfstudy list {words}", "about": about}
     for words, about in (
-        ("tasks [TASK]", "every task, or one with its split schemes and examples"),
+        ("tasks [TASK]", "every task, or one with splits and examples"),
         ("splits [TASK]", "the split schemes of a task (default: scan)"),
         ("architectures", "every architecture"),
         ("instruments", "what `tfstudy measure` can measure on a run"),
@@ -139,13 +141,15 @@ def list_lines(what: str, rows: Rows, details: bool = False) -> Iterable[Text | 
         notes = ["  ".join(filter(None, (row["settings"], row["reason"] and f"({row['reason']})"))) for row in rows]
         cells = [(row["state"], row["metric"], row["path"], note) for row, note in zip(rows, notes, strict=True)]
         return [coloured(line) for line in columns(cells)] or ["no runs"]
-    lines = []
+    lines, width = [], terminal_width()
+    room = width - max((cell_len(row["name"]) for row in rows), default=0) - GAP
     for row in rows:
         names = [row[key] for key in ("name", "arch") if key in row]
         about = str(row["about"] if "about" in row else " ".join(row["files"]))
         origin = f" ({row['origin']})" if row.get("origin") else ""
         if what == "tasks" and not details and not about.startswith("broken"):
-            about = re.split(r"(?<=[^.]{3}[.:;]) ", about)[0].rstrip(":;")
+            sentence = re.split(r"(?<!al)[.;] ", SOURCE.sub("", about))[0].rstrip(".:;")
+            about = textwrap.shorten(sentence, room, placeholder=" ...") if width else sentence
         lines.append([*names, about + origin])
         if what == "tasks" and details:
             more = [*row["example"], f"splits: {', '.join(row['splits'])}"]

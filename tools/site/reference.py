@@ -1,10 +1,8 @@
 """The reference: every command with its options, from the app; every key of the config, from the pydantic models."""
 
-import inspect
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
 from typing import Any, get_args
 
 import typer
@@ -100,32 +98,15 @@ def describe(name: str, command: Any, parent: Any) -> str:
     context = typer.Context(command, info_name=name, parent=parent)
     pieces = " ".join(command.collect_usage_pieces(context))
     synopsis = f"```text\ntfstudy {name} {pieces}\n```\n"
-    return f"### tfstudy {name}\n\n{synopsis}\n{prose(command.help)}\n\n{options(command, context)}"
-
-
-def prose(help_: str | None) -> str:
-    """Return a help text as Markdown; lines such as `split: what it draws` become a list."""
-    lines = [text(line) for line in inspect.cleandoc(help_ or "").splitlines()]
-    return "\n".join(re.sub(r"^([\w, -]{1,24}):(?= )", r"- **\1**:", line) for line in lines)
+    return f"### tfstudy {name}\n\n{synopsis}\n{text(command.help)}\n\n{options(command, context)}"
 
 
 def options(command: Any, context: Any) -> str:
-    """Return the tables of arguments and options: the common ones, then those of each prefix (slurm)."""
+    """Return the table of arguments and options."""
     shown = [p for p in command.params if not (getattr(p, "hidden", False) or p.name == "show_completion")]
-    groups = groupby(sorted(shown, key=subject), key=subject)
-    return "\n".join(f"{f'**{name}**' if name else ''}\n\n{_table(group, context)}" for name, group in groups)
-
-
-def subject(parameter: Any) -> str:
-    """Return the group of an option; empty for the common ones."""
-    prefix = re.match(r"--(\w+)\.", parameter.opts[0])
-    return prefix[1].capitalize() if prefix else ""
-
-
-def _table(parameters: Iterator[Any], context: Any) -> str:
-    records = (parameter.get_help_record(context) for parameter in parameters)
-    rows = [(code(_plain(left)), *_meaning(right)) for left, right in filter(None, records)]
-    return table(("Option", "Meaning", "Default"), rows, "options")
+    records = (parameter.get_help_record(context) for parameter in shown)
+    rows = [(code(_plain(left)), _meaning(right)) for left, right in filter(None, records)]
+    return table(("Option", "Meaning"), rows, "options")
 
 
 def _plain(left: str) -> str:
@@ -135,14 +116,13 @@ def _plain(left: str) -> str:
     return words if words.startswith("-") else words.split()[0]  # an argument is named by its metavar
 
 
-def _meaning(right: str) -> tuple[str, str]:
-    """Split `What it does.  [default: 1; x>=1]` into the meaning, with the range, and the default."""
+def _meaning(right: str) -> str:
+    """Return `What it does.  [1<=x<=9]` with the range in words; a help text says itself what the default is."""
     help_, _, extra = right.partition("  [")
-    facts = [fact for fact in extra.removesuffix("]").split("; ") if fact]
-    default = next((fact.removeprefix("default: ") for fact in facts if fact.startswith("default: ")), "")
-    others = [fact.replace("x>=", "at least ").replace("x<=", "at most ") for fact in facts if "default: " not in fact]
-    between = [re.sub(r"^(\S+)<=at most (\S+)$", r"\1 to \2", fact) for fact in others]
-    return text(help_ + (f" ({'; '.join(between)})" if between else "")), code(default)
+    facts = [fact for fact in extra.removesuffix("]").split("; ") if fact and "default: " not in fact]
+    ranges = [fact.replace("x>=", "at least ").replace("x<=", "at most ") for fact in facts]
+    between = [re.sub(r"^(\S+)<=at most (\S+)$", r"\1 to \2", fact) for fact in ranges]
+    return text(help_ + (f" ({'; '.join(between)})" if between else ""))
 
 
 # Keys of the config

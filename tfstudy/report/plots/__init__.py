@@ -11,6 +11,8 @@ from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import UserError, one_of, quoted
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tfstudy.report.plots.layout import Plot
 
 SLICES, DIFFERENCES = "slices", "differences"
@@ -70,8 +72,6 @@ def merge_studies(studies: Sequence[Study]) -> Study:
 
 def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Plot":
     """Return the plot of this kind; `UserError` if these records lack the data for it."""
-    from tfstudy.report.plots.layout import SHEETS, theme
-
     tag = ""
     if kind == SLICES:
         if not (known := tags(study)):
@@ -79,7 +79,13 @@ def make_plot(study: Study, kind: str, selection: Selection = EVERYTHING) -> "Pl
         if not selection.tag:
             raise UserError(f"--kind {SLICES} needs --tag with one of: {', '.join(known)}")
         tag = one_of("tag", selection.tag, known)
-    found = conditions(study.runs, tag)
+    return _draw(conditions(study.runs, tag), kind, selection)
+
+
+def _draw(found: "pd.DataFrame", kind: str, selection: Selection) -> "Plot":
+    """Return the plot of the selected rows of a frame of conditions."""
+    from tfstudy.report.plots.layout import SHEETS, theme
+
     more: dict[str, Any] = {"family": found} if kind == DIFFERENCES else {}
     sheet = SHEETS[selection.width]
     draw = getattr(import_module(f"tfstudy.report.plots.{KINDS[kind]}"), kind)
@@ -101,14 +107,12 @@ def select(every: Sequence[Condition], selection: Selection) -> list[Condition]:
 
 def all_plots(study: Study, selection: Selection = EVERYTHING) -> Iterator["Plot"]:
     """Yield every plot for which these records have the data, without regard to the tag of the selection."""
-    drawn = set()
-    wanted = [(kind, selection) for kind in KINDS if kind != SLICES]
-    wanted += [(SLICES, selection._replace(tag=tag)) for tag in tags(study)]
-    for kind, selected in wanted:
-        if kind == SLICES and selected.tag in drawn:  # a length plot shows more than slices by length
+    whole, drawn = conditions(study.runs), set()
+    for kind, tag in [*((kind, "") for kind in KINDS if kind != SLICES), *((SLICES, tag) for tag in tags(study))]:
+        if tag in drawn:  # a length plot shows more than slices by length
             continue
         try:
-            plot = make_plot(study, kind, selected)
+            plot = _draw(conditions(study.runs, tag) if tag else whole, kind, selection)
         except UserError:  # the data are missing
             continue
         drawn.add(plot.name)
