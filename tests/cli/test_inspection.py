@@ -1,19 +1,262 @@
-"""`tfstudy attention`, `measure` and `logs`: tables, figures, JSON, and records saved with the runs."""
+"""The commands that look into finished runs: `result`, `predict`, `errors`, `evaluate` and `measure`."""
 
+import io
 import json
 import shutil
+import sys
 from pathlib import Path
+
+import pytest
+import torch
 
 import tfstudy as package
 from tests.commands import tfstudy
 from tests.example_study import planned, running_elsewhere, start_run
-from tfstudy import instruments
+from tests.interrupted_runs import command
+from tfstudy import instruments, load
 from tfstudy.runs.measurement_record import read_measurement, saved_instruments
-from tfstudy.runs.reader import read_test_reads
+from tfstudy.runs.reader import read_predictions, read_test_reads
 from tfstudy.runs.status import follow
 from tfstudy.runs.writer import write_failure
 
 FEW = ("--set", "examples=6", "-q")
+
+
+@pytest.fixture
+def run(finished) -> Path:
+    return finished()
+
+
+def stdin(monkeypatch, content: bytes = b"", terminal: bool = False) -> None:
+    """Standard input has this content; with `terminal` as typed."""
+    stream = io.TextIOWrapper(io.BytesIO(content))
+    stream.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stdin", stream)
+
+
+def test_predictions_of_many_sources_are_those_recorded_and_printed_in_order(run, capsys, monkeypatch):
+    monkeypatch.setattr("tfstudy.cli.inspection.CHUNK", 7)
+    rows = read_predictions(run, "test")
+    stdin(monkeypatch, "\n".join(row.source for row in rows).encode())
+    assert tfstudy("predict", run, "--format", "lines") == 0
+    assert capsys.readouterr().out.splitlines() == [row.prediction for row in rows]
+    assert tfstudy("predict", run.name[-8:-3], f" {rows[0].source} ") == 0
+    assert capsys.readouterr().out == rows[0].prediction + "\n"
+
+
+def test_sources_come_from_arguments_a_file_or_a_pipe(run, capsys, monkeypatch):
+    Path("sources.txt").write_bytes(content := b"\xef\xbb\xbfa b\r\nc\n")  # with a byte order mark
+    first, second = load(run).predict(["a b", "c"])
+    for way in (["--file", "-"], ["-"], [], ["--file", "sources.txt"], ["a b", "c"]):
+        for words, expected in (([], [f"a b -> {first}", f"c -> {second}"]), (["--format", "lines"], [first, second])):
+            stdin(monkeypatch, content)
+            assert tfstudy("predict", run, *words, *way) == 0
+            assert capsys.readouterr().out.splitlines() == expected
+
+
+def test_an_output_is_one_line_and_an_empty_one_is_shown_as_such_except_in_lines(run, capsys, monkeypatch):
+    outputs = iter(["", "", "x\r\ny\nz", "", "x\r\ny\nz"])
+    monkeypatch.setattr(
+        "tfstudy.experiment.finished.FinishedRun.predict", lambda self, sources: [next(outputs) for _ in sources]
+    )
+    for words, expected in {
+        ("a",): "(empty)\n",
+        ("a", "b c"): "a -> (empty)\nb c -> x y z\n",
+        ("a", "b c", "--format", "lines"): "\nx y z\n",
+    }.items():
+        assert tfstudy("predict", run, *words) == 0
+        assert capsys.readouterr().out == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "facts"),
+    [
+        (b"a b\nc\na x\n", ["line 3", "'x'", "a, b, c"]),
+        (b"a b\n\nc\n", ["line 2", "at least one token"]),
+        (b"<pad>\n", ["'<pad>'", "a, b, c"]),
+        (b"a \xff\n", ["UTF-8"]),
+        (b"", ["no source"]),
+    ],
+)
+def test_a_bad_line_is_named_and_nothing_is_printed(run, content, facts, capsys, monkeypatch):
+    Path("sources.txt").write_bytes(content)
+    for words in (["--file", "sources.txt"], []):
+        stdin(monkeypatch, content)
+        assert tfstudy("predict", run, *words) == 2
+        out, error = capsys.readouterr()
+        assert out == ""
+        assert all(fact in error for fact in [*facts, "sources.txt" if words else "standard input"])
+        assert error.count("\n") == 1
+
+
+def test_predict_refuses_what_it_can_not_read_or_use(run, capsys, monkeypatch):
+    stdin(monkeypatch, terminal=True)
+    for fact, words in {
+        "can't read 'missing.txt'": ["--file", "missing.txt"],
+        "can't be combined": ["a", "--file", "missing.txt"],
+        "did you mean 'json'? Expected one of: text, lines, json": ["a", "--format", "jsonl"],
+        "--format json needs sources": ["--format", "json"],
+    }.items():
+        assert tfstudy("predict", run, *words) == 2
+        assert fact in capsys.readouterr().err
+    (run / "result.json").rename("result.json")
+    assert tfstudy("predict", run, "a") == 2
+    assert "has not finished" in capsys.readouterr().err
+    Path("result.json").rename(run / "result.json")
+    monkeypatch.setattr("tfstudy.experiment.code_versions._named_versions", lambda task, arch: (1, 3))
+    assert tfstudy("predict", run, "a") == 2
+    assert "outdated" in capsys.readouterr().err
+
+
+def test_on_a_terminal_predict_asks_for_sources_until_the_end_of_input(run, capsys, monkeypatch):
+    stdin(monkeypatch, b"a b\n\na x\nc\n", terminal=True)
+    assert tfstudy("predict", run) == 0
+    captured = capsys.readouterr()
+    loaded = load(run)
+    assert captured.out.replace("> ", "").split("\n")[:2] == [loaded.predict("a b"), loaded.predict("c")]
+    assert "source tokens: a b c" in captured.err
+    assert "unknown source token 'x'" in captured.err
+
+
+def test_facts_are_printed_as_one_json_document(run, capsys):
+    def document(*words: object) -> dict:
+        assert tfstudy(*words, "--format", "json") == 0
+        return json.loads(capsys.readouterr().out)
+
+    recorded = json.loads((run / "result.json").read_text())
+    shown = document("result", run)
+    assert Path(shown.pop("path")) == run
+    assert shown == recorded
+    assert document("evaluate", run)["splits"]["test"]["metrics"] == recorded["splits"]["test"]["metrics"]
+    predicted = document("predict", run, "a b", "c")
+    assert [one["source"] for one in predicted["predictions"]] == ["a b", "c"]
+    [errors] = document("errors", run, "--examples", "1")["runs"]
+    assert errors["n"] == sum(kind["n"] for kind in errors["kinds"].values()) == 24
+    [example] = next(kind["examples"] for name, kind in errors["kinds"].items() if name != "correct")
+    first = example["first_error"] - 1
+    assert example["target"].split()[first : first + 1] != example["prediction"].split()[first : first + 1]
+    assert tfstudy("result", run, "--by", "length", "--format", "json") == 2
+
+
+def test_errors_mark_the_first_wrong_token_within_80_columns(run, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = run.resolve()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")  # the folder of a run needs no folder of results
+    assert tfstudy("errors", path) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    marked = [number for number, line in enumerate(lines) if "^" in line]
+    assert marked
+    for number in marked:
+        target, prediction, mark = (line[16:] for line in lines[number - 2 : number + 1])
+        place = mark.index("^")
+        assert target[:place] == prediction[:place]
+        assert target[place:].split()[:1] != prediction[place:].split()[:1]
+
+
+def test_weights_without_the_checkpoint_predict_the_same_bit_by_bit(run, capsys):
+    assert tfstudy("export", run) == 0
+    assert "weights.safetensors" in capsys.readouterr().out
+    with_checkpoint = load(run)
+    shutil.rmtree(run / "checkpoints")
+    shared = load(run)
+    assert (with_checkpoint.weights.suffix, shared.weights.name) == (".ckpt", "weights.safetensors")
+    expected, weights = with_checkpoint.model.state_dict(), shared.model.state_dict()
+    assert expected.keys() == weights.keys()
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    rows = read_predictions(run, "test")
+    assert shared.predict([row.source for row in rows]) == [row.prediction for row in rows]
+    assert tfstudy("export", run, "--out", "copy.safetensors") == 0
+    assert Path("copy.safetensors").read_bytes() == (run / "weights.safetensors").read_bytes()
+    assert tfstudy("export", run, "--out", "nowhere/copy.safetensors") == 2
+    content = (run / "weights.safetensors").read_bytes()
+    (run / "weights.safetensors").write_bytes(content[:-1])
+    capsys.readouterr()
+    assert tfstudy("predict", run, "a b") == 2
+    error = capsys.readouterr().err
+    assert "weights.safetensors" in error
+    assert error.count("\n") == 1
+
+
+def test_evaluate_repeats_the_numbers_and_counts_each_reading_of_a_test_set(run, capsys):
+    before = {path: path.read_bytes() for path in run.glob("predictions/*")}
+    table = tfstudy("run", *command()[1:]), capsys.readouterr().out
+    assert read_test_reads(run) == {"test": 1}
+    assert tfstudy("evaluate", run) == 0
+    row = next(line for line in capsys.readouterr().out.splitlines() if line.split()[:1] == ["test"])
+    assert row in table[1]
+    assert {path: path.read_bytes() for path in run.glob("predictions/*")} == before
+    assert read_test_reads(run) == {"test": 2}
+    assert tfstudy("evaluate", run, "--test-set", "validation") == 0
+    assert "L90" not in capsys.readouterr().out, "the length thresholds are those of the test set"
+    assert read_test_reads(run) == {"test": 2}, "reading the validation split is not counted"
+    assert (run / "test_reads.csv").read_text().splitlines() == ["test,run", "test,evaluate"]
+
+
+def test_evaluate_takes_other_settings_of_decoding_and_leaves_the_record_as_it_is(run, capsys):
+    before = {path: path.read_bytes() for path in run.glob("*.json")}
+    words = ["evaluate", run, "--test-set", "validation", "--set", "decode.method=beam", "--format", "json"]
+    assert tfstudy(*words, "--set", "decode.beam_size=1") == 0
+    beam = json.loads(capsys.readouterr().out)
+    assert beam["decode"] | {"method": "beam", "beam_size": 1} == beam["decode"]
+    recorded = json.loads((run / "result.json").read_text())
+    assert beam["splits"]["validation"]["metrics"] == recorded["splits"]["validation"]["metrics"], "one hypothesis"
+    assert tfstudy(*words, "--set", "decode.max_length=500") == 0
+    assert json.loads(capsys.readouterr().out)["generation_limit"] == {"per_source_token": 0.0, "constant": 500}
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_a_result_is_shown_by_a_tag_without_reading_a_test_set_again(run, capsys):
+    assert tfstudy("result", run, "--by", "length") == 0
+    words = [line.split() for line in capsys.readouterr().out.splitlines()]
+    [test] = [number for number, row in enumerate(words) if row[:1] == ["test"]]
+    assert [words[test][1], words[test + 1][0]] == ["all", "5"]
+    assert read_test_reads(run) == {"test": 1}
+
+
+def test_impossible_settings_and_unknown_names_are_refused_and_read_no_test_set(run, capsys):
+    for words, facts in {
+        ("evaluate", "--set", "decode.beam_siz=8"): ["beam_siz", "'decode.beam_size'"],
+        ("evaluate", "--set", "decode.beam_size=0"): ["'decode.beam_size'", "1", "'0'"],
+        ("evaluate", "--set", "decode.max_length=1"): ["decode.max_length", "longest target"],
+        ("evaluate", "--set", "decode=8"): ["decode"],
+        ("evaluate", "--set", "model.dim=8"): ["'decode'", "'model'"],
+        ("evaluate", "--set", "decode.beam_size=8", "--extend"): ["--extend", "--set"],
+        ("evaluate", "--extend", "--test-set", "test"): ["--extend", "--test-set"],
+        ("evaluate", "--extend"): ["reverse", "5"],  # a task without examples of any length
+        ("evaluate", "--test-set", "tset"): ["did you mean 'test'?"],
+        ("result", "--by", "lenght"): ["did you mean 'length'?"],
+        ("errors", "--test-set", "tset"): ["'tset'"],
+    }.items():
+        name, *rest = words
+        assert tfstudy(name, run, *rest) == 2, words
+        error = capsys.readouterr().err
+        assert all(fact in error for fact in facts), words
+        assert error.count("\n") == 1
+    assert read_test_reads(run) == {"test": 1}
+
+
+def test_evaluate_extend_tries_longer_examples(capsys):
+    few = ["--set", "data.train_examples=100", "--set", "data.eval_examples=10"]
+    assert tfstudy("run", "copying", "--arch", "lstm", "--smoke", "--accelerator", "cpu", *few) == 0
+    [run] = Path("results-smoke/runs/copying-copy/lstm").iterdir()
+    before = {path: path.read_bytes() for path in run.glob("*.json")}
+    capsys.readouterr()
+    assert tfstudy("evaluate", run, "--extend", "--max-length", "12") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines[:2]] == ["length   11", "length   12"]
+    assert lines[2] == "stopped: length 13 is above the maximum, 12"
+    assert lines[3].startswith("L90 none, L50 none")
+    assert max(map(len, lines)) <= 80
+    found = json.loads((run / "extended.json").read_text())
+    assert found["exact_match"]["12"]["n"] >= 100
+    assert {path: path.read_bytes() for path in before} == before
+    assert tfstudy("evaluate", run, "--extend") == 0
+    assert "stopped: no correct prediction at 3 lengths in a row" in capsys.readouterr().out.splitlines()
+
+
+# Attention and other measurements
 
 
 def test_attention_shows_the_most_attended_source_token_of_each_output_token(finished, capsys):

@@ -53,18 +53,6 @@ def test_split_shows_the_mean_its_interval_the_seeds_and_published_figures(tmp_p
     assert [round(x, 6) for x, _ in seeds.get_offsets()] == [20, 40, 60]
 
 
-@pytest.mark.parametrize(
-    ("arch", "shown", "others"),
-    [("lstm", [13.8], [20.8]), ("cnn", [], [11.66])],  # 20.8 is a GRU's, 11.66 the maximum of 580 settings
-)
-def test_a_maximum_and_the_figures_of_another_network_are_not_drawn(tmp_path, arch, shown, others):
-    [axes] = drawn(write(tmp_path, *runs(arch, 0.1, 0.2)), "split").axes
-    positions = [x for x, _ in black_marks(axes)]
-    assert positions
-    assert set(shown) <= set(positions)
-    assert not set(others) & set(positions)
-
-
 @pytest.mark.parametrize("same", [True, False])
 def test_a_figure_is_beside_the_runs_of_its_own_settings_if_there_are_any(tmp_path, monkeypatch, same):
     published(monkeypatch, figure())

@@ -20,7 +20,7 @@ from tfstudy.launchers.batch import jobs_of, running
 from tfstudy.launchers.supervisor import RETRYING, Event, supervise
 from tfstudy.plugins import command
 from tfstudy.report.markup import plural
-from tfstudy.report.terminal import Column, Terminal, column_table, fitting
+from tfstudy.report.terminal import Terminal, fitted_table
 from tfstudy.runs.reader import read_result
 from tfstudy.runs.status import FAILED, FINISHED
 from tfstudy.tuning.presets import NAME, check_out, preset_text, save_presets
@@ -128,23 +128,19 @@ def trial_lines(scores: Sequence[TrialScore], best: Mapping[str, TrialScore], wi
     rows = sorted(scores, key=lambda score: (archs.index(score.trial.arch), score.order))
     stars = ["* " * (row is best.get(row.trial.arch)) for row in rows]
     columns = {
-        "architecture": Column("architecture", [row.trial.arch for row in rows], left=True),
-        "trial": Column("trial", [f"{star}{row.trial.number}" for star, row in zip(stars, rows, strict=True)]),
-        **{key: Column(key.rpartition(".")[2].replace("_", " "), _values(rows, key)) for key in keys},
-        "loss": Column("loss", [f"{row.loss:.4f}" if math.isfinite(row.loss) else "" for row in rows]),
-        "exact match": Column(
-            "exact match", [f"{100 * row.exact_match:.1f}" if row.status == "finished" else row.status for row in rows]
-        ),
-        "parameters": Column("parameters", [f"{row.parameters:,}" for row in rows]),
-        "run": Column("run", [row.path.name for row in rows], left=True),
+        "architecture": [row.trial.arch for row in rows],
+        "trial": [f"{star}{row.trial.number}" for star, row in zip(stars, rows, strict=True)],
+        **{key.rpartition(".")[2].replace("_", " "): _values(rows, key) for key in keys},
+        "loss": [f"{row.loss:.4f}" if math.isfinite(row.loss) else "" for row in rows],
+        "exact match": [f"{100 * row.exact_match:.1f}" if row.status == "finished" else row.status for row in rows],
+        "parameters": [f"{row.parameters:,}" for row in rows],
+        "run": [row.path.name for row in rows],
     }
-    columns, left_out = fitting(columns, ("parameters", "exact match", "run"), width)
+    optional = ("parameters", "exact match", "run")
+    table, left_out = fitted_table(columns, width, left=("architecture", "run"), optional=optional)
     note = f"left out to fit {width} characters: {', '.join(left_out)}"
-    return [
-        Text("trials, judged on the validation split (* is the best)", style="bold"),
-        column_table("", columns.values(), width),
-        *([note] if left_out else []),
-    ]
+    title = Text("trials, judged on the validation split (* is the best)", style="bold")
+    return [title, table, *([note] if left_out else [])]
 
 
 def _values(rows: Sequence[TrialScore], key: str) -> list[str]:

@@ -1,6 +1,6 @@
 """One run's result as a table for the terminal, below the published figures for its split scheme."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -11,7 +11,7 @@ from tfstudy.analysis.published import Figure, best_known, has_settings, publish
 from tfstudy.analysis.summary import conditions, rows_of
 from tfstudy.errors import one_of
 from tfstudy.evaluation.breakdown import MIN_EXAMPLES
-from tfstudy.report.terminal import Column, Terminal, column_table, fitting, plain_table, total_width
+from tfstudy.report.terminal import Terminal, fitted_table, plain_table
 from tfstudy.runs.display import metric_name, percent_of
 from tfstudy.runs.schema import Lengths, Result, Slice, SplitScores
 
@@ -23,6 +23,7 @@ COLUMNS = {  # metrics in the main table, if they were measured; others have a t
     "oracle_length_exact_match": "exact, oracle length",
     "teacher_forced_accuracy": "teacher-forced",
 }
+EXACT = "exact match\n[95\u00a0%]"
 LEFT_OUT = (
     "teacher_forced_accuracy",
     "oracle_length_exact_match",
@@ -62,7 +63,12 @@ def summary(
     if short:
         return [*parts, *(Text(line, style="dim") for line in length_lines(result.lengths))]
     if others := [metric for metric in measured if metric not in COLUMNS]:
-        parts += [part for table in _other_metrics(result.splits, others, width) for part in ("", table)]
+        shares = {
+            name: [percent_of(scores.metrics.get(metric)) for metric in others]
+            for name, scores in result.splits.items()
+        }
+        names = {"metric of this task (percent)": [metric.replace("_", " ") for metric in others]}
+        parts += ["", fitted_table(names | shares, width, left=names)[0]]
     if not by:
         parts += _trivial_systems(result.splits, width)
         signatures = (f"{name}: {text}" for name, text in result.signatures.items())
@@ -117,22 +123,18 @@ def _scores(
     for name, scores in splits.items():
         rows.append((name, "all", scores))
         rows += [("", value, slice_) for value, slice_ in scores.slices.get(by, {}).items()]
-    columns = {"split": Column("split", [name for name, _, _ in rows], left=True)}
+    columns = {"split": [name for name, _, _ in rows]}
     if by:
-        columns["by"] = Column(by, [value for _, value, _ in rows])
-    columns["n"] = Column("n", [f"{scores.n:,}" for _, _, scores in rows])
-    for metric in metrics:
-        exact = metric == "exact_match"
-        head = "exact match\n[95\u00a0%]" if exact else COLUMNS[metric].replace("-", "-\n")
-        columns[metric] = Column(head, [_cell(scores, metric) for _, _, scores in rows], left=exact)
-    columns, metrics_left_out = fitting(columns, LEFT_OUT, width)
-    left_out = [COLUMNS[metric] for metric in metrics_left_out]
+        columns[by if by not in (*columns, "n") else f"tag {by}"] = [value for _, value, _ in rows]
+    columns["n"] = [f"{scores.n:,}" for _, _, scores in rows]
+    heads = {metric: COLUMNS[metric].replace("-", "-\n") for metric in metrics} | {"exact_match": EXACT}
+    columns |= {heads[metric]: [_cell(scores, metric) for _, _, scores in rows] for metric in metrics}
     bold = {number for number, (name, _, _) in enumerate(rows) if name and splits[name].role == "test"}
-    note = f"left out to fit {width} characters: {', '.join(left_out)}; --format json has all metrics"
-    return [
-        column_table(f"{title} (percent)", list(columns.values()), width, bold),
-        *([Text(note, style="dim")] if left_out else []),
-    ]
+    optional = [heads[metric] for metric in LEFT_OUT if metric in metrics]
+    table, left_out = fitted_table(columns, width, f"{title} (percent)", ("split", EXACT), optional, bold)
+    names = ", ".join(head.replace("\n", "") for head in left_out)
+    note = f"left out to fit {width} characters: {names}; --format json has all metrics"
+    return [table, *([Text(note, style="dim")] if left_out else [])]
 
 
 def _cell(scores: Slice, metric: str) -> str:
@@ -145,33 +147,18 @@ def _cell(scores: Slice, metric: str) -> str:
     return share
 
 
-def _other_metrics(splits: Mapping[str, SplitScores], metrics: Sequence[str], width: int) -> Iterator[Table]:
-    """Yield tables of the metrics of this task, each with as many of them as fit."""
-    name = Column("split", list(splits), left=True)
-    block = [name]
-    title = "metrics of this task (percent)"
-    for metric in metrics:
-        shares = (scores.metrics.get(metric) for scores in splits.values())
-        column = Column(metric.replace("_", " "), list(map(percent_of, shares)))
-        if len(block) > 1 and total_width([*block, column]) > width:
-            yield column_table(title, block, width)
-            title, block = "", [name]
-        block.append(column)
-    yield column_table(title, block, width)
-
-
 def _trivial_systems(splits: Mapping[str, SplitScores], width: int) -> list[Table | Text | str]:
     """Return a table with the first two of the main metrics of each trivial system on each split."""
     systems = {name: metrics for scores in splits.values() for name, metrics in scores.baselines.items()}
     if not systems:
         return []
     own = {name: scores.baselines for name, scores in splits.items() if scores.baselines}
-    columns = [Column("split", list(own), left=True)]
+    columns = {"split": list(own)}
     for system, metrics in systems.items():
         for metric in [metric for metric in COLUMNS if metric in metrics][:2]:
             cells = [percent_of(baselines.get(system, {}).get(metric)) for baselines in own.values()]
-            columns.append(Column(f"{system}:\n{COLUMNS[metric]}", cells))
-    return ["", column_table("trivial systems (percent)", columns, width)]
+            columns[f"{system}:\n{COLUMNS[metric]}"] = cells
+    return ["", fitted_table(columns, width, "trivial systems (percent)", ("split",))[0]]
 
 
 # Published figures

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
@@ -60,47 +60,42 @@ def plain_table(title: str = "") -> Table:
     )
 
 
-class Column(NamedTuple):
-    """A column of a table: its head, which may be folded between words, and its cells."""
+def fitted_table(
+    columns: Mapping[str, Sequence[str]],
+    width: int,
+    title: str = "",
+    left: Collection[str] = (),
+    optional: Iterable[str] = (),
+    bold: Collection[int] = (),
+) -> tuple[Table, list[str]]:
+    """Return a table of columns by their heads, and the optional ones that were left out, in this order, to fit.
 
-    head: str
-    cells: Sequence[str]
-    left: bool = False
+    Heads are folded between words if the table is wider than `width`. `left` are aligned to the left, `bold` are rows.
+    """
+    shown = dict(columns)
 
-    def width(self, folded: bool = True) -> int:
-        """Return the width that breaks no cell and no line of the head, or no word of it if it is folded."""
-        return max(map(cell_len, (*(self.head.split() if folded else self.head.split("\n")), *self.cells)))
+    def widths(folded: bool = True) -> list[int]:
+        """The widths that break no cell and no line of a head, or no word of it."""
+        lines = ((head.split() if folded else head.split("\n"), cells) for head, cells in shown.items())
+        return [max(map(cell_len, [*head, *cells])) for head, cells in lines]
 
-
-def total_width(columns: Collection[Column], folded: bool = True) -> int:
-    """Return the width of a table of these columns."""
-    return joined_width([column.width(folded) for column in columns])
+    left_out = []
+    for head in optional:
+        if head in shown and joined_width(widths()) > width:
+            left_out.append(head)
+            del shown[head]
+    table = plain_table(title)
+    for head, own in zip(shown, widths(joined_width(widths(False)) > width), strict=True):
+        side: JustifyMethod = "left" if head in left else "right"
+        table.add_column(head, justify=side, width=own, overflow="fold", vertical="bottom")
+    for number, cells in enumerate(zip(*shown.values(), strict=True)):
+        table.add_row(*cells, style="bold" if number in bold else "")
+    return table, left_out
 
 
 def joined_width(widths: Collection[int]) -> int:
     """Return the width of columns side by side."""
     return sum(widths) + GAP * (len(widths) - 1)
-
-
-def fitting(columns: Mapping[str, Column], names: Iterable[str], width: int) -> tuple[dict[str, Column], list[str]]:
-    """Return the columns that fit, without those of `names` as far as needed, in this order; and what was left out."""
-    kept, left_out = dict(columns), []
-    for name in names:
-        if name in kept and total_width(kept.values()) > width:
-            left_out.append(name)
-            del kept[name]
-    return kept, left_out
-
-
-def column_table(title: str, columns: Collection[Column], width: int, bold: Collection[int] = ()) -> Table:
-    """Return a table of columns; heads are folded if it is wider than `width`. `bold` are numbers of rows."""
-    table, folded = plain_table(title), total_width(columns, folded=False) > width
-    for column in columns:
-        side: JustifyMethod = "left" if column.left else "right"
-        table.add_column(column.head, justify=side, width=column.width(folded), overflow="fold", vertical="bottom")
-    for number, cells in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        table.add_row(*cells, style="bold" if number in bold else "")
-    return table
 
 
 def columns(
