@@ -97,7 +97,8 @@ class TranslationConfig(FilesConfig):
     )
     bleu_tokenizer: Literal["auto", "13a", "intl", "char", "zh"] = Field(
         "auto",
-        description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km, my and bo, zh for zh, else 13a",
+        description="tokenizer of sacreBLEU's BLEU; auto: char for ja, th, lo, km, my, bo and targets without spaces "
+        "between words, zh for zh, else 13a",
     )
 
 
@@ -192,11 +193,9 @@ class Translation(Task):
     def files(self) -> dict[str, str]:
         """Return the subword tokenizer as JSON for `tokenizers.Tokenizer.from_str`, and what `restored` needs."""
         tokenizer = {"tokenizer.json": self._coder.json()} if isinstance(self._coder, Subwords) else {}
-        return (
-            tokenizer
-            if self._config.split == "embedded"
-            else {**tokenizer, "data.json": DataRecord.of(self).model_dump_json()}
-        )
+        if self._config.split == "embedded":
+            return tokenizer
+        return {**tokenizer, "data.json": DataRecord.of(self).model_dump_json()}
 
     @classmethod
     def restored(cls, config: TaskConfig, files: Mapping[str, str]) -> "Translation | None":

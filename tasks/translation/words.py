@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence, Set
 from functools import lru_cache
 from typing import NamedTuple
 
-from tfstudy.errors import UserError, quoted
 from tfstudy.tasks.scoring import is_unspaced
 from tfstudy.tasks.translation.text import Sentences
 
@@ -112,15 +111,8 @@ def unspaced_targets(train: Sequence[Sentences]) -> bool:
 
 
 def bleu_tokenizer(language: str, train: Sequence[Sentences]) -> str:
-    """Return the name of the tokenizer of sacreBLEU; `UserError` if language and script of the targets disagree."""
-    tokenizer = UNSPACED.get(_code(language), "13a")
-    if (tokenizer == "13a") == unspaced_targets(train):
-        codes = ", ".join(code for code in UNSPACED if len(code) == 2)
-        raise UserError(
-            f"data.target_language={quoted(language)} does not fit the script of the targets: it must be "
-            f"one of {codes} if and only if they have no spaces between words. Set it, or set data.bleu_tokenizer"
-        )
-    return tokenizer
+    """Return the name of the tokenizer of sacreBLEU, by the language or else by the script of the targets."""
+    return UNSPACED.get(_code(language), "char" if unspaced_targets(train) else "13a")
 
 
 def _code(language: str) -> str:

@@ -146,7 +146,7 @@ def compose_config(
         named["seed"] = seed
     settings = preset_of(task, arch, preset)
     config = resolve(merge(settings, SMOKE if smoke else {}, given, named))
-    if settings:
+    if settings.get("model"):
         return config
     from tfstudy.experiment.parameter_matching import with_reference_size
 

@@ -184,7 +184,7 @@ def _run(point: Point, smoke: bool) -> GridRun:
         raise UserError("a grid needs a task: base.task, an axis 'task', or --task")
     preset = preset_of(str(tree["task"]), str(tree.setdefault("arch", "transformer")), name)
     config = resolve(merge(preset, SMOKE if smoke else {}, tree))
-    if not preset:
+    if not preset.get("model"):
         from tfstudy.experiment.parameter_matching import with_reference_size
 
         config = with_reference_size(config, tree)
