@@ -96,27 +96,24 @@ def test_a_logger_that_fails_changes_no_number_and_leaves_one_line(method, undis
     assert lines == [f"logger fake dropped, the run continues: RuntimeError: {method}: no network"]
 
 
-def test_a_full_disk_where_the_failure_would_be_reported_does_not_matter(tmp_path, monkeypatch):
-    monkeypatch.setattr(Fake, "fails", "log_metrics")
+def guarded(folder: Path, report) -> loggers.GuardedLogger:
+    logger = loggers.GuardedLogger("fake", loggers.LogTarget(folder, "0", "a/b/c", 0), {}, report)
+    logger.log_metrics({"loss": 1.0}, 5)
+    logger.finalize("success")
+    return logger
 
+
+def test_neither_a_full_disk_nor_a_folder_that_can_not_be_created_ends_a_run(tmp_path, monkeypatch):
     def full(_):
         raise OSError(28, "No space left on device")
 
-    guarded = loggers.GuardedLogger("fake", loggers.LogTarget(tmp_path / "logs", "0", "a/b/c", 0), {}, full)
-    guarded.log_metrics({"loss": 1.0}, 5)
-    guarded.finalize("success")
-    assert [call[0] for call in Fake.instances[0].calls] == ["__init__", "log_hyperparams", "log_metrics"]
-
-
-def test_a_folder_that_can_not_be_created_does_not_end_a_run(tmp_path):
-    (tmp_path / "logs").write_text("a file is in the way")
+    (tmp_path / "file").touch()
     reports = []
-    guarded = loggers.GuardedLogger(
-        "fake", loggers.LogTarget(tmp_path / "logs" / "fake", "0", "a/b/c", 0), {}, reports.append
-    )
-    guarded.log_metrics({"loss": 1.0}, 5)
-    assert Fake.instances == []
-    assert len(reports) == 1
+    guarded(tmp_path / "file" / "fake", reports.append)
+    assert (len(Fake.instances), len(reports)) == (0, 1)
+    monkeypatch.setattr(Fake, "fails", "log_metrics")
+    guarded(tmp_path / "logs", full)
+    assert [call[0] for call in Fake.instances[0].calls] == ["__init__", "log_hyperparams", "log_metrics"]
 
 
 def test_a_resumed_run_continues_in_the_same_place():
