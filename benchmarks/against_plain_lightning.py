@@ -26,8 +26,8 @@ from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import GatedConvolution
-from tfstudy.models.parts.layers import Dropout
-from tfstudy.models.parts.tokens import flatten_groups
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.tokens import Tokens, flat
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
@@ -71,8 +71,8 @@ class Usual(LightningModule):
 
     def training_step(self, batch: tuple[Tensor, Tensor], batch_idx: int) -> Tensor:
         source, target = batch
-        logits = self.model(source, source != PAD, target[:, :-1])
         targets = target[:, 1:]
+        logits = self.model(Tokens.of(source), Tokens.of(target[:, :-1])).unflatten(0, targets.shape)
         loss = cross_entropy(logits.transpose(1, 2), targets, ignore_index=PAD)
         counted = targets != PAD
         self.log("train_loss", loss)
@@ -96,12 +96,10 @@ class UsualDropout(nn.Dropout):
         return self.p
 
 
-def convolution(layer: GatedConvolution, groups: Sequence[Tensor]) -> Tensor:
-    """Compute a layer of the CNN with torch's convolution; groups (batch, length + span, channels)."""
-    convolved = [
-        nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, layer.dilation) for x in groups
-    ]
-    return flatten_groups([x.transpose(1, 2) for x in convolved])
+def convolution(layer: GatedConvolution, rows: Sequence[Tensor]) -> Tensor:
+    """Compute a layer of the CNN with torch's convolution; rectangles (rows, length + span, channels)."""
+    convolved = [nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, layer.dilation) for x in rows]
+    return flat([x.transpose(1, 2) for x in convolved])
 
 
 def with_usual_layers(module: nn.Module) -> nn.Module:

@@ -18,6 +18,7 @@ from tfstudy.evaluation.evaluate import sample_examples
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
 from tfstudy.models.base import Model
+from tfstudy.models.tokens import Tokens
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
 
@@ -27,13 +28,13 @@ TOLERATED = 1e-3  # fraction of outputs that may differ: rounding decides betwee
 
 
 @torch.no_grad()
-def prefixes(model: Model, source: Tensor, mask: Tensor, limit: int) -> list[list[int]]:
+def prefixes(model: Model, source: Tensor, limit: int) -> list[list[int]]:
     """Append the most probable next token, given the whole prefix, until every row has ended."""
-    state = model.encode(source, mask)
+    state = model.encode(Tokens.of(source))
     tokens = torch.full_like(source[:, :1], BOS)
     ended = torch.zeros_like(source[:, 0], dtype=torch.bool)
     while not ended.all() and tokens.shape[1] <= limit:
-        logits = model.decode(tokens, state)[0][:, -1]
+        logits = model.decode(Tokens.of(tokens), state)[0].unflatten(0, tokens.shape)[:, -1]
         logits[:, [PAD, BOS]] = float("-inf")
         following = torch.where(ended, EOS, logits.argmax(-1))
         ended |= following == EOS
@@ -48,9 +49,12 @@ def decode(prepared: Prepared, encoded: Encoded, limit: int, ordered: bool, size
     out: Outputs = {}
     for rows in order.split(size):
         batch = encoded.rows(rows)
-        inputs = prepared.model, batch.source, batch.source != PAD
-        limits = torch.full((len(rows),), limit, device=batch.source.device)
-        outputs = generate(*inputs, limits, prepared.config.decode) if cached else prefixes(*inputs, limit)
+        limits, model = torch.full((len(rows),), limit, device=batch.source.device), prepared.model
+        outputs = (
+            generate(model, Tokens.of(batch.source), limits, prepared.config.decode)
+            if cached
+            else prefixes(model, batch.source, limit)
+        )
         out |= zip(rows.tolist(), outputs, strict=True)  # lists, so the device has finished
     return out
 

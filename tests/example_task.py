@@ -51,14 +51,14 @@ from typing import NamedTuple
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.models.base import Model, ModelConfig
+from tfstudy.models.base import ModelConfig, PaddedModel
 
 
 class BagState(NamedTuple):
     mean: Tensor
 
 
-class Bag(Model):
+class Bag(PaddedModel):
     """The mean of the source, and the last token."""
 
     class Config(ModelConfig):
@@ -71,11 +71,11 @@ class Bag(Model):
         self.layers = nn.ModuleList(nn.Linear(config.dim, config.dim) for _ in range(config.depth))
         self.output = nn.Linear(config.dim, target_vocab)
 
-    def encode(self, source, source_mask):
-        present = source_mask[..., None].float()
+    def encode_padded(self, source, mask):
+        present = mask[..., None].float()
         return BagState((self.source(source) * present).sum(1) / present.sum(1))
 
-    def decode(self, tokens, state):
+    def decode_padded(self, tokens, state):
         x = self.target(tokens) + state.mean[:, None]
         for layer in self.layers:
             x = layer(x).relu()

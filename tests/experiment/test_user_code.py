@@ -54,7 +54,7 @@ def test_splits_that_no_run_can_use_are_refused(old, new, fact, tmp_path, capsys
     ("name", "text", "method", "words"),
     [
         ("mine", TASK, "examples", ("mine",)),
-        ("bag", ARCHITECTURE, "decode", ("copying", "--arch", "bag")),
+        ("bag", ARCHITECTURE, "decode_padded", ("copying", "--arch", "bag")),
     ],
 )
 def test_a_misspelt_method_is_named(name, text, method, words, tmp_path, capsys):
@@ -74,7 +74,7 @@ def test_what_decode_must_return_is_said_when_it_returns_something_else(output, 
     plugin = write(tmp_path, "bag", ARCHITECTURE.replace("return self.output(x), state", f"return {output}"))
     sizes = ("--set", "data.train_examples=20", "--set", "data.eval_examples=5")
     message = refused([*RUN, "copying", "--arch", "bag", *sizes, "--plugin", plugin], capsys)
-    assert "logits of shape (batch, length, target_vocab)" in message
+    assert "logits of shape (rows, length, target_vocab)" in message
     assert "tfstudy.testing.check_architecture" in message
     assert fact in message
 
@@ -152,7 +152,7 @@ def test_a_new_architecture_is_one_file(tmp_path, capsys):
 
 def test_a_file_with_two_tasks_or_two_architectures_is_refused_by_name(tmp_path, capsys):
     two_tasks = REVERSE + "\n\nclass Other(Task):\n    pass\n"
-    two_archs = ARCHITECTURE + "\n\nclass Other(Model):\n    pass\n"
+    two_archs = ARCHITECTURE + "\n\nclass Other(PaddedModel):\n    pass\n"
     with added(tasks, "two", two_tasks, tmp_path / "more"), added(models, "pair", two_archs, tmp_path / "archs"):
         assert tfstudy("run", "two") == 2
         assert "tasks/two.py must define one subclass of Task, but defines 2" in capsys.readouterr().err

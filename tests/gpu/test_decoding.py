@@ -5,6 +5,7 @@ import torch
 
 from tfstudy import models
 from tfstudy.evaluation.decoding import beam, greedy_both
+from tfstudy.models.tokens import Tokens
 
 
 @pytest.mark.parametrize("arch", models.built_in())
@@ -17,9 +18,14 @@ def test_many_rows_are_decoded_as_on_a_cpu(arch):
         if parameter.ndim > 1:
             parameter.data.mul_(2)  # outputs of many lengths
     mask = torch.arange(9) < torch.randint(1, 10, (rows, 1))
-    inputs = [torch.randint(4, 12, (rows, 9)) * mask, mask, *torch.randint(0, 16, (2, rows))]
-    expected = *greedy_both(model, *inputs), beam(model, *inputs[:3], 3, 0.6)
-    model, inputs = model.cuda(), [x.cuda() for x in inputs]
-    found = *greedy_both(model, *inputs), beam(model, *inputs[:3], 3, 0.6)
+    source, limits, lengths = torch.randint(4, 12, (rows, 9)) * mask, *torch.randint(0, 16, (2, rows))
+
+    def outputs(source, limits, lengths):
+        tokens = Tokens.of(source)
+        return *greedy_both(model, tokens, limits, lengths), beam(model, tokens, limits, 3, 0.6)
+
+    expected = outputs(source, limits, lengths)
+    model.cuda()
+    found = outputs(source.cuda(), limits.cuda(), lengths.cuda())
     for own, other in zip(found, expected, strict=True):
         assert sum(a != b for a, b in zip(own, other, strict=True)) <= 10

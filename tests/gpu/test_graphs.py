@@ -11,7 +11,7 @@ from tests.training.replayed import ReplayedExecution
 from tests.training.small_training import ARCHITECTURES, metrics, same
 from tests.training.test_devices import shell
 from tests.training.test_resuming import Interrupt, InterruptionError
-from tfstudy.models.parts.layers import Dropout
+from tfstudy.models.dropout import Dropout
 from tfstudy.training.callbacks import Checkpoints
 from tfstudy.training.graphs import CaptureError, Graphs
 

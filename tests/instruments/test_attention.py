@@ -9,11 +9,12 @@ from tests.example_task import TASK, added
 from tests.models.reference import CLOSE
 from tfstudy import instruments, tasks
 from tfstudy.config.schema import DecodeConfig
-from tfstudy.data.encoding import BOS, EOS, PAD, TaskEncoder
+from tfstudy.data.encoding import BOS, EOS, TaskEncoder
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.attention import measure_attention
-from tfstudy.models.parts.observing import joined, recorded_attention
+from tfstudy.instruments.hooks import joined, logits_of, recorded_attention
+from tfstudy.models.tokens import Tokens
 
 SOURCE, TARGET = ("a", "b", "b", "c"), ("c", "b", "a")
 SHORT = DecodeConfig(max_length=5)
@@ -68,8 +69,8 @@ def test_layers_are_in_order_when_there_are_more_than_nine(measure, data):
     model, attention = measure("cnn", layers=11)
     source = torch.tensor([[*data.source_vocab.encode(SOURCE), EOS]])
     tokens = torch.tensor([[BOS, *data.target_vocab.encode(TARGET)]])
-    with recorded_attention() as recorded, torch.no_grad():
-        model(source, source != PAD, tokens)
+    with recorded_attention(model) as recorded, torch.no_grad():
+        logits_of(model, source, tokens)
     expected = {site.layer: weights[0] for site, weights in joined(recorded).items()}
     for number in range(11):
         assert_close(attention.weights["cross"][number], expected[number + 1], **CLOSE)
@@ -79,7 +80,7 @@ def test_layers_are_in_order_when_there_are_more_than_nine(measure, data):
 def test_the_default_output_is_what_the_model_generates(measure, data, variant):
     model, attention = measure(variant, target=None)
     source = torch.tensor([[*data.source_vocab.encode(SOURCE), EOS]])
-    [ids] = greedy(model, source, source != PAD, torch.tensor([5]))
+    [ids] = greedy(model, Tokens.of(source), torch.tensor([5]))
     generated = data.target_vocab.decode(ids)
     assert attention.output == (generated if len(generated) == 5 else (*generated, "<eos>"))
     assert not attention.given

@@ -16,8 +16,9 @@ from tfstudy.instruments.head_importance import (
     masked,
     normalised,
 )  # fmt: skip
+from tfstudy.instruments.hooks import logits_of
 from tfstudy.instruments.pruning import mask_without, why_not_removed, without
-from tfstudy.models.parts.positions import SCHEMES, acts_on_attention
+from tfstudy.models.positions import SCHEMES, acts_on_attention
 
 FEW = ExampleSettings(examples=6)
 
@@ -33,7 +34,7 @@ def first(subject):
 
 def logits(model, batch):
     with torch.no_grad():
-        return model(batch.source, batch.mask, batch.tokens)
+        return logits_of(model, batch.source, batch.tokens)
 
 
 @pytest.mark.parametrize("variant", ["transformer", "mingru-hybrid"])
@@ -54,7 +55,7 @@ def test_masks_of_1_change_nothing_and_masks_of_0_leave_the_bias_of_the_projecti
         assert_close(logits(model, batch), before)
     outputs = []
     handle = model.get_submodule("encoder.layers.0.attention").register_forward_hook(
-        lambda *found: outputs.append(found[2])
+        lambda *found: outputs.append(found[2][0])
     )
     with masked(model, {"encoder.layers.0.attention": torch.zeros(2)}):
         logits(model, batch)

@@ -12,18 +12,16 @@ from tfstudy.experiment.prepare import prepare
 from tfstudy.instruments.base import Subject
 from tfstudy.instruments.examples import untrained
 from tfstudy.instruments.gradient_by_distance import gradient_norms
+from tfstudy.instruments.hooks import logits_of, observing, record_states
 from tfstudy.instruments.patching import Difference, Patch, nearest_pair, patching_effects
 from tfstudy.instruments.probe import Labelled, majority_accuracy, probe_accuracy
-from tfstudy.models.parts.observing import observing, record_states
-from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.tasks.base import Example
 
 GAMMA = 0.7
 
 
-def group(source_length, target_length):
-    source = torch.full((2, source_length), 4)
-    return RaggedGroup(source, source > 0, torch.full((2, target_length), 5))
+def rows(source_length, target_length):
+    return torch.full((2, source_length), 4), torch.full((2, target_length), 5)
 
 
 def test_the_gradient_of_a_tanh_rnn_decays_as_a_power_of_its_recurrent_weight(build):
@@ -37,7 +35,7 @@ def test_the_gradient_of_a_tanh_rnn_decays_as_a_power_of_its_recurrent_weight(bu
                 parameter.mul_(1e-6)  # tanh is linear there
             elif "bias" in name:
                 parameter.zero_()
-    norms = gradient_norms(model, group(40, 30), torch.tensor([4, 6]))
+    norms = gradient_norms(model, *rows(40, 30), torch.tensor([4, 6]))
     for sequence, length in (("source", 40), ("target", 30)):
         expected = GAMMA ** torch.arange(length, dtype=torch.double).expand(2, -1)
         assert_close(norms[sequence] / norms[sequence][:, :1], expected, rtol=1e-6, atol=0)
@@ -45,7 +43,7 @@ def test_the_gradient_of_a_tanh_rnn_decays_as_a_power_of_its_recurrent_weight(bu
 
 def test_no_gradient_reaches_beyond_the_window_of_a_cnn(build):
     model = build("cnn").eval()  # 2 layers with kernel size 3: a token and the 4 before it
-    norms = gradient_norms(model, group(5, 9), torch.tensor([4, 6]))["target"]
+    norms = gradient_norms(model, *rows(5, 9), torch.tensor([4, 6]))["target"]
     assert (norms > 0).tolist() == [[True] * 5 + [False] * 4] * 2
 
 
@@ -135,12 +133,10 @@ def test_the_embedding_of_the_token_that_differs_has_the_whole_effect(name, buil
 @pytest.mark.parametrize("name", NAMES)
 def test_patching_with_the_states_of_the_same_source_changes_nothing(name, build):
     model = build(name).eval()
-    group = RaggedGroup(SOURCES[:1], SOURCES[:1] > 0, INPUTS[:1])
-    recorded = record_states(model, group)
+    recorded = record_states(model, SOURCES[:1], INPUTS[:1])
     for site, states in recorded.states().items():
-        rows = RaggedGroup(*(x.expand(states.shape[1], -1) for x in group))
-        with observing(Patch(site, states[0])):
-            logits = model(*rows)
+        with observing(model, Patch(site, states[0])):
+            logits = logits_of(model, *(x[:1].expand(states.shape[1], -1) for x in (SOURCES, INPUTS)))
         assert_close(logits, recorded.logits.expand_as(logits))
 
 

@@ -10,25 +10,26 @@ from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.examples import TeacherForced
 from tfstudy.instruments.loss_by_tag import scores_of
 from tfstudy.instruments.position_error import error_positions, length_groups
-from tfstudy.models.base import Model
+from tfstudy.models.base import PaddedModel
 from tfstudy.models.config import ModelConfig
+from tfstudy.models.tokens import Tokens
 from tfstudy.tasks.base import Example
 
 
-class Successor(Model):
+class Successor(PaddedModel):
     """Predicts the token after the last one; 4 comes first."""
 
-    def encode(self, source, source_mask):
+    def encode_padded(self, source, mask):
         return (source,)
 
-    def decode(self, tokens, state):
+    def decode_padded(self, tokens, state):
         return 10.0 * one_hot(tokens.clamp(min=3) + 1, 12), state
 
 
 def test_errors_are_those_of_a_model_that_counts():
     source = torch.tensor([[4, 2]])
     tokens, gold = torch.tensor([[1, 4, 5, 7, 8]]), torch.tensor([[4, 5, 7, 8, 2]])
-    batch = TeacherForced([], source, source > 0, tokens, gold)
+    batch = TeacherForced([], source, tokens, gold)
     errors = error_positions(Successor(ModelConfig(), 12, 12), batch)
     assert {name: where.int().tolist() for name, where in errors.items()} == {
         "token, teacher-forced": [[0, 0, 1, 0, 1]],
@@ -59,13 +60,13 @@ def loss_and_match(subject, example):
     """The negative log probability of a target, token by token without teacher forcing of a batch, and exact match."""
     model, source = subject.model, torch.tensor([[*subject.data.source_vocab.encode(example.source), EOS]])
     gold, total = [*subject.data.target_vocab.encode(example.target), EOS], 0.0
-    state, last = model.encode(source, source > 0), 1
     with torch.no_grad():
+        state, last = model.encode(Tokens.of(source)), 1
         for token in gold:
-            logits, state = model.decode(torch.tensor([[last]]), state)
-            total -= float(logits[0, -1].double().log_softmax(-1)[token])
+            logits, state = model.decode(Tokens.of(torch.tensor([[last]])), state)
+            total -= float(logits[0].double().log_softmax(-1)[token])
             last = token
-        [output] = greedy(model, source, source > 0, torch.tensor([len(gold)]))
+        [output] = greedy(model, Tokens.of(source), torch.tensor([len(gold)]))
     return total, output == gold[:-1]
 
 
@@ -87,7 +88,7 @@ def test_the_numbers_are_those_of_each_example_on_its_own(subject, measure, name
 def test_an_exact_match_has_no_wrong_token():
     source, gold = torch.tensor([[4, 2]] * 2), torch.tensor([[4, 5, 6], [4, 5, 7]])
     tokens = torch.tensor([[1, 4, 5]] * 2)
-    batch = TeacherForced([Example((), (), {})] * 2, source, source > 0, tokens, gold)
+    batch = TeacherForced([Example((), (), {})] * 2, source, tokens, gold)
     assert [one.exact for one in scores_of(Successor(ModelConfig(), 12, 12), batch)] == [True, False]
 
 

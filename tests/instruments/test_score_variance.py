@@ -31,7 +31,7 @@ def test_random_scores_saturate_the_softmax_unless_they_are_scaled(subject, meas
 
 
 def test_scores_of_the_model_are_those_of_its_queries_and_keys(subject, measure):
-    one = subject("transformer", score_scale="none")
+    one = subject("transformer")
     rows = [row for row in measure("score_variance", one, examples=3, queries=10) if row["source"] == "model"]
     assert {(row["kind"], row["layer"]) for row in rows} == {
         (k, n) for k in ("encoder", "decoder", "cross") for n in (1, 2)

@@ -9,7 +9,9 @@ from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
-from tfstudy.data.encoding import EOS, PAD
+from tfstudy.data.encoding import EOS
+from tfstudy.instruments.hooks import logits_of
+from tfstudy.models.attention import Weights
 from tfstudy.models.cnn import (
     CNN,
     GatedConvolution,
@@ -17,7 +19,8 @@ from tfstudy.models.cnn import (
     scaled_attention,
     uniform_attention,
 )
-from tfstudy.models.parts.source_attention import Source
+from tfstudy.models.source_attention import Source
+from tfstudy.models.tokens import Tokens
 
 
 def convolved_by_hand(layer, rows):
@@ -59,16 +62,16 @@ def test_the_convolutional_network_agrees_with_a_slow_computation_of_its_paper(k
             contexts.append(sum(weights[j] * values[j] for j in range(4)) * 4 * math.sqrt(1 / 4))
         y = ((attended(torch.stack(contexts)) + inner) * half + y) * half
     expected = model.output(model.decoder_out(y))
-    assert_close(model(source[None], source[None] != PAD, tokens[None])[0], expected, **CLOSE)
+    assert_close(logits_of(model, source[None], tokens[None])[0], expected, **CLOSE)
 
 
 @pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (2, 1), (5, 1), (3, 4)])
 def test_a_convolution_as_a_product_equals_that_of_torch(kernel, dilation):
     layer, span = randomised(GatedConvolution(6, 8, kernel, dilation=dilation)).double(), (kernel - 1) * dilation
-    groups = [torch.randn(rows, length + span, 6).double() for rows, length in ((2, 1), (1, 7), (3, 4))]
-    convolved = [nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, dilation) for x in groups]
+    rows = [torch.randn(count, length + span, 6).double() for count, length in ((2, 1), (1, 7), (3, 4))]
+    convolved = [nn.functional.conv1d(x.transpose(1, 2), layer.weight, layer.bias, 1, 0, dilation) for x in rows]
     expected = torch.cat([x.transpose(1, 2).flatten(0, 1) for x in convolved])
-    assert_close(layer(groups), nn.functional.glu(expected, 1))
+    assert_close(layer(rows), nn.functional.glu(expected, 1))
 
 
 @pytest.mark.parametrize(("layers", "kernel", "cycle", "dilations"), [(3, 3, 1, 3), (3, 3, 3, 7), (4, 2, 2, 6)])
@@ -78,11 +81,11 @@ def test_the_receptive_field_is_one_plus_the_spans_of_all_layers(layers, kernel,
     inputs, ids = [], torch.full((1, 40), 4)
     for side in (model.encoder_in, model.decoder_in):
         side.register_forward_pre_hook(lambda _, x: inputs.append(x[0]))
-    state = model.encode(ids, ids != PAD)
-    logits = model.decode(ids, state)[0]
+    state = model.encode(Tokens.of(ids))
+    logits = model.decode(Tokens.of(ids), state)[0]
     encoded, decoded = (
         torch.autograd.grad(output.sum(), x, retain_graph=True)[0].abs().sum(1).nonzero()[:, 0].tolist()
-        for output, x in zip((state.source.keys[:, 20], logits[:, 30]), inputs, strict=True)
+        for output, x in zip((state.source[0].keys[:, 20], logits[30]), inputs, strict=True)
     )
     before = (kernel - 1) // 2 * dilations
     assert encoded == list(range(20 - before, 20 - before + field))
@@ -90,9 +93,9 @@ def test_the_receptive_field_is_one_plus_the_spans_of_all_layers(layers, kernel,
 
 
 def test_without_attention_the_decoder_reads_what_equal_weights_give(source):
-    mask, query = source != PAD, torch.zeros(3, 4, 6)
+    mask, query = source > 0, torch.zeros(3, 4, 6)
     of_source = Source(torch.randn(3, 6, 6), torch.randn(3, 6, 6), mask)
-    expected = scaled_attention(query, of_source).contexts
+    expected = scaled_attention(query, of_source, Weights()).contexts
     mean = of_source._replace(values=mean_of_tokens(of_source))
     assert_close(uniform_attention((3, 4), mean).contexts, expected, **CLOSE)
 
@@ -102,8 +105,8 @@ def test_the_encoder_is_reached_by_a_gradient_scaled_by_the_decoder_layers(sourc
     for layers in (1, 3):
         torch.manual_seed(0)
         model = CNN(CNN.Config(dim=6, channels=4, layers=layers, dropout=0.0), SOURCE_VOCAB, TARGET_VOCAB)
-        state = model.encode(source, source != PAD)
-        grads[layers], exact = torch.autograd.grad(state.source.keys.sum(), [model.encoder_out.bias, state.source.keys])
+        [encoded] = model.encode(Tokens.of(source)).source
+        grads[layers], exact = torch.autograd.grad(encoded.keys.sum(), [model.encoder_out.bias, encoded.keys])
         assert_close(grads[layers], exact.sum((0, 1)) / (2 * layers))
 
 

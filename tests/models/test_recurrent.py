@@ -9,11 +9,10 @@ from torch.testing import assert_close
 
 from tests.conftest import SOURCE_VOCAB, TARGET_VOCAB
 from tests.models.reference import CLOSE, randomised
-from tfstudy.data.encoding import PAD
+from tfstudy.instruments.hooks import Site, joined, logits_of, recorded_attention
 from tfstudy.models.lstm import LSTM
 from tfstudy.models.mingru import recurrence
-from tfstudy.models.parts.observing import Site, joined, recorded_attention
-from tfstudy.models.parts.recurrent import (
+from tfstudy.models.recurrent import (
     FEW_ROWS,
     GATES,
     advance,
@@ -23,6 +22,7 @@ from tfstudy.models.parts.recurrent import (
     scan,
     state_parts,
 )
+from tfstudy.models.tokens import Tokens
 
 # Layers
 
@@ -112,14 +112,14 @@ def test_the_lstm_encoder_agrees_with_that_of_torch_on_packed_sequences(source, 
     with torch.no_grad():
         for theirs, ours in zip(reference.parameters(), model.encoder.parameters(), strict=True):
             theirs.copy_(ours)
-    mask = source != PAD
-    state = model.encode(source, mask)
+    mask = source > 0
+    state = model.encode(Tokens.of(source))
     packed = nn.utils.rnn.pack_padded_sequence(
         model.source_embedding(source), mask.sum(1), batch_first=True, enforce_sorted=False
     )
     outputs, (last, _) = reference(packed)
     expected = nn.utils.rnn.pad_packed_sequence(outputs, batch_first=True)[0]
-    assert_close(state.source.values[mask], expected[mask], **CLOSE)
+    assert_close(state.source[0].values[mask], expected[mask], **CLOSE)
     for layer in range(layers):
         ends = torch.cat(list(last.unflatten(0, (layers, -1))[layer]), -1)
         hidden, cell = model.bridge[layer](ends).chunk(2, -1)
@@ -133,12 +133,12 @@ def test_the_lstm_decoder_agrees_with_a_loop_over_cells(source, tokens, attentio
         dim=8, hidden=6, attention=attention, input_feeding=input_feeding, bidirectional=attention != "dot"
     )
     model = randomised(LSTM(config, SOURCE_VOCAB, TARGET_VOCAB))
-    mask = source != PAD
-    start, logits = model.encode(source, mask), model(source, mask, tokens)
+    mask = source > 0
+    start, logits = model.encode(Tokens.of(source)), logits_of(model, source, tokens)
     cell = nn.LSTMCell(8 + 6 * input_feeding, 6)
     cell.load_state_dict({name.removesuffix("_l0"): value for name, value in model.decoder[0].state_dict().items()})
     for row in range(3):
-        encoded = start.source.values[row, mask[row]]
+        encoded = start.source[0].values[row, mask[row]]
         (hidden, memory), fed = [part[row, None] for part in start.recurrent[0]], torch.zeros(1, 6)
         for step, token in enumerate(tokens[row]):
             x = model.target_embedding(token)[None]
@@ -173,9 +173,9 @@ def test_the_recurrence_is_that_of_the_paper():
 
 
 def test_a_hybrid_attends_to_all_tokens_in_every_second_layer(build, source, tokens):
-    model, mask = build("mingru-hybrid").eval(), source != PAD
-    with recorded_attention() as recorded:
-        model(source, mask, tokens)
+    model, mask = build("mingru-hybrid").eval(), source > 0
+    with recorded_attention(model) as recorded:
+        logits_of(model, source, tokens)
     weights = {site: found for site, found in joined(recorded).items() if site.kind != "cross"}
     assert list(weights) == [Site("encoder", 2), Site("decoder", 2)]
     assert [tuple(found.shape) for found in weights.values()] == [(3, 2, 6, 6), (3, 2, 7, 7)]
@@ -184,9 +184,9 @@ def test_a_hybrid_attends_to_all_tokens_in_every_second_layer(build, source, tok
 
 
 def test_the_encoder_of_a_hybrid_in_one_direction_sees_no_later_token(build, source):
-    model, mask = build("mingru-hybrid-forwards").eval(), source != PAD
+    model = build("mingru-hybrid-forwards").eval()
     changed = source.clone()
     changed[0, 4] = 4
-    before, after = (model.encode(tokens, mask).source.values[0] for tokens in (source, changed))
+    before, after = (model.encode(Tokens.of(tokens)).source.values[0] for tokens in (source, changed))
     assert_close(before[:4], after[:4])
     assert (before[4] - after[4]).abs().max() > 1e-3

@@ -9,7 +9,6 @@ from jaxtyping import TypeCheckError
 from pydantic import ValidationError
 
 from tfstudy import models
-from tfstudy.data.encoding import PAD
 from tfstudy.errors import UserError
 from tfstudy.models.base import Model
 from tfstudy.models.cnn import CNN
@@ -37,9 +36,9 @@ def test_a_subclass_of_an_architecture_and_a_model_without_decode_are_refused():
         half(None, 5, 5)
 
 
-def test_shapes_are_checked_while_tests_of_properties_run(transformer, source, shapes):
+def test_shapes_are_checked_while_tests_of_properties_run(build, source, shapes):
     with pytest.raises(TypeCheckError):
-        transformer.encode(source, source[:2] != PAD)
+        build("mingru").encode_padded(source, source[:2] > 0)
 
 
 @pytest.mark.parametrize("name", models.names())
@@ -74,7 +73,6 @@ def test_shared_embeddings_need_one_vocabulary():
         (Transformer, {"dim": 16, "heads": 3}, ["heads must divide dim (16)", "but is 3"]),
         (Transformer, {"norm": "none", "norm_type": "rms"}, ["norm_type rms", "none"]),
         (Transformer, {"depth_signal": True}, ["depth_signal", "share_layers"]),
-        (Transformer, {"test_layers": 4}, ["test_layers", "share_layers"]),
         (Transformer, {"layout": "decoder_only", "cross_positions": "t5"}, ["cross_positions", "decoder_only"]),
         (Transformer, {"layout": "decoder_only", "decoder_positions": "t5"}, ["decoder_positions", "decoder_only"]),
         (Transformer, {"layout": "decoder_only", "positions": "contextual"}, ["needs layout encoder_decoder"]),
@@ -101,7 +99,6 @@ def test_settings_out_of_range_or_in_contradiction_are_refused_with_one_message(
     "settings",
     [
         {"norm": "none", "norm_type": "rms", "qk_norm": True},
-        {"layout": "decoder_only", "temperature": 2.0, "score_scale": "none"},
         {"layout": "encoder_only", "positions": "contextual"},
         {"share_embeddings": True, "positions": "rotary", "decoder_positions": "none"},
         {"positions": "none", "cross_positions": "alibi", "randomised_positions": 512},

@@ -9,17 +9,17 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 from tests.conftest import perturbed
-from tests.models.reference import CLOSE, randomised
-from tfstudy.data.encoding import EOS, PAD
+from tests.models.reference import CLOSE, randomised, sight
+from tfstudy.data.encoding import EOS
 from tfstudy.evaluation.decoding import greedy
-from tfstudy.models.base import parameter_count
-from tfstudy.models.parts.attention import Cache, KeyValue, MultiHeadAttention, Scores, windowed
-from tfstudy.models.parts.layers import Residual, norm_layer
-from tfstudy.models.parts.observing import Site, record_states, recorded_attention
-from tfstudy.models.parts.positions.schemes import sinusoids
-from tfstudy.models.parts.tokens import RaggedGroup, flatten_groups
-from tfstudy.models.parts.transformer_layers import Layer, feedforward
-from tfstudy.models.transformer import Transformer
+from tfstudy.instruments.hooks import Site, logits_of, record_states, recorded_attention
+from tfstudy.models.attention import Cache, MultiHeadAttention, windowed
+from tfstudy.models.base import States, parameter_count
+from tfstudy.models.layers import Layer, feedforward
+from tfstudy.models.positions import sinusoids
+from tfstudy.models.residual import Residual, norm_layer
+from tfstudy.models.tokens import Tokens, flat
+from tfstudy.models.transformer import Transformer, prefix_sight
 
 # Attention
 
@@ -44,14 +44,15 @@ def test_attention_is_softmax_of_scaled_dot_products():
     attention, x, y = randomised(MultiHeadAttention(12, 3)), torch.randn(4, 12), torch.randn(5, 12)
     mask = torch.tensor([True, False, True, True, False]).view(1, 1, 1, 5)
     expected = by_hand(attention, x, y, lambda i, j: bool(mask[0, 0, 0, j]))
-    assert_close(attention(x, [(1, 4)], attention.project(y, [(1, 5)]), [mask]), expected, **CLOSE)
+    found, _ = attention(x, sight([(1, 4)], [mask]), attention.keys(y, sight([(1, 5)])))
+    assert_close(found, expected, **CLOSE)
 
 
 @pytest.mark.parametrize("causal", [True, False])
-def test_attention_looks_at_its_own_row_of_its_own_group_only(causal):
-    attention, places = randomised(MultiHeadAttention(12, 3)), [(1, 4), (2, 3)]
+def test_attention_looks_at_its_own_row_of_its_own_rectangle_only(causal):
+    attention, seen = randomised(MultiHeadAttention(12, 3)), sight([(1, 4), (2, 3)], causal=causal)
     x = torch.randn(10, 12)
-    got = attention(x, places, attention.project(x, places), causal=causal)
+    got, _ = attention(x, seen, attention.keys(x, seen))
     for start, end in ((0, 4), (4, 7), (7, 10)):
         expected = by_hand(attention, x[start:end], x[start:end], lambda i, j: j <= i or not causal)
         assert_close(got[start:end], expected, **CLOSE)
@@ -59,14 +60,16 @@ def test_attention_looks_at_its_own_row_of_its_own_group_only(causal):
 
 @pytest.mark.parametrize("window", [1, 3, 20])
 def test_a_window_is_an_explicit_mask_and_decoding_sees_the_same(window):
-    attention, x = randomised(MultiHeadAttention(8, 2, window=window)), torch.randn(9, 8)
-    own, expected = attention.project(x, [(1, 9)]), by_hand(attention, x, x, lambda i, j: 0 <= i - j <= window)
-    assert_close(attention(x, [(1, 9)], own, causal=True), expected, **CLOSE)
-    past, found = [attention.empty(x, 1)], []
-    for piece in x.split([4, 1, 1, 3]):
-        attended, past = attention.attend_causally(piece, [(1, len(piece))], past)
-        found.append(attended)
-    assert_close(torch.cat(found), expected, **CLOSE)
+    attention, x = randomised(MultiHeadAttention(8, 2)), torch.randn(9, 8)
+    expected = by_hand(attention, x, x, lambda i, j: 0 <= i - j <= window)
+    for sizes in ([9], [4, 1, 1, 3]):
+        past, found = None, []
+        for piece in x.split(sizes):
+            seen = sight([(1, len(piece))], causal=True, window=window)
+            [new] = attention.keys(piece, seen)
+            past = past.append(new) if past else Cache(*new)
+            found.append(attention(piece, seen, [past])[0])
+        assert_close(torch.cat(found), expected, **CLOSE)
 
 
 def test_a_window_to_both_sides_hides_padding_and_what_is_further_away():
@@ -77,44 +80,18 @@ def test_a_window_to_both_sides_hides_padding_and_what_is_further_away():
     assert torch.equal(windowed(mask, 0), mask[:, None, None])
 
 
-def weights(attention, x, y=None):
-    """The weights (heads, queries, keys) of queries x and keys y, by default those of x."""
-    y = x if y is None else y
-    with recorded_attention() as recorded, torch.no_grad():
-        attention(x, [(1, len(x))], attention.project(y, [(1, len(y))]), site=Site("encoder", 1))
+def weights(attention, x):
+    """The weights (heads, queries, keys) of self-attention."""
+    seen = sight([(1, len(x))])
+    with recorded_attention(attention) as recorded, torch.no_grad():
+        attention(x, seen, attention.keys(x, seen))
     return recorded[0].weights[0]
-
-
-@pytest.mark.parametrize(
-    ("scores", "divisor"), [(Scores(), 2), (Scores(False), 1), (Scores(temperature=3), 6), (Scores(False, 0.5), 0.5)]
-)
-def test_scores_are_divided_by_their_scale_and_the_temperature(scores, divisor):
-    attention, x = randomised(MultiHeadAttention(8, 2, scores=scores)), torch.randn(5, 8)
-    q, (k, v) = attention.query(x), attention.key_value(x).chunk(2, -1)
-    heads = slice(0, 4), slice(4, 8)
-    expected = torch.stack([(q[:, at] @ k[:, at].T / divisor).softmax(-1) for at in heads])
-    assert_close(weights(attention, x), expected, **CLOSE)
-    attended = attention.out(torch.cat([w @ v[:, at] for w, at in zip(expected, heads, strict=True)], -1))
-    assert_close(attention(x, [(1, 5)], attention.project(x, [(1, 5)])), attended, **CLOSE)
-
-
-@pytest.mark.parametrize("scaled", [True, False])
-@pytest.mark.parametrize("d_k", [16, 1024])
-def test_scores_have_the_variance_1_if_scaled_and_d_k_otherwise(d_k, scaled):
-    torch.manual_seed(0)
-    attention = MultiHeadAttention(d_k, 1, scores=Scores(scaled=scaled)).double()
-    with torch.no_grad():  # queries and keys are the inputs
-        attention.query.weight.copy_(torch.eye(d_k))
-        attention.key_value.weight.copy_(torch.eye(d_k).repeat(2, 1))
-    found = weights(attention, torch.randn(1000, d_k).double(), torch.randn(400, d_k).double())
-    scores = found[0].log()  # up to a constant for each query
-    assert scores.var(-1).mean().item() == pytest.approx(1 if scaled else d_k, rel=0.05)
 
 
 @pytest.mark.parametrize("norm", ["layer", "rms"])
 def test_scores_of_normalised_queries_and_keys_are_bounded_however_large_the_input(norm):
     torch.manual_seed(0)
-    attention, x = MultiHeadAttention(16, 2, scores=Scores(norm=norm)).eval(), 100 * torch.randn(30, 16)
+    attention, x = MultiHeadAttention(16, 2, norm=norm).eval(), 100 * torch.randn(30, 16)
     found = weights(attention, x)
     ratio = (found.amax(-1) / found.amin(-1)).log()  # the difference of the largest and the least score
     assert 1 < ratio.max() <= 2 * 8**0.5 + 1e-3
@@ -149,7 +126,8 @@ def copy_layer(ours, theirs):
 @pytest.mark.parametrize("norm", ["pre", "post"])
 @pytest.mark.parametrize("decoder", [False, True])
 def test_a_layer_agrees_with_that_of_torch(norm, decoder):
-    layer = randomised(Layer(Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm), decoder))
+    config = Transformer.Config(dim=12, heads=3, feedforward=20, norm=norm)
+    layer = randomised(Layer(config, decoder, Residual(norm)))
     cls = nn.TransformerDecoderLayer if decoder else nn.TransformerEncoderLayer
     theirs = cls(12, 3, 20, dropout=0.0, batch_first=True, norm_first=norm == "pre")
     copy_layer(layer, theirs)
@@ -157,13 +135,12 @@ def test_a_layer_agrees_with_that_of_torch(norm, decoder):
     if decoder:
         ahead = nn.Transformer.generate_square_subsequent_mask(4).isinf()
         expected = theirs(x, y, tgt_mask=ahead, memory_key_padding_mask=~mask)
-        none = Cache(KeyValue(torch.zeros(2, 3, 0, 4), torch.zeros(2, 3, 0, 4)))
-        memory = layer.cross.project(flatten_groups([y]), [(2, 5)])
-        got, _ = layer.decode_self(flatten_groups([x]), [(2, 4)], [none], 1)
-        got, _ = layer.decode_cross(got, [(2, 4)], memory, [mask[:, None, None]], 1)
+        memory = layer.cross.keys(flat([y]), sight([(2, 5)]))
+        near, far = sight([(2, 4)], causal=True), sight([(2, 4)], [mask[:, None, None]])
+        got, *_ = layer(flat([x]), near, (), memory, far)
         assert_close(got.view(2, 4, 12), expected, **CLOSE)
     else:
-        got = layer.encode(flatten_groups([y]), [(2, 5)], [mask[:, None, None]], 1).view(2, 5, 12)
+        got = layer(flat([y]), sight([(2, 5)], [mask[:, None, None]]))[0].view(2, 5, 12)
         assert_close(got[mask], theirs(y, src_key_padding_mask=~mask)[mask], **CLOSE)
 
 
@@ -231,36 +208,14 @@ def test_an_activation_is_that_of_its_formula(activation):
     assert feedforward(config.model_copy(update={"activation_dropout": 0.6}))[2].probability == 0.6
 
 
-def test_a_stack_of_shared_layers_adds_its_input_and_a_signal_of_the_depth(build):
-    stack, x, embedded = build("transformer-universal").encoder, torch.randn(4, 16), torch.randn(4, 16)
-    signals = sinusoids(torch.tensor([1, 2]), 16)
-    assert_close(stack.enter(x, embedded, 1), x + signals[0])
-    assert_close(stack.enter(x, embedded, 2), x + embedded + signals[1])
-    assert build("transformer").encoder.enter(x, embedded, 2) is x
-
-
-def test_shared_layers_count_once_and_can_be_applied_more_often_at_test_than_in_training(build, source, tokens):
-    mask = source != PAD
-    deeper, same = (
-        build("transformer-universal", test_layers=5),
-        build("transformer-universal", encoder_layers=5, decoder_layers=5),
-    )
-    same.load_state_dict(deeper.state_dict())
-    assert parameter_count(deeper) == parameter_count(same)
-    assert [len(list(deeper.train().encoder)), len(list(deeper.eval().encoder))] == [2, 5]
-    assert_close(deeper(source, mask, tokens), same.eval()(source, mask, tokens), **CLOSE)
-    assert len(deeper.encode(source, mask).past) == 5
-
-
-def test_word_dropout_drops_whole_tokens_and_keeps_their_positions(build):
-    embedding = build("transformer", word_dropout=0.5).source_embedding
-    tokens, positions = torch.full((400,), 4), torch.arange(400)
-    added = embedding(tokens, positions) - sinusoids(positions, 16)
-    kept = added.abs().sum(1) > 1e-4
-    assert 140 < kept.sum() < 260
-    word = embedding.scale * embedding.tokens.weight[4]
-    assert_close(added[kept], (2 * word).expand(int(kept.sum()), -1), **CLOSE)
-    assert_close(embedding.eval()(tokens, positions) - sinusoids(positions, 16), word.expand(400, -1), **CLOSE)
+def test_a_stack_of_shared_layers_is_its_layer_after_signals_of_the_depth(build):
+    stack, x, seen = build("transformer-universal").eval().encoder, torch.randn(4, 16), sight([(1, 4)])
+    expected, [layer] = x, stack.layers
+    for signal in sinusoids(torch.tensor([1, 2]), 16):
+        expected = layer(expected + signal, seen)[0]
+    found, caches, _ = stack(x, seen, States())
+    assert_close(found, expected)
+    assert len(caches) == 2
 
 
 # Sizes
@@ -284,11 +239,6 @@ def test_the_original_transformer_has_63_million_parameters():
     assert parameter_count(model) == 37_000 * 512 + encoder + decoder == 63_082_496
 
 
-def test_sizes_depend_on_the_final_norm_and_not_on_the_number_of_heads(build):
-    assert parameter_count(build("transformer")) - parameter_count(build("transformer-postnorm")) == 2 * 2 * 16
-    assert len({parameter_count(build("transformer", dim=32, heads=heads)) for heads in (1, 2, 4, 8, 16, 32)}) == 1
-
-
 # Layouts
 
 
@@ -305,18 +255,19 @@ def test_decoder_only_is_an_encoder_of_torch_with_the_mask_of_a_prefix_language_
     hidden = torch.ones(13, 13, dtype=torch.bool).triu(1)
     hidden[:, :6] = False  # everybody sees the source
     hidden[:6, 6:] = True
-    assert_close(model(row, row > 0, target), model.output(stack.eval()(embedded, mask=hidden))[:, 6:], **CLOSE)
+    assert_close(logits_of(model, row, target), model.output(stack.eval()(embedded, mask=hidden))[:, 6:], **CLOSE)
 
 
 def test_in_decoder_only_positions_of_the_target_follow_those_of_the_source(build, source):
-    model = build("transformer-decoder_only")
-    places = model.encode(source, source > 0).places(3, 2)
+    new = Tokens.of(torch.full((3, 2), 4))
+    target, seen = prefix_sight(new, Tokens.of(source), build("transformer-decoder_only").config)
     lengths = (source > 0).sum(1).tolist()
-    assert places.queries.tolist() == [[n, n + 1] for n in lengths]
-    assert places.keys[1].tolist() == [0, 1, 2, 3, 4, 5, lengths[1], lengths[1] + 1]
+    assert seen.places[0].queries.tolist() == [[n, n + 1] for n in lengths]
+    assert target.positions.tolist() == seen.places[0].queries.flatten().tolist()
+    assert seen.places[0].keys[1].tolist() == [0, 1, 2, 3, 4, 5, lengths[1], lengths[1] + 1]
     longest = build("transformer-decoder_only_learned", max_positions=8)
     source = torch.full((1, 8), 4)
-    assert longest(source, source > 0, source).isfinite().all(), "learned positions suffice for source and target"
+    assert logits_of(longest, source, source).isfinite().all(), "learned positions suffice for source and target"
 
 
 @pytest.mark.parametrize(
@@ -341,8 +292,8 @@ TOKENS = torch.tensor([[1, 4, 5, 6, 7, 8]] * 2)
 def test_encoder_only_reads_an_output_off_its_place_of_the_source_and_ends_after_it(build):
     model = perturbed(build("transformer-encoder_only"))
     with torch.no_grad():
-        logits = model(SOURCE, SOURCE > 0, TOKENS)
-        states = record_states(model, RaggedGroup(SOURCE, SOURCE > 0, TOKENS)).states()
+        logits = logits_of(model, SOURCE, TOKENS)
+        states = record_states(model, SOURCE, TOKENS).states()
         read = model.output(model.encoder.norm(states[Site("encoder", 4)]))
     assert_close(logits[0, :4], read[0])
     assert_close(logits[1, :2], read[1, :2])
@@ -350,12 +301,12 @@ def test_encoder_only_reads_an_output_off_its_place_of_the_source_and_ends_after
         assert_close(after.softmax(-1)[:, EOS], torch.ones(len(after)))
     with torch.no_grad():
         model.output.bias[7] = 100.0
-    assert greedy(model, SOURCE, SOURCE > 0, torch.tensor([9, 9])) == [[7] * 4, [7] * 2]
+    assert greedy(model, Tokens.of(SOURCE), torch.tensor([9, 9])) == [[7] * 4, [7] * 2]
     assert cross_entropy(logits.flatten(0, 1), TOKENS.flatten()).isfinite(), "a longer target has a finite loss"
 
 
 def test_every_parameter_of_encoder_only_is_trained_by_targets_as_long_as_their_sources(build):
     model = build("transformer-encoder_only")
-    logits = model(SOURCE[:1], SOURCE[:1] > 0, TOKENS[:1, :4])
+    logits = logits_of(model, SOURCE[:1], TOKENS[:1, :4])
     cross_entropy(logits[0], torch.tensor([4, 5, 6, EOS])).backward()
     assert [name for name, p in model.named_parameters() if p.grad is None or not p.grad.any()] == []

@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from tfstudy import models
-from tfstudy.models.parts.observing import explicit_attention
+from tfstudy.models.tokens import Tokens
 from tfstudy.performance.counters import count, peak_bytes, size_of
+from tfstudy.performance.workloads import explicit_attention
 
 CPU, FLOAT = torch.device("cpu"), 4
 BATCH, DIM, INNER, LAYERS, VOCAB = 3, 16, 24, 2, 11
@@ -23,8 +24,8 @@ def transformer():
     return TRANSFORMER(config, VOCAB, VOCAB)
 
 
-def tokens(length: int) -> torch.Tensor:
-    return torch.randint(4, VOCAB, (BATCH, length))
+def tokens(length: int) -> Tokens:
+    return Tokens.of(torch.randint(4, VOCAB, (BATCH, length)))
 
 
 def products(queries: int, keys: int) -> int:
@@ -41,9 +42,8 @@ def test_a_transformer_has_the_flops_of_its_formula(transformer, explicit):
     cross = (target + source) * 2 * 2 * DIM**2 + products(target, source)
     attention = LAYERS * (products(source, source) + products(target, target) + products(target, source))
     total = encoder + LAYERS * (own + cross) + feedforward + 2 * target * DIM * VOCAB
-    x = tokens(source)
-    work = partial(transformer, x, x != 0, tokens(target))
-    with explicit_attention() if explicit else torch.enable_grad():
+    work = partial(transformer, tokens(source), tokens(target))
+    with explicit_attention(transformer) if explicit else torch.enable_grad():
         found = count(work, transformer)
     assert (found.total, found.attention, found.feedforward) == (BATCH * total, BATCH * attention, BATCH * feedforward)
 
@@ -52,11 +52,11 @@ def test_a_gradient_has_twice_the_flops_and_the_fused_kernel_computes_the_scores
     x = tokens(6)
 
     def step():
-        transformer(x, x != 0, x).sum().backward()
+        transformer(x, x).sum().backward()
 
-    forward = count(partial(transformer, x, x != 0, x), transformer)
+    forward = count(partial(transformer, x, x), transformer)
     fused = count(step, transformer)
-    with explicit_attention():
+    with explicit_attention(transformer):
         explicit = count(step, transformer)
     assert explicit.total == 3 * forward.total
     assert explicit.feedforward == 3 * forward.feedforward
@@ -97,8 +97,8 @@ def test_memory_grows_with_the_square_of_the_length_only_if_attention_is_explici
     model = transformer(transformer.Config(dim=8, heads=4, feedforward=8, dropout=0.0), 9, 9)
 
     def peak(length: int) -> int:
-        x = torch.full((1, length), 5)
-        with explicit_attention() if explicit else torch.enable_grad():
-            return peak_bytes(lambda: model(x, x != 0, x).sum().backward(), CPU)
+        x = Tokens.of(torch.full((1, length), 5))
+        with explicit_attention(model) if explicit else torch.enable_grad():
+            return peak_bytes(lambda: model(x, x).sum().backward(), CPU)
 
     assert peak(512) / peak(256) == pytest.approx(growth, rel=0.1)

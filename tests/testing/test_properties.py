@@ -112,7 +112,7 @@ def test_a_bag_of_words_lacks_order_and_dropout_and_says_so(tmp_path):
     assert not [line for line in lines if "padding" in line or "batch first" in line]
 
 
-END, CLASS = "return self.output(x), state", "class Bag(Model):"
+END, CLASS = "return self.output(x), state", "class Bag(PaddedModel):"
 DECAY = f"{END}\n\n    def parameters_without_decay(self):\n        return [{{}}]\n"
 
 

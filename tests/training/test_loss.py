@@ -8,10 +8,11 @@ from torch.testing import assert_close
 from tests.training.small_training import ARCHITECTURES, same, small_training, trained
 from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
 from tfstudy.evaluation.decoding import greedy, greedy_of_lengths
-from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.instruments.hooks import logits_of
+from tfstudy.models.tokens import Tokens
 from tfstudy.training import loss as training
 from tfstudy.training.fit import fit
-from tfstudy.training.loss import follows_eos, predicted_inputs, ragged_group, summed_loss, target_tokens
+from tfstudy.training.loss import follows_eos, model_inputs, predicted_inputs, summed_loss, target_tokens
 
 
 def test_accumulating_two_batches_equals_one_batch_of_both():
@@ -27,7 +28,7 @@ def test_accumulating_two_batches_equals_one_batch_of_both():
     for number in range(2):
         batch = data.encoded["train"].batch(data.batches.index(number))
         [[rows]] = batch.micro_batches
-        logits = other.model(rows.source, rows.source != PAD, rows.target[:, :-1]).flatten(0, 1)
+        logits = other.model(*model_inputs([rows]))
         loss = loss + summed_loss(logits, rows.target[:, 1:].flatten()) / batch.tokens / 2
     loss.backward()
     with torch.no_grad():
@@ -45,10 +46,7 @@ def test_the_loss_and_gradient_of_a_batch_do_not_depend_on_how_it_is_divided(arc
 
     def computed(batch):
         module.zero_grad()
-        losses = [
-            summed_loss(module.model.forward_groups([ragged_group(r) for r in p]), target_tokens(p))
-            for p in batch.micro_batches
-        ]
+        losses = [summed_loss(module.model(*model_inputs(p)), target_tokens(p)) for p in batch.micro_batches]
         loss = torch.stack(losses).sum() / batch.tokens
         loss.backward()
         return loss.detach(), [p.grad.clone() for p in module.parameters() if p.grad is not None]
@@ -84,10 +82,10 @@ def test_the_inputs_of_scheduled_sampling_are_what_greedy_decoding_predicts(arch
     model = module.model.eval()
     source = data.encoded["train"].rows(torch.arange(20)).source
     length = 6
-    inputs = predicted_inputs(model, source, source != PAD, length)
+    inputs = predicted_inputs(model, source, length)
     assert inputs.shape == (20, length)
     assert (inputs[:, 0] == BOS).all()
-    greedy_ids = greedy_of_lengths(model, source, source != PAD, torch.full((20,), length - 1))
+    greedy_ids = greedy_of_lengths(model, Tokens.of(source), torch.full((20,), length - 1))
     for sampled, greedy_row in zip(inputs[:, 1:].tolist(), greedy_ids, strict=True):
         end = sampled.index(EOS) if EOS in sampled else len(sampled)  # oracle-length decoding never chooses EOS
         assert sampled[:end] == greedy_row[:end]
@@ -122,7 +120,7 @@ def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
         module, _ = small_training(sampling_stops_at_eos=stops)
         loss_of = module.gradients.loss_of
         losses[stops] = loss_of([rows], teacher_forcing=False), loss_of([rows], teacher_forcing=True)
-    logits = module.model(rows.source, rows.source != PAD, training.predicted_inputs())
+    logits = logits_of(module.model, rows.source, training.predicted_inputs())
     each = cross_entropy(logits.transpose(1, 2), rows.target[:, 1:], ignore_index=PAD, reduction="none")
     assert_close(losses[False][0], each.sum())
     assert_close(losses[True][0], each.sum() - each[0, 2:].sum())
@@ -130,8 +128,7 @@ def test_what_follows_a_predicted_eos_can_be_left_out_of_the_loss(monkeypatch):
 
 
 def test_only_inputs_from_the_first_eos_on_follow_it():
-    groups = [[[BOS, EOS, 4, EOS], [BOS, 4, 4, 5]], [[BOS, EOS]]]
-    given = [RaggedGroup(torch.empty(0), torch.empty(0), torch.tensor(group)) for group in groups]
+    given = Tokens.of(torch.tensor([[BOS, EOS, 4, EOS], [BOS, 4, 4, 5]]), torch.tensor([[BOS, EOS]]))
     assert follows_eos(given).tolist() == [False, True, True, True, *[False] * 4, False, True]
 
 
@@ -161,8 +158,8 @@ def test_validation_is_that_of_all_target_tokens_and_of_greedy_decoding(arch):
     rows = encoded.rows(torch.arange(len(encoded)))
     gold = rows.target[:, 1:]
     with torch.no_grad():
-        logits = model(rows.source, rows.source != PAD, rows.target[:, :-1])
-        decoded = greedy(model, rows.source, rows.source != PAD, torch.full((len(encoded),), 20))
+        logits = logits_of(model, rows.source, rows.target[:, :-1])
+        decoded = greedy(model, Tokens.of(rows.source), torch.full((len(encoded),), 20))
     loss = float(cross_entropy(logits[gold != PAD], gold[gold != PAD]))
     assert kept["validation_loss"] == pytest.approx(loss, abs=1e-5)
     accuracy = (logits.argmax(-1) == gold)[gold != PAD].float().mean()

@@ -119,14 +119,14 @@ def test_validation_is_split_too_and_measures_the_same(tmp_path, monkeypatch):
         return metrics(tmp_path / name)
 
     def fail_above_4(module):
-        forward = module.model.forward_groups
+        forward = module.model.forward
 
-        def limited_forward(groups):
-            if not torch.is_grad_enabled() and sum(len(group.source) for group in groups) > 4:
+        def limited_forward(source, target):
+            if not torch.is_grad_enabled() and sum(rows for rows, _ in source.shapes) > 4:
                 raise ERRORS[0]
-            return forward(groups)
+            return forward(source, target)
 
-        module.model.forward_groups = limited_forward
+        module.model.forward = limited_forward
 
     whole = measured("whole")
     assert measured("split", fail_above_4) == pytest.approx(whole, abs=1e-6)

@@ -30,11 +30,16 @@ RETIRED: Tree = {  # keys that are gone, with their last default
     "data.lowercase": False,  # of translation, and the next
     "data.shared_subwords": True,
     "data.subword_pairs": 0,
-    "model.attention": "full",  # of the Transformer
+    "model.attention": "full",  # of the Transformer, as all of `model`
     "model.expert_balance": 0.01,
     "model.experts": 0,
     "model.experts_per_token": 1,
+    "model.input_injection": False,
     "model.layer_init": "xavier",
+    "model.score_scale": "sqrt_dim",
+    "model.temperature": 1.0,
+    "model.test_layers": 0,
+    "model.word_dropout": 0.0,
     "train.average_last": 0,
     "train.ema_decay": 0.0,
 }

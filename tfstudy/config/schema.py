@@ -157,7 +157,9 @@ class EvalConfig(Section):
     )
     max_examples: int = Field(0, ge=0, description="maximum number of examples per split, drawn by hash (0: all)")
     batch_size: int = Field(
-        512, ge=1, description="maximum number of sources decoded together; fewer where memory requires it"
+        512,
+        ge=1,
+        description="maximum number of sources decoded together, on a GPU 4096 in place of 512; fewer for memory",
     )
 
 

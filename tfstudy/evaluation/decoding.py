@@ -1,16 +1,19 @@
 """Greedy and beam search with any model's `decode`, one token at a time, and the limit of tokens for each row."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.config.schema import DecodeConfig
 from tfstudy.data.encoding import BOS, EOS, PAD
-from tfstudy.models.base import Model, State, select_hypotheses, select_rows
+from tfstudy.models.base import Model, select_hypotheses
+from tfstudy.models.tokens import Tokens
 from tfstudy.runs.schema import GenerationLimit
 from tfstudy.tasks.base import Example, Task
 
@@ -22,75 +25,195 @@ INFINITY = float("inf")
 Ids = list[list[int]]  # of the tokens of each row
 
 
-def greedy(
-    model: Model,
-    source: Int[Tensor, "batch source"],
-    source_mask: Bool[Tensor, "batch source"],
-    limits: Int[Tensor, " batch"],
-) -> Ids:
-    """Return the ids chosen greedily for each row, up to EOS (which is left out) or the row's limit of tokens.
+class Next(NamedTuple):
+    """The hypotheses that the search goes on with: each one's next token, and which hypothesis of the state it has."""
 
-    PAD and BOS are never chosen.
-    """
-    return greedy_both(model, source, source_mask, limits, torch.zeros_like(limits))[0]
+    tokens: Int[Tensor, " hypotheses"]
+    hypotheses: Int[Tensor, " hypotheses"] | None = None  # None: those of the state, in their order
+    sources: Int[Tensor, " sources"] | None = None  # of the state, which they belong to; None: all of them
 
 
-def greedy_of_lengths(
-    model: Model,
-    source: Int[Tensor, "batch source"],
-    source_mask: Bool[Tensor, "batch source"],
-    lengths: Int[Tensor, " batch"],
-) -> Ids:
-    """Return the ids chosen greedily for each row, as many as in `lengths`; EOS is never chosen.
+class Search(ABC):
+    """What a search chooses at each step, and what it has found."""
 
-    With the lengths of the targets this is the oracle length of Lake & Baroni 2018 and Newman et al. 2020.
-    """
-    return greedy_both(model, source, source_mask, torch.zeros_like(lengths), lengths)[1]
+    longest: int  # most steps
+
+    @abstractmethod
+    def start(self) -> Next:
+        """Return the hypotheses of the first step, of the state in which each source is a row."""
+
+    @abstractmethod
+    def step(self, number: int, logits: Float[Tensor, "hypotheses vocab"]) -> Next | None:
+        """Return how to go on after step `number` (from 0), given the logits; None ends the search."""
 
 
 @torch.no_grad()
 @cached()  # weight normalisation is computed once, and not at every token
-def greedy_both(
-    model: Model,
-    source: Int[Tensor, "batch source"],
-    source_mask: Bool[Tensor, "batch source"],
-    limits: Int[Tensor, " batch"],
-    lengths: Int[Tensor, " batch"],
-) -> tuple[Ids, Ids]:
-    """Return the outputs of `greedy` and of `greedy_of_lengths`, from one pass.
+def run(search: Search, model: Model, source: Tokens) -> None:
+    """Search until nothing is left to do. Finished rows are no longer computed."""
+    state, following = model.encode(source), search.start()
+    for number in range(search.longest):
+        if following.hypotheses is not None:
+            state = select_hypotheses(state, following.hypotheses, following.sources)
+        logits, state = model.decode(Tokens.of(following.tokens[:, None]), state)
+        chosen = search.step(number, logits)
+        if chosen is None:
+            break
+        following = chosen
 
-    Both are the beginning of one sequence, in which EOS is never chosen: the first output ends where EOS was more
-    probable than any word.
+
+class Greedy(Search):
+    """Chooses the most probable word at each step, whether or not EOS is more probable.
+
+    So each row's output is the beginning of one sequence: it ends where EOS was at least as probable as any word
+    (`free`), or at a given length.
     """
-    ends = limits.clone()  # the length of the first output, as far as is known
-    out = torch.full((len(source), _largest(limits, lengths)), PAD, device=source.device)
-    rows = torch.arange(len(source), device=source.device)
-    tokens = torch.full_like(rows, BOS)
-    state = model.encode(source, source_mask)
-    for step in range(out.shape[1]):
-        logits, state = model.decode(tokens[:, None], state)
-        tokens, ended = _best_words(logits[:, -1])
-        out[rows, step] = tokens
-        ends[rows] = torch.where(ended, ends[rows].clamp(max=step), ends[rows])
-        unfinished = torch.maximum(ends, lengths)[rows] > step + 1
+
+    def __init__(self, limits: Int[Tensor, " batch"], lengths: Int[Tensor, " batch"]) -> None:
+        self.ends = limits.clone()  # the length of the free output, as far as is known
+        self.lengths, self.longest = lengths, largest(limits, lengths)
+        self.out = torch.full((len(limits), self.longest), PAD, device=limits.device)
+        self.rows = torch.arange(len(limits), device=limits.device)
+        self.special = torch.tensor([PAD, BOS, EOS], device=limits.device)
+
+    def start(self) -> Next:
+        return Next(torch.full_like(self.rows, BOS))
+
+    def step(self, number: int, logits: Float[Tensor, "hypotheses vocab"]) -> Next | None:
+        rows = self.rows
+        best, words = logits.index_fill(1, self.special, -INFINITY).max(-1)
+        ended = ~(logits[:, EOS] < best)  # a logit that is not a number ends the row
+        self.out[rows, number] = words
+        self.ends[rows] = torch.where(ended, self.ends[rows].clamp(max=number), self.ends[rows])
+        unfinished = torch.maximum(self.ends, self.lengths)[rows] > number + 1
         count = int(unfinished.sum())
         if not count:
-            break
-        if count <= COMPACT * len(rows):
-            keep = unfinished.nonzero()[:, 0]
-            rows, tokens, state = rows[keep], tokens[keep], select_rows(state, keep)
-    return first_tokens(out, ends), first_tokens(out, lengths)
+            return None
+        if count > COMPACT * len(rows):
+            return Next(words)
+        keep = unfinished.nonzero()[:, 0]
+        self.rows = rows[keep]
+        return Next(words[keep], keep, keep)
 
 
-def _largest(*limits: Tensor) -> int:
+class Beam(Search):
+    """Beam search: the finished hypothesis of each row with the best score / length^length_penalty.
+
+    The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `size`
+    finished hypotheses or at the row's limit of tokens, where the best unfinished one counts as it is.
+    """
+
+    def __init__(self, limits: Int[Tensor, " batch"], size: int, length_penalty: float) -> None:
+        self.limits, self.size, self.length_penalty = limits, size, length_penalty
+        self.longest, self.rows = largest(limits), limits.nonzero()[:, 0]
+        # Of each row, the number of finished hypotheses, and the best one so far
+        self.finished, self.best_length = torch.zeros_like(limits), torch.zeros_like(limits)
+        self.best_score = torch.full(limits.shape, -INFINITY, dtype=torch.float64, device=limits.device)
+        self.best = limits.new_full((len(limits), self.longest), PAD)
+        # Of each row that is searched and its hypotheses; at first, all hypotheses are equal
+        self.prefixes = self.rows.new_zeros(len(self.rows), size, 0)
+        self.scores = torch.full((len(self.rows), size), -INFINITY, device=limits.device)
+        self.scores[:, 0] = 0.0
+
+    def start(self) -> Next:
+        hypotheses = self.rows.repeat_interleave(self.size)
+        return Next(torch.full_like(hypotheses, BOS), hypotheses, self.rows)
+
+    def step(self, number: int, logits: Float[Tensor, "hypotheses vocab"]) -> Next | None:
+        divisor = (number + 1) ** self.length_penalty
+        best, origin, token = self._candidates(logits)
+        self._add_ended(best, origin, token, divisor)
+        self.scores, chosen = best.masked_fill(token == EOS, -INFINITY).topk(self.size)
+        origin, token = origin.gather(1, chosen), token.gather(1, chosen)
+        before = self.prefixes.gather(1, origin[..., None].expand(-1, -1, number))
+        self.prefixes = torch.cat([before, token[..., None]], -1)
+        self._add_at_limit(divisor)
+        return self._continue(origin, token)
+
+    def _candidates(self, logits: Float[Tensor, "hypotheses vocab"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the scores of each row's best continuations, the hypotheses that they continue, and their tokens.
+
+        There are 2 * size of them, so at least `size` remain unfinished: each hypothesis has one continuation with EOS.
+        """
+        log_probabilities = logits.log_softmax(-1).view(*self.scores.shape, -1)
+        log_probabilities[..., [PAD, BOS]] = -INFINITY
+        size, vocab = log_probabilities.shape[1:]
+        best, flat = (self.scores[..., None] + log_probabilities).flatten(1).topk(min(2 * size, size * vocab))
+        return best, flat // vocab, flat % vocab
+
+    def _add_ended(self, best: Tensor, origin: Tensor, token: Tensor, divisor: float) -> None:
+        """Count the candidates that end within the beam, until a row has as many as the beam, and keep the best."""
+        ends = (token == EOS)[:, : self.size] & best[:, : self.size].isfinite()
+        ends &= self.finished[self.rows, None] + ends.cumsum(1) <= self.size
+        self.finished[self.rows] += ends.sum(1)
+        first = ends.int().argmax(1, keepdim=True)  # candidates are sorted
+        some = ends.any(1).nonzero()[:, 0]
+        scores = best.double().gather(1, first)[some, 0] / divisor
+        self._offer(self.rows[some], scores, self.prefixes[some, origin.gather(1, first)[some, 0]])
+
+    def _add_at_limit(self, divisor: float) -> None:
+        """End the search of the rows whose limit is reached; the best unfinished hypothesis counts as it stands."""
+        full, rows = self.limits[self.rows] == self.prefixes.shape[2], self.rows
+        last = (full & (self.finished[rows] < self.size)).nonzero()[:, 0]
+        best, which = self.scores[last].double().max(1)
+        self._offer(rows[last], best / divisor, self.prefixes[last, which])
+        self.finished[rows[last]] = self.size
+
+    def _offer(self, rows: Tensor, scores: Tensor, prefixes: Tensor) -> None:
+        """Keep the hypotheses, one for each of these rows, whose scores are better than the row's best so far."""
+        better = scores > self.best_score[rows]
+        rows, length = rows[better], prefixes.shape[1]
+        self.best_score[rows], self.best_length[rows] = scores[better], length
+        self.best[rows, :length] = prefixes[better]
+
+    def _continue(self, origin: Int[Tensor, "rows size"], token: Int[Tensor, "rows size"]) -> Next | None:
+        """Return the rows whose search goes on, and the hypotheses of the state that theirs continue."""
+        keep = (self.finished[self.rows] < self.size).nonzero()[:, 0]
+        if not len(keep):
+            return None
+        hypotheses = torch.arange(origin.numel(), device=origin.device).view_as(origin)
+        chosen = hypotheses[:, :1] + origin
+        if len(keep) > COMPACT * len(self.rows):
+            return Next(token.flatten(), None if torch.equal(chosen, hypotheses) else chosen.flatten())
+        self.rows, self.scores, self.prefixes = self.rows[keep], self.scores[keep], self.prefixes[keep]
+        return Next(token[keep].flatten(), chosen[keep].flatten(), keep)
+
+
+def greedy_both(
+    model: Model, source: Tokens, limits: Int[Tensor, " batch"], lengths: Int[Tensor, " batch"]
+) -> tuple[Ids, Ids]:
+    """Return the ids chosen greedily for each row, up to EOS or its limit, and as many as in `lengths`, in one pass.
+
+    EOS is left out of the first and never chosen in the second; PAD and BOS are never chosen. With the lengths of the
+    targets the second is the oracle length of Lake & Baroni 2018 and Newman et al. 2020.
+    """
+    search = Greedy(limits, lengths)
+    run(search, model, source)
+    return first_tokens(search.out, search.ends), first_tokens(search.out, lengths)
+
+
+def greedy(model: Model, source: Tokens, limits: Int[Tensor, " batch"]) -> Ids:
+    """Return the first output of `greedy_both`."""
+    return greedy_both(model, source, limits, torch.zeros_like(limits))[0]
+
+
+def greedy_of_lengths(model: Model, source: Tokens, lengths: Int[Tensor, " batch"]) -> Ids:
+    """Return the second output of `greedy_both`."""
+    return greedy_both(model, source, torch.zeros_like(lengths), lengths)[1]
+
+
+def beam(
+    model: Model, source: Tokens, limits: Int[Tensor, " batch"], beam_size: int, length_penalty: float = 0.0
+) -> Ids:
+    """Return what `Beam` finds for each row. PAD and BOS are never chosen, and EOS is left out."""
+    search = Beam(limits, beam_size, length_penalty)
+    run(search, model, source)
+    return first_tokens(search.best, search.best_length)
+
+
+def largest(*limits: Tensor) -> int:
+    """Return the largest of all limits; 0 if there are none."""
     return max([0, *(int(limit.max()) for limit in limits if len(limit))])
-
-
-def _best_words(logits: Float[Tensor, "rows vocab"]) -> tuple[Int[Tensor, " rows"], Bool[Tensor, " rows"]]:
-    """Return the most probable words, and where EOS is at least as probable."""
-    special = torch.tensor([PAD, BOS, EOS], device=logits.device)
-    best, words = logits.index_fill(1, special, -INFINITY).max(-1)
-    return words, ~(logits[:, EOS] < best)  # a logit that is not a number ends the row
 
 
 def first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch"]) -> Ids:
@@ -98,122 +221,20 @@ def first_tokens(out: Int[Tensor, "batch longest"], lengths: Int[Tensor, " batch
     return [ids[:length] for ids, length in zip(out.tolist(), lengths.tolist(), strict=True)]
 
 
-class _Results:
-    """Each row's best hypothesis so far, and the number of its finished ones."""
-
-    def __init__(self, limits: Tensor, beam_size: int) -> None:
-        self.limits, self.beam_size = limits, beam_size
-        self.finished = torch.zeros_like(limits)
-        self.scores = torch.full(limits.shape, -INFINITY, dtype=torch.float64, device=limits.device)
-        self.tokens = limits.new_full((len(limits), _largest(limits)), PAD)
-        self.lengths = torch.zeros_like(limits)
-
-    def offer(self, rows: Tensor, scores: Tensor, prefixes: Tensor) -> None:
-        """Keep the hypotheses, one for each of these rows, whose scores are better than the row's best so far."""
-        better = scores > self.scores[rows]
-        rows, length = rows[better], prefixes.shape[1]
-        self.scores[rows], self.lengths[rows] = scores[better], length
-        self.tokens[rows, :length] = prefixes[better]
-
-    def add_ended(
-        self, rows: Tensor, best: Tensor, origin: Tensor, token: Tensor, prefixes: Tensor, divisor: float
-    ) -> None:
-        """Count the candidates that end within the beam, until a row has as many as the beam, and keep the best."""
-        ends = (token == EOS)[:, : self.beam_size] & best[:, : self.beam_size].isfinite()
-        ends &= self.finished[rows, None] + ends.cumsum(1) <= self.beam_size
-        self.finished[rows] += ends.sum(1)
-        first = ends.int().argmax(1, keepdim=True)  # candidates are sorted
-        some = ends.any(1).nonzero()[:, 0]
-        scores = best.double().gather(1, first)[some, 0] / divisor
-        self.offer(rows[some], scores, prefixes[some, origin.gather(1, first)[some, 0]])
-
-    def add_at_limit(self, rows: Tensor, scores: Tensor, prefixes: Tensor, divisor: float) -> None:
-        """End the search of the rows whose limit is the prefixes' length; the best of `scores` counts as it stands."""
-        last = ((self.limits[rows] == prefixes.shape[2]) & (self.finished[rows] < self.beam_size)).nonzero()[:, 0]
-        best, which = scores[last].double().max(1)
-        self.offer(rows[last], best / divisor, prefixes[last, which])
-        self.finished[rows[last]] = self.beam_size
-
-
-@torch.no_grad()
-@cached()
-def beam(
-    model: Model,
-    source: Int[Tensor, "batch source"],
-    source_mask: Bool[Tensor, "batch source"],
-    limits: Int[Tensor, " batch"],
-    beam_size: int,
-    length_penalty: float = 0.0,
-) -> Ids:
-    """Return, for each row, the finished hypothesis of beam search with the best score / length^length_penalty.
-
-    The score is the sum of log-probabilities; EOS counts in score and length. The search of a row ends with `beam_size`
-    finished hypotheses or at the row's limit of tokens, where the best unfinished one counts as it is. PAD and BOS are
-    never chosen.
-    """
-    results = _Results(limits, beam_size)
-    rows = limits.nonzero()[:, 0]
-    state = select_hypotheses(model.encode(source, source_mask), rows.repeat_interleave(beam_size), rows)
-    tokens = rows.new_full((len(rows) * beam_size,), BOS)
-    prefixes = rows.new_zeros(len(rows), beam_size, 0)
-    scores = torch.full((len(rows), beam_size), -INFINITY, device=source.device)
-    scores[:, 0] = 0.0  # at first, all hypotheses of a row are equal
-    for step in range(1, _largest(limits) + 1):
-        logits, state = model.decode(tokens[:, None], state)
-        best, origin, token = _candidates(logits[:, -1], scores)
-        results.add_ended(rows, best, origin, token, prefixes, step**length_penalty)
-        scores, chosen = best.masked_fill(token == EOS, -INFINITY).topk(beam_size)
-        origin, token = origin.gather(1, chosen), token.gather(1, chosen)
-        prefixes = torch.cat([prefixes.gather(1, origin[..., None].expand(-1, -1, step - 1)), token[..., None]], -1)
-        results.add_at_limit(rows, scores, prefixes, step**length_penalty)
-        keep = (results.finished[rows] < beam_size).nonzero()[:, 0]
-        if not len(keep):
-            break
-        if len(keep) > COMPACT * len(rows):
-            keep = torch.arange(len(rows), device=rows.device)
-        state = _continue(state, origin, keep)
-        rows, tokens, scores, prefixes = rows[keep], token[keep].flatten(), scores[keep], prefixes[keep]
-    return first_tokens(results.tokens, results.lengths)
-
-
-def _candidates(
-    logits: Float[Tensor, "hypotheses vocab"], scores: Float[Tensor, "batch beam"]
-) -> tuple[Float[Tensor, "batch candidates"], Int[Tensor, "batch candidates"], Int[Tensor, "batch candidates"]]:
-    """Return the scores of each row's best continuations, the hypotheses that they continue, and their tokens.
-
-    There are 2 * beam of them, so at least `beam` remain unfinished: each hypothesis has one continuation with EOS.
-    """
-    log_probabilities = logits.log_softmax(-1).view(*scores.shape, -1)
-    log_probabilities[..., [PAD, BOS]] = -INFINITY
-    beam_size, vocab = log_probabilities.shape[1:]
-    best, flat = (scores[..., None] + log_probabilities).flatten(1).topk(min(2 * beam_size, beam_size * vocab))
-    return best, flat // vocab, flat % vocab
-
-
-def _continue(state: State, origin: Int[Tensor, "batch beam"], keep: Int[Tensor, " kept"]) -> State:
-    """Return the state of the rows to keep, after which each hypothesis continues the one at its `origin`."""
-    batch, beam_size = origin.shape
-    hypotheses = torch.arange(batch * beam_size, device=origin.device).view_as(origin)
-    chosen = hypotheses[:, :1] + origin
-    if len(keep) < batch:
-        return select_hypotheses(state, chosen[keep].flatten(), keep)
-    return state if torch.equal(chosen, hypotheses) else select_hypotheses(state, chosen.flatten())
-
-
 def generate_both(
-    model: Model, source: Tensor, mask: Tensor, limits: Tensor, lengths: Tensor, decode: DecodeConfig
+    model: Model, source: Tokens, limits: Tensor, lengths: Tensor, decode: DecodeConfig
 ) -> tuple[Ids, Ids]:
     """Generate the token ids of each row's target, without EOS, freely and greedily at the given lengths."""
     if decode.method == "greedy":
-        return greedy_both(model, source, mask, limits, lengths)
-    return generate(model, source, mask, limits, decode), greedy_of_lengths(model, source, mask, lengths)
+        return greedy_both(model, source, limits, lengths)
+    return generate(model, source, limits, decode), greedy_of_lengths(model, source, lengths)
 
 
-def generate(model: Model, source: Tensor, mask: Tensor, limits: Tensor, decode: DecodeConfig) -> Ids:
+def generate(model: Model, source: Tokens, limits: Tensor, decode: DecodeConfig) -> Ids:
     """Generate the token ids of each row's target, at most as many as its limit, by greedy or beam search."""
     if decode.method == "beam":
-        return beam(model, source, mask, limits, decode.beam_size, decode.length_penalty)
-    return greedy(model, source, mask, limits)
+        return beam(model, source, limits, decode.beam_size, decode.length_penalty)
+    return greedy(model, source, limits)
 
 
 def generation_limit(task: Task, decode: DecodeConfig, examples: Sequence[Example] = ()) -> GenerationLimit:

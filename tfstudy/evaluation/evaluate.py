@@ -12,6 +12,7 @@ from tfstudy.data.encoding import PAD, UNK, PaddedRows, TaskEncoder
 from tfstudy.evaluation.breakdown import mean_over_lengths
 from tfstudy.evaluation.decoding import generate_both, generation_limit, limits_of
 from tfstudy.models.base import Model
+from tfstudy.models.tokens import Tokens as TokenBatch
 from tfstudy.runs.schema import Prediction
 from tfstudy.tasks.base import Example, Task, Tokens, stable_hash
 from tfstudy.tasks.scoring import mean, same_text, wilson
@@ -20,6 +21,7 @@ from tfstudy.training.memory import BUDGET, OutOfMemoryError, attempt
 T = TypeVar("T")
 FLOAT = 4  # bytes
 CANDIDATES = 4  # copies that beam search makes of the logits of a position: log-probabilities, scores, sorted ones
+GPU_ROWS = 4096  # that a GPU decodes together: it launches kernels for each token, not for each row
 SCORES = 16  # attention scores that are kept for a pair of positions: one for each head
 
 
@@ -46,6 +48,12 @@ class MemoryUse(NamedTuple):
         """Return bytes per row: logits of all target positions, attention scores, half of the activations."""
         attention = SCORES * target * (source + target)
         return FLOAT * (2 * target * self.vocab + attention + (source + target) * self.width // 2)
+
+
+def rows_at_once(config: EvalConfig, device: torch.device) -> int:
+    """Return how many sources are decoded together at most; on a GPU `GPU_ROWS` in place of the default."""
+    default = EvalConfig.model_fields["batch_size"].default
+    return GPU_ROWS if device.type != "cpu" and config.batch_size == default else config.batch_size
 
 
 def in_batches(
@@ -154,7 +162,7 @@ def evaluate_examples(
     model.eval().to(device)
     if not examples:
         return Evaluation({"n": 0}, [])
-    outputs = _outputs(model, data, examples, decode, config.batch_size, device, shown)
+    outputs = _outputs(model, data, examples, decode, rows_at_once(config, device), device, shown)
     text = data.task.text
     rows = [
         Prediction(text(e.source), text(e.target), text(o.free), text(o.oracle), round(o.teacher_forced, 6), {**e.tags})
@@ -193,7 +201,7 @@ def _outputs(
     def compute(index: Tensor) -> list[Output]:
         rows = encoded.rows(index)
         searched = limits[index].to(device), (target[index] - 2).to(device)
-        free, oracle = generate_both(model, rows.source, rows.source != PAD, *searched, decode)
+        free, oracle = generate_both(model, TokenBatch.of(rows.source), *searched, decode)
         parts = in_batches(forced, index, source, target, memory.teacher_forcing, len(index))
         accuracies = [accuracy for _, part in parts for accuracy in part]
         cut = [len(ids) >= limit for ids, limit in zip(free, limits[index].tolist(), strict=True)]
@@ -213,7 +221,8 @@ def _outputs(
 def teacher_forced_accuracy(model: Model, rows: PaddedRows) -> list[float]:
     """Return, for each row, the fraction of target tokens (with EOS) that are most probable after the gold prefix."""
     gold = rows.target[:, 1:]
-    correct = (model(rows.source, rows.source != PAD, rows.target[:, :-1]).argmax(-1) == gold) & (gold != UNK)
+    logits = model(TokenBatch.of(rows.source), TokenBatch.of(rows.target[:, :-1]))
+    correct = (logits.argmax(-1).view_as(gold) == gold) & (gold != UNK)
     mask = gold != PAD
     fractions: list[float] = ((correct & mask).sum(1) / mask.sum(1)).tolist()
     return fractions

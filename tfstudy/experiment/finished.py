@@ -12,11 +12,11 @@ import torch
 from tfstudy import instruments
 from tfstudy.config.resolve import check_local, resolve, resolve_section
 from tfstudy.config.trees import unflatten
-from tfstudy.data.encoding import PAD, SPECIAL
+from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of, quoted
 from tfstudy.evaluation.breakdown import accuracy_by_length
 from tfstudy.evaluation.decoding import generate, generation_limit, limits_of
-from tfstudy.evaluation.evaluate import MemoryUse, in_batches
+from tfstudy.evaluation.evaluate import MemoryUse, in_batches, rows_at_once
 from tfstudy.experiment.api import DEFAULTS, RunOptions, device_of
 from tfstudy.experiment.prepare import Prepared, prepare, restore, with_decoding
 from tfstudy.experiment.score import score, scored_splits, scores_by_length
@@ -24,6 +24,7 @@ from tfstudy.instruments.attention import Attention, measure_attention
 from tfstudy.instruments.base import Instrument, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, split_of
 from tfstudy.models.base import Model
+from tfstudy.models.tokens import Tokens
 from tfstudy.plugins import command
 from tfstudy.runs.display import one_line, scores_html
 from tfstudy.runs.files import command_again
@@ -301,11 +302,12 @@ def predict_all(prepared: Prepared, sources: Sequence[Sequence[str]]) -> list[st
 
     def compute(index: torch.Tensor) -> list[list[int]]:
         source = encoded.rows(index).source.to(device)
-        return generate(model, source, source != PAD, limits[index].to(device), config.decode)
+        return generate(model, Tokens.of(source), limits[index].to(device), config.decode)
 
     out: dict[int, str] = {}
     order = lengths.sort(stable=True).indices
-    for index, rows in in_batches(compute, order, lengths, limits, memory.decoding, config.eval.batch_size):
+    most = rows_at_once(config.eval, device)
+    for index, rows in in_batches(compute, order, lengths, limits, memory.decoding, most):
         texts = [str(task.text(data.target_vocab.decode(row))) for row in rows]
         out |= zip(index.tolist(), texts, strict=True)
     return [out[number] for number in range(len(sources))]

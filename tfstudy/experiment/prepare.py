@@ -22,10 +22,11 @@ from tfstudy.data.encoding import PAD, TaskEncoder, Vocab
 from tfstudy.errors import UserError, quoted
 from tfstudy.evaluation.decoding import longest_target, needed_positions
 from tfstudy.experiment.code_versions import declared_versions
-from tfstudy.models.base import Model, parameter_count
+from tfstudy.models.base import Model, PaddedModel, parameter_count
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.parts.positions.numbering import mark_digits
-from tfstudy.models.parts.source_attention import match_tokens
+from tfstudy.models.copying import match_tokens
+from tfstudy.models.positions.numbering import mark_digits
+from tfstudy.models.tokens import Tokens
 from tfstudy.runs.identity import Identity, identify
 from tfstudy.tasks.base import Task, check_examples, fingerprint
 
@@ -158,18 +159,27 @@ def check_output(arch: str, model: Model, data: TaskEncoder) -> None:
     modes = [(module, module.training) for module in model.modules()]
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         try:
-            output: Any = model.eval().decode(tokens, model.encode(source, source != PAD))
+            output: Any = outputs_of(model.eval(), source, tokens)
         finally:
             for module, training in modes:
                 module.training = training
-    expected = (*tokens.shape, len(data.target_vocab))
+    padded = isinstance(model, PaddedModel)
+    expected = (*tokens.shape, len(data.target_vocab)) if padded else (tokens.numel(), len(data.target_vocab))
     pair = isinstance(output, tuple) and len(output) == 2
     if pair and isinstance(output[0], torch.Tensor) and output[0].shape == expected:
         return
+    name, shape = ("decode_padded", "rows, length") if padded else ("decode", "positions")
     raise UserError(
-        f"architecture {arch}: decode must return logits of shape (batch, length, target_vocab), here {expected}, and "
-        f"a state, but returned {_described(output)}; tfstudy.testing.check_architecture checks all that is required"
+        f"architecture {arch}: {name} must return logits of shape ({shape}, target_vocab), here {expected}, and a "
+        f"state, but returned {_described(output)}; tfstudy.testing.check_architecture checks all that is required"
     )
+
+
+def outputs_of(model: Model, source: torch.Tensor, tokens: torch.Tensor) -> Any:
+    """Return what the code of an architecture returns for tokens (rows, length)."""
+    if isinstance(model, PaddedModel):
+        return model.decode_padded(tokens, model.encode_padded(source, source != PAD))
+    return model.decode(Tokens.of(tokens), model.encode(Tokens.of(source)))
 
 
 def _described(output: Any) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["find", "known_in_training", "names", "parse_in_training", "summary"]
 
-SHARED = {"base", "during_training", "examples"}  # all other modules of this folder are instruments
+SHARED = {"base", "during_training", "examples", "hooks"}  # all other modules of this folder are instruments
 
 REGISTRY = Registry("instrument", __name__, "tfstudy/instruments", SHARED)
 

@@ -9,13 +9,14 @@ from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
 from tfstudy.config.schema import DecodeConfig
-from tfstudy.data.encoding import BOS, EOS, PAD, SPECIAL, TaskEncoder
+from tfstudy.data.encoding import BOS, EOS, SPECIAL, TaskEncoder
 from tfstudy.errors import UserError, one_of
 from tfstudy.evaluation.decoding import generation_limit, greedy, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source, no_attention
+from tfstudy.instruments.hooks import joined, logits_of, recorded_attention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.observing import joined, recorded_attention
+from tfstudy.models.tokens import Tokens as TokenBatch
 from tfstudy.tasks.base import Example, Tokens
 
 Kind = Literal["encoder", "decoder", "prefix", "cross"]
@@ -157,15 +158,15 @@ def measure_attention(
     else:
         output, ended = data.target_vocab.encode(target), True
     inputs = ids.new_tensor([[BOS, *output]])[:, : len(output) + ended]
-    with recorded_attention() as recorded:
-        model(ids, ids != PAD, inputs)
+    with recorded_attention(model) as recorded:
+        logits_of(model, ids, inputs)
     maps = joined(recorded)
     if not maps:
         raise no_attention(model)
     kinds = {kind: sorted(site for site in maps if site.kind == kind) for kind in KINDS}
     weights = {kind: torch.stack([maps[s][0] for s in sites]).cpu() for kind, sites in kinds.items() if sites}
-    written = [data.target_vocab.tokens[token] for token in [*output, *([EOS] if ended else [])]]
-    return Attention((*source, SPECIAL[EOS]), tuple(written), weights, target is not None)
+    written = (*data.target_vocab.decode(output), *([SPECIAL[EOS]] if ended else []))
+    return Attention((*source, SPECIAL[EOS]), written, weights, target is not None)
 
 
 def _generated(model: Model, data: TaskEncoder, decode: DecodeConfig, ids: Tensor) -> tuple[list[int], bool]:
@@ -174,7 +175,7 @@ def _generated(model: Model, data: TaskEncoder, decode: DecodeConfig, ids: Tenso
     limits = limits_of(generation_limit(data.task, decode), torch.tensor([length]))
     if model.max_positions is not None:
         limits = limits.clamp(max=model.max_positions - 1)
-    [output] = greedy(model, ids, ids != PAD, limits.to(ids.device))
+    [output] = greedy(model, TokenBatch.of(ids), limits.to(ids.device))
     return output, len(output) < int(limits)
 
 

@@ -12,8 +12,8 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Settings, Subject
+from tfstudy.instruments.hooks import Site, joined, joined_visible, logits_of, recorded_attention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.observing import Site, joined, joined_visible, recorded_attention
 from tfstudy.tasks.base import Example, Tokens
 
 BATCH = 64  # examples
@@ -40,7 +40,6 @@ class TeacherForced(NamedTuple):
 
     examples: list[Example]
     source: Tensor  # (batch, source), with EOS
-    mask: Tensor  # (batch, source), all True
     tokens: Tensor  # (batch, target), with BOS and without EOS
     gold: Tensor  # (batch, target), with EOS and without BOS
 
@@ -74,8 +73,7 @@ def in_batches(subject: Subject, settings: ExampleSettings) -> Iterator[TeacherF
         for start in range(0, len(same), BATCH):
             encoded = subject.data.encode(same[start : start + BATCH]).to(device)
             source, target = encoded.source, encoded.target
-            mask = torch.ones_like(source, dtype=torch.bool)
-            yield TeacherForced(same[start : start + BATCH], source, mask, target[:, :-1], target[:, 1:])
+            yield TeacherForced(same[start : start + BATCH], source, target[:, :-1], target[:, 1:])
 
 
 def _lengths(example: Example) -> tuple[int, int]:
@@ -114,8 +112,8 @@ def recorded_weights(subject: Subject, settings: ExampleSettings) -> Iterator[Si
 @cached()
 def weights_of(model: Model, batch: TeacherForced) -> tuple[dict[Site, Tensor], dict[Site, Tensor]]:
     """Return the attention weights (batch, heads, queries, keys) at each site, and which keys are visible."""
-    with recorded_attention() as recorded:
-        model(batch.source, batch.mask, batch.tokens)
+    with recorded_attention(model) as recorded:
+        logits_of(model, batch.source, batch.tokens)
     return joined(recorded), joined_visible(recorded)
 
 

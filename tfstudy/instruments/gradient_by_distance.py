@@ -11,9 +11,8 @@ from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import WeightSettings, in_batches, measured_model
+from tfstudy.instruments.hooks import Site, record_states
 from tfstudy.models.base import Model
-from tfstudy.models.parts.observing import Site, record_states
-from tfstudy.models.parts.tokens import RaggedGroup
 
 SEQUENCES = {"encoder": "source", "decoder": "target"}
 
@@ -38,7 +37,7 @@ class GradientByDistance(Instrument):
         model = measured_model(subject, self.config)
         found: dict[tuple[str, int], list[Tensor]] = defaultdict(list)
         for batch in in_batches(subject, self.config):
-            norms = gradient_norms(model, RaggedGroup(batch.source, batch.mask, batch.tokens), batch.gold[:, -1])
+            norms = gradient_norms(model, batch.source, batch.tokens, batch.gold[:, -1])
             for sequence, by_distance in norms.items():
                 reached = by_distance[by_distance[:, 0] > 0]
                 for distance, ratios in enumerate((reached / reached[:, :1]).unbind(1)):
@@ -50,15 +49,16 @@ class GradientByDistance(Instrument):
         ]
 
 
-def gradient_norms(model: Model, group: RaggedGroup, output: Tensor) -> dict[str, Tensor]:
+def gradient_norms(model: Model, source: Tensor, tokens: Tensor, output: Tensor) -> dict[str, Tensor]:
     """Return the norm of the gradient of the last logit at each position of source and target: (batch, distance).
 
     The logit is that of the tokens `output` (batch,), after the last decoder input. No row may have padding.
     """
     with torch.enable_grad():
-        recorded = record_states(model, group)
+        recorded = record_states(model, source, tokens)
         logit = recorded.logits[:, -1].gather(1, output[:, None]).sum()  # rows do not depend on each other
         return {
             sequence: recorded.gradients(logit, Site(kind, 0)).norm(dim=-1).flip(1).double()
             for kind, sequence in SEQUENCES.items()
+            if Site(kind, 0) in recorded.calls  # a Transformer of the layout encoder_only does not read the target
         }

@@ -1,6 +1,5 @@
 """The importance of heads: how much the loss changes with a mask on each (Michel et al. 2019, arXiv 1905.10650)."""
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
@@ -12,8 +11,9 @@ from torch.nn.functional import cross_entropy
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
+from tfstudy.instruments.hooks import layer_number, logits_of
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.attention import MultiHeadAttention
 
 
 class HeadImportance(Instrument):
@@ -63,12 +63,9 @@ def heads_of(model: Model) -> list[Head]:
 
 
 def kind_and_layer(module: str) -> tuple[str, int]:
-    """Return the kind of attention and the layer, from 1, of a module such as `decoder.layers.0.cross`.
-
-    A module without a number in its name is of layer 1.
-    """
+    """Return the kind of attention and the layer, from 1, of a module such as `decoder.layers.0.cross`."""
     kind = "cross" if module.endswith("cross") else "encoder" if module.startswith("encoder") else "decoder"
-    return kind, 1 + int((re.findall(r"\d+", module) or [0])[-1])
+    return kind, layer_number(module)
 
 
 @contextmanager
@@ -114,7 +111,7 @@ def mask_gradients(model: Model, batch: TeacherForced) -> dict[str, Tensor]:
         for name, module in attention_modules(model).items()
     }
     with torch.enable_grad(), masked(model, masks):
-        logits = model(batch.source, batch.mask, batch.tokens)
+        logits = logits_of(model, batch.source, batch.tokens)
         losses = cross_entropy(logits.transpose(1, 2), batch.gold, reduction="none").mean(1)
         gradients = torch.autograd.grad(losses.sum(), list(masks.values()))
     return dict(zip(masks, gradients, strict=True))

@@ -21,7 +21,7 @@ from tfstudy.data.encoding import BOS, EOS, TaskEncoder
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, recorded_weights
-from tfstudy.models.parts.observing import Site
+from tfstudy.instruments.hooks import Site
 
 OFFSETS = {"previous": -1, "next": 1, "same": 0}  # of the key from the query
 ROLES = (*OFFSETS, "delimiter", "content")

@@ -13,6 +13,7 @@ from tfstudy.data.encoding import BOS, PAD
 from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, chosen_examples, in_batches
+from tfstudy.instruments.hooks import logits_of
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import Example, Tag
 
@@ -63,7 +64,7 @@ class LossByTag(Instrument):
 @cached()
 def scores_of(model: Model, batch: TeacherForced) -> list[Scored]:
     """Return the loss of each example of a batch, and whether it is an exact match."""
-    logits = model(batch.source, batch.mask, batch.tokens)
+    logits = logits_of(model, batch.source, batch.tokens)
     losses = cross_entropy(logits.transpose(1, 2).double(), batch.gold, reduction="none").sum(1)
     logits[..., [PAD, BOS]] = -torch.inf  # which are never generated
     exact = (logits.argmax(-1) == batch.gold).all(1)

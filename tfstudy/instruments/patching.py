@@ -13,16 +13,16 @@ from pydantic import Field
 from torch import Tensor
 from torch.nn.utils.parametrize import cached
 
-from tfstudy.data.encoding import BOS, EOS, PAD
+from tfstudy.data.encoding import BOS, EOS
 from tfstudy.errors import UserError
 from tfstudy.evaluation.decoding import generation_limit, greedy, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, chosen_examples, given_source
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
+from tfstudy.instruments.hooks import Site, logits_of, observing, record_states
 from tfstudy.models.base import Model
-from tfstudy.models.parts.observing import Site, observing, record_states
-from tfstudy.models.parts.source_attention import copies
-from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.models.copying import copies
+from tfstudy.models.tokens import Tokens as TokenBatch
 from tfstudy.tasks.base import Example, Tokens
 
 
@@ -107,7 +107,7 @@ def first_difference(subject: Subject, first: Tokens, second: Tokens) -> Differe
     limits = limits_of(generation_limit(subject.task, subject.config.decode), torch.tensor([len(first)] * 2))
     if model.max_positions is not None:
         limits = limits.clamp(max=model.max_positions - 1)
-    outputs = [[*ids, EOS] for ids in greedy(model, source, source != PAD, limits.to(source.device))]
+    outputs = [[*ids, EOS] for ids in greedy(model, TokenBatch.of(source), limits.to(source.device))]
     if outputs[0] == outputs[1]:
         raise UserError("the outputs of the model for these two sources are the same, so there is no effect to measure")
     same = next(i for i, (a, b) in enumerate(zip(*outputs, strict=False)) if a != b)
@@ -118,13 +118,12 @@ def first_difference(subject: Subject, first: Tokens, second: Tokens) -> Differe
 def patching_effects(model: Model, difference: Difference) -> Iterator[tuple[Site, Tensor]]:
     """Yield the effect of patching each position (positions,) at each site, the source's first."""
     source, inputs = difference.sources, difference.inputs
-    recorded = record_states(model, RaggedGroup(source, source != PAD, inputs))
+    recorded = record_states(model, source, inputs)
     before, after = logit_difference(recorded.logits, difference.outputs).tolist()
     for site, states in sorted(recorded.states().items(), key=lambda item: (item[0].kind == "decoder", item[0].layer)):
         count = states.shape[1]
-        rows = RaggedGroup(*(x[:1].expand(count, -1) for x in (source, source != PAD, inputs)))
-        with observing(Patch(site, states[1])):
-            logits = model(*rows)
+        with observing(model, Patch(site, states[1])):
+            logits = logits_of(model, source[:1].expand(count, -1), inputs[:1].expand(count, -1))
         yield site, (logit_difference(logits, difference.outputs) - before) / (after - before)
 
 

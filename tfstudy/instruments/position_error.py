@@ -12,7 +12,9 @@ from tfstudy.data.encoding import BOS, EOS, PAD, pad
 from tfstudy.evaluation.decoding import greedy
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches
+from tfstudy.instruments.hooks import logits_of
 from tfstudy.models.base import Model
+from tfstudy.models.tokens import Tokens
 
 GROUPS = 4  # of lengths, with about equally many examples
 
@@ -55,10 +57,10 @@ class PositionError(Instrument):
 @cached()
 def error_positions(model: Model, batch: TeacherForced) -> dict[str, Tensor]:
     """Return where a model is wrong, for each kind of error: (batch, target), True at an error."""
-    logits = model(batch.source, batch.mask, batch.tokens)
+    logits = logits_of(model, batch.source, batch.tokens)
     logits[..., [PAD, BOS]] = -torch.inf  # which are never generated
     length = batch.gold.shape[1]
-    outputs = greedy(model, batch.source, batch.mask, torch.full_like(batch.gold[:, 0], length))
+    outputs = greedy(model, Tokens.of(batch.source), torch.full_like(batch.gold[:, 0], length))
     ids, _ = pad([[*output, EOS][:length] + [PAD] * (length - 1 - len(output)) for output in outputs])
     free = ids.to(batch.gold.device) != batch.gold
     forced = logits.argmax(-1) != batch.gold

@@ -17,9 +17,8 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.errors import UserError
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import ExampleSettings, TeacherForced, in_batches, untrained
+from tfstudy.instruments.hooks import Site, record_states
 from tfstudy.models.base import Model
-from tfstudy.models.parts.observing import Site, record_states
-from tfstudy.models.parts.tokens import RaggedGroup
 from tfstudy.tasks.base import stable_hash
 
 PENALTY = 1e-3  # of the squared weights of a probe
@@ -79,7 +78,7 @@ def labelled_states(subject: Subject, model: Model, settings: ExampleSettings) -
 @torch.no_grad()
 @cached()
 def _states(model: Model, batch: TeacherForced) -> dict[Site, Tensor]:
-    return record_states(model, RaggedGroup(batch.source, batch.mask, batch.tokens)).states()
+    return record_states(model, batch.source, batch.tokens).states()
 
 
 def _parts(subject: Subject, model: Model, settings: ExampleSettings) -> Iterator[tuple[str, int, Labelled]]:

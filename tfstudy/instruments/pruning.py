@@ -13,14 +13,14 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.data.encoding import PAD
 from tfstudy.evaluation.decoding import generate, generation_limit, greedy_of_lengths, limits_of
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import BATCH, ExampleSettings, chosen_examples
 from tfstudy.instruments.head_importance import Head, attention_modules, importances, masked, normalised
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.source_attention import copies
+from tfstudy.models.copying import copies
+from tfstudy.models.tokens import Tokens
 from tfstudy.tasks.base import Example
 
 SPEED = "decoding speed"
@@ -96,7 +96,7 @@ class Decoding(NamedTuple):
         outputs = [
             subject.data.target_vocab.decode(tokens)
             for source, limits, _ in self.batches
-            for tokens in generate(model, source, source != PAD, limits, subject.config.decode)
+            for tokens in generate(model, Tokens.of(source), limits, subject.config.decode)
         ]
         return subject.task.score(outputs, self.examples)
 
@@ -117,7 +117,7 @@ class Decoding(NamedTuple):
         clock = time.process_time if self.batches[0][0].device.type == "cpu" else time.perf_counter
         start = clock()
         for source, _, lengths in self.batches:
-            greedy_of_lengths(model, source, source != PAD, lengths)
+            greedy_of_lengths(model, Tokens.of(source), lengths)
         return clock() - start
 
 

@@ -9,8 +9,7 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.examples import WeightSettings, in_batches, measured_model
 from tfstudy.instruments.gradient_by_distance import SEQUENCES
-from tfstudy.models.parts.observing import Site, record_states
-from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.instruments.hooks import Site, record_states
 
 
 class RepresentationNorm(Instrument):
@@ -30,7 +29,7 @@ class RepresentationNorm(Instrument):
         model = measured_model(subject, self.config)
         norms: dict[Site, list[Tensor]] = defaultdict(list)
         for batch in in_batches(subject, self.config):
-            states = record_states(model, RaggedGroup(batch.source, batch.mask, batch.tokens)).states()
+            states = record_states(model, batch.source, batch.tokens).states()
             for site, x in states.items():
                 norms[site].append(x.double().square().mean(-1).sqrt().flatten())
         return [

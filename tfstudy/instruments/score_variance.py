@@ -8,8 +8,9 @@ The gradient is that with respect to the scores after scaling, which are what th
 the products q k is smaller by the factor of the scale.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from pydantic import Field
@@ -17,12 +18,12 @@ from torch import Tensor
 
 from tfstudy.instruments.base import Chart, Instrument, Row, Subject
 from tfstudy.instruments.entropy import entropy_share
-from tfstudy.instruments.examples import ExampleSettings, in_batches, no_attention
+from tfstudy.instruments.examples import ExampleSettings, in_batches
 from tfstudy.instruments.head_importance import attention_modules
+from tfstudy.instruments.hooks import Site, layers_of_calls, logits_of
+from tfstudy.models.attention import MultiHeadAttention
 from tfstudy.models.base import Model
-from tfstudy.models.parts.attention import KeyValue, MultiHeadAttention
-from tfstudy.models.parts.observing import Site
-from tfstudy.models.parts.positions.base import Places, consecutive
+from tfstudy.models.tokens import rectangles
 
 WIDTHS = (4, 16, 64, 256, 1024)  # of heads, for random queries and keys
 CHUNK = 100  # random queries that are computed at once
@@ -55,14 +56,14 @@ class ScoreVariance(Instrument):
     config: ScoreVarianceConfig
 
     def measure(self, subject: Subject) -> list[Row]:
-        modules = with_scores(subject.model)  # fails before the random part if there are none
+        attention_modules(subject.model)  # fails before the random part if there are none
         rows = [row for width in WIDTHS for row in _rows("random", "", 0, width, self._random(width))]
         sums: dict[tuple[Site, int], Quantities] = {}
         count = 0
         for batch in in_batches(subject, self.config):
             count += len(batch.examples)
-            with torch.no_grad(), queries_and_keys(modules) as pairs:
-                subject.model(batch.source, batch.mask, batch.tokens)
+            with torch.no_grad(), queries_and_keys(subject.model) as pairs:
+                logits_of(subject.model, batch.source, batch.tokens)
             for site, queries, keys in pairs:
                 if keys.shape[2] > 1:
                     own = sums.setdefault((site, queries.shape[-1]), {})
@@ -107,45 +108,28 @@ def jacobian_norm(weights: Tensor) -> Tensor:
     return (squares - 2 * weights.pow(3).sum(-1) + squares.square()).clamp(min=0).sqrt()
 
 
-def with_scores(model: Model) -> list[MultiHeadAttention]:
-    """Return the multi-head attention that computes scores; `UserError` if there is none."""
-    found = [module for module in attention_modules(model).values() if type(module) is MultiHeadAttention]
-    if not found:
-        raise no_attention(model)
-    return found
-
-
 @contextmanager
-def queries_and_keys(modules: Sequence[MultiHeadAttention]) -> Iterator[list[tuple[Site, Tensor, Tensor]]]:
-    """Within this context, record the queries and keys of each head where scores are computed: yields their list.
+def queries_and_keys(model: Model) -> Iterator[list[tuple[Site, Tensor, Tensor]]]:
+    """Within this context, record the queries and keys of each head of multi-head attention: yields their list.
 
-    They are rotated if the position scheme does so.
+    They are rotated if the position scheme does so. `UserError` if the model has no such attention.
     """
     pairs: list[tuple[Site, Tensor, Tensor]] = []
-    for module in modules:
+    with ExitStack() as stack:
+        for name, module in attention_modules(model).items():
+            layers = layers_of_calls(model, name)
 
-        def attend(
-            query: Tensor,
-            seen: KeyValue,
-            mask: Tensor | None,
-            causal: bool,
-            site: Site,
-            places: Places | None,
-            module: MultiHeadAttention = module,
-        ) -> Tensor:
-            rotated = query
-            if module.relative is not None:
-                at = places or consecutive(seen.keys.shape[2], query.shape[2], query.device)
-                rotated = module.relative.rotate_queries(query, at.queries)
-            pairs.append((site, rotated, seen.keys))
-            return MultiHeadAttention._attend(module, query, seen, mask, causal, site, places)
+            def hook(
+                module: MultiHeadAttention, inputs: tuple[Any, ...], _: Any, layers: Iterator[int] = layers
+            ) -> None:
+                x, sight, [seen] = inputs[:3]  # there is one rectangle
+                [(query,)], [at], relative = rectangles(sight.shapes, module.query(x)), sight.places, module.relative
+                query = module.query_norm(module.split(query))
+                rotated = query if relative is None else relative.rotate_queries(query, at.queries)
+                pairs.append((Site(sight.kind, next(layers)), rotated, seen.keys))
 
-        module._attend = attend  # type: ignore[method-assign, assignment]
-    try:
+            stack.callback(module.register_forward_hook(hook).remove)
         yield pairs
-    finally:
-        for module in modules:
-            del module._attend
 
 
 def _add(sums: Quantities, found: Quantities, count: int) -> None:

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["built_in", "declared", "find", "known", "names", "plugin"]
 
-SHARED = {"base", "config", "parts"}  # all other modules of this folder are architectures
+SHARED = {
+    "attention", "base", "checkpointing", "config", "copying", "dropout", "layers", "positions", "recurrent",
+    "residual", "source_attention", "tokens",
+}  # fmt: skip
+# All other modules of this folder are architectures.
 REGISTRY = Registry("architecture", __name__, "tfstudy/models", SHARED)
 names, built_in, known = REGISTRY.names, REGISTRY.built_in, REGISTRY.known
 plugin, declared = REGISTRY.plugin, REGISTRY.declared

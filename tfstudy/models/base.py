@@ -1,7 +1,11 @@
-"""The interface of an architecture: `encode` a source, then `decode` tokens from a state that is a value."""
+"""The interface of an architecture: `encode` a source, then `decode` tokens from a state that is a value.
+
+A first architecture is simplest as a `PaddedModel`, on padded tensors. A `Model` computes several rectangles of rows in
+one pass (see `models.tokens`), which is faster in training.
+"""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from inspect import isabstract
 from typing import Any, ClassVar
 
@@ -9,9 +13,19 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.parts.tokens import RaggedGroup, flatten_groups
+from tfstudy.models.tokens import Tokens, flat
 
-State = Any  # a NamedTuple of tensors with the batch first, of tuples of them, or of objects with `select_rows`
+State = Any  # a NamedTuple of tensors with the rows first, of tuples of them, of integers and objects like `Tokens`
+
+
+class States(nn.Module):
+    """Hidden states pass through here unchanged: the embeddings as layer 0, and the output of each layer.
+
+    Instruments hook it (`register_forward_hook`) to read hidden states, or to replace them.
+    """
+
+    def forward(self, x: Float[Tensor, "*positions width"], layer: int) -> Float[Tensor, "*positions width"]:
+        return x
 
 
 class Model(nn.Module, ABC):
@@ -30,15 +44,14 @@ class Model(nn.Module, ABC):
     small: ClassVar[Mapping[str, Any]] = {"dim": 16}  # a config for quick tests
     variants: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # named changes to `small`, each tested too
     bags: ClassVar[tuple[str, ...]] = ()  # variants ("" is `small`) for which the order of the source must not matter
-    source_only: ClassVar[
-        tuple[str, ...]
-    ] = ()  # variants whose logits depend on the source alone, not on target tokens
+    source_only: ClassVar[tuple[str, ...]] = ()  # variants whose logits do not depend on target tokens
     Config: ClassVar[type[ModelConfig]] = ModelConfig
 
     def __init__(self, config: ModelConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
         self.arguments = (config, source_vocab, target_vocab)  # with which another one like it is built
         self.dim = config.dim
+        self.source_states, self.target_states = States(), States()
 
     @property
     def max_positions(self) -> int | None:
@@ -46,28 +59,20 @@ class Model(nn.Module, ABC):
         return None
 
     @abstractmethod
-    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> State:
-        """Return the state from which decoding starts. The mask is True where there is a token."""
+    def encode(self, source: Tokens) -> State:
+        """Return the state from which decoding starts."""
 
     @abstractmethod
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: State
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], State]:
-        """Return the logits after each of `tokens`, which follow those already in the state, and the new state."""
+    def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "positions target_vocab"], State]:
+        """Return the logits after each token of `target`, which follow those already in the state, and the new state.
 
-    def forward(
-        self,
-        source: Int[Tensor, "batch source"],
-        source_mask: Bool[Tensor, "batch source"],
-        tokens: Int[Tensor, "batch length"],
-    ) -> Float[Tensor, "batch length target_vocab"]:
-        """Return the logits after each of `tokens`, which start with BOS (teacher forcing)."""
-        logits: Tensor = self.decode(tokens, self.encode(source, source_mask))[0]
+        A state after more than one rectangle need not be one that can be continued.
+        """
+
+    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions target_vocab"]:
+        """Return the logits after each token of `target`, whose rows start with BOS (teacher forcing)."""
+        logits: Tensor = self.decode(target, self.encode(source))[0]
         return logits
-
-    def forward_groups(self, groups: Sequence[RaggedGroup]) -> Float[Tensor, "positions target_vocab"]:
-        """Return the logits of `forward` for each group, flattened and concatenated."""
-        return flatten_groups([self(*group) for group in groups])
 
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         """Iterate over the parameters that weight decay leaves unchanged: by default all vectors (biases and gains)."""
@@ -80,33 +85,31 @@ class Model(nn.Module, ABC):
                 raise TypeError(f"{cls.__name__} must not be a subclass of {base.__name__}: architectures are final")
 
 
-class RaggedModel(Model):
-    """A `Model` that computes several ragged groups in one pass (see `models.parts.tokens`).
-
-    Subclasses define `encode_groups` and `decode_groups` in place of `encode` and `decode`. Each group has its own
-    state, and groups may have decoded different numbers of tokens so far.
-    """
+class PaddedModel(Model):
+    """A `Model` on padded tensors, which is called once for each rectangle. Subclasses define two methods."""
 
     @abstractmethod
-    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[State]:
-        """Return the state of each group of sources (batch, source). A mask is True where there is a token."""
+    def encode_padded(self, source: Int[Tensor, "rows source"], mask: Bool[Tensor, "rows source"]) -> State:
+        """Return the state from which decoding starts. The mask is True where there is a token."""
 
     @abstractmethod
-    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
-        """Return the logits (positions, vocab) after all groups' tokens (batch, length), and each group's state."""
+    def decode_padded(
+        self, tokens: Int[Tensor, "rows length"], state: State
+    ) -> tuple[Float[Tensor, "rows length target_vocab"], State]:
+        """Return the logits after each of `tokens`, which follow those already in the state, and the new state."""
 
-    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> State:
-        return self.encode_groups([source], [source_mask])[0]
+    def encode(self, source: Tokens) -> State:
+        [(ids, mask)] = source.rectangles(source.ids, source.mask)
+        return self.encode_padded(ids, mask)
 
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: State
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], State]:
-        logits, [state] = self.decode_groups([tokens], [state])
-        return logits.view(*tokens.shape, logits.shape[1]), state
+    def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "positions target_vocab"], State]:
+        [(tokens,)] = target.rectangles(target.ids)
+        logits, state = self.decode_padded(tokens, state)
+        return logits.flatten(0, 1), state
 
-    def forward_groups(self, groups: Sequence[RaggedGroup]) -> Float[Tensor, "positions target_vocab"]:
-        sources, masks, tokens = zip(*groups, strict=True)
-        return self.decode_groups(tokens, self.encode_groups(sources, masks))[0]
+    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions target_vocab"]:
+        pairs = zip(source.rectangles(source.ids, source.mask), target.rectangles(target.ids), strict=True)
+        return flat([self.decode_padded(tokens, self.encode_padded(*padded))[0] for padded, (tokens,) in pairs])
 
 
 def select_rows(state: State, rows: Int[Tensor, " rows"]) -> State:
@@ -118,6 +121,8 @@ def select_rows(state: State, rows: Int[Tensor, " rows"]) -> State:
     if isinstance(state, tuple):
         parts = [select_rows(part, rows) for part in state]
         return type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    if isinstance(state, int | None):  # the same for all rows
+        return state
     raise TypeError(f"a state must consist of tensors and tuples, got {type(state).__name__}")
 
 

@@ -5,31 +5,34 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import weight_norm
 from torch.nn.utils.parametrize import is_parametrized
 
-from tfstudy.models.base import RaggedModel
+from tfstudy.models.attention import Weights
+from tfstudy.models.base import Model
+from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.parts.layers import Dropout, Embedding, EmbeddingInit, run_layer
-from tfstudy.models.parts.observing import Site, observed
-from tfstudy.models.parts.source_attention import Attended, CopyOutput, Source, attend, copied_ids, dot_product
-from tfstudy.models.parts.tokens import flatten_groups, shapes_by_source, shapes_of, split_groups, token_positions
+from tfstudy.models.copying import CopyOutput
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.layers import Embedding, EmbeddingInit
+from tfstudy.models.source_attention import Attended, Source, attend, copied_of, dot_product, encoded
+from tfstudy.models.tokens import Tokens, flat, joined, per_source, rectangles, split_rows
 
 SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 3.4)
 
 
-class CNNState(NamedTuple):
-    """The encoded source, the inputs of each decoder layer that it will read again, and the next token's position."""
+class State(NamedTuple):
+    """The encoded source of each rectangle, and of all rows the inputs that each decoder layer will read again."""
 
-    source: Source
-    past: tuple[Float[Tensor, "batch window channels"], ...]
-    position: Int[Tensor, " batch"]
+    source: tuple[Source, ...]
+    past: tuple[Float[Tensor, "rows window channels"], ...]
+    length: int = 0  # target tokens so far
 
 
-class CNN(RaggedModel):
+class CNN(Model):
     """A convolutional network: gated convolutions with residuals; every decoder layer attends to the source.
 
     Layer i (from 0) has dilation d_i = 2^(i mod dilation_cycle), as in WaveNet (van den Oord et al. 2016, arXiv
@@ -99,6 +102,7 @@ class CNN(RaggedModel):
         self.encoder_out = linear(config, channels, dim)
         self.decoder_in = linear(config, dim, channels, config.dropout)
         self.decoder = nn.ModuleList(convolution(config, depth) for depth in range(config.layers))
+        self.weights = nn.ModuleList(Weights() for _ in range(config.layers * config.attention))
         self.query = nn.ModuleList(linear(config, channels, dim) for _ in range(config.layers * config.attention))
         self.attended = nn.ModuleList(linear(config, dim, channels) for _ in range(config.layers))
         self.decoder_out = linear(config, channels, dim)
@@ -120,81 +124,72 @@ class CNN(RaggedModel):
             if is_parametrized(module):  # original0 is the gain of weight normalisation
                 yield module.parametrizations.weight.original0  # type: ignore[misc, union-attr]
 
-    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[CNNState]:
-        shapes, mask = shapes_of(sources), flatten_groups(masks)[:, None]
-        embedded = observed(
-            Site("encoder", 0), self.dropout(self.source_embedding(flatten_groups(sources), token_positions(sources)))
-        )
+    def encode(self, source: Tokens) -> State:
+        config, mask = self.config, source.mask[:, None]
+        embedded = self.source_states(self.dropout(self.source_embedding(source)), 0)
         x = self.encoder_in(embedded)
         for depth, layer in enumerate(self.encoder):
-            groups = split_groups(self.dropout(x * mask), shapes)
-            left, span = (self.config.kernel - 1) // 2 * self.config.dilation(depth), self.config.span(depth)
-            padded = [nn.functional.pad(group, (0, 0, left, span - left)) for group in groups]
-            x = observed(Site("encoder", depth + 1), (run_layer(layer, padded) + x) * SQRT_HALF)
-        x = scale_gradient(self.encoder_out(x), 1 / (2 * self.config.layers))
-        keys, values = split_groups(x, shapes), split_groups((x + embedded) * SQRT_HALF, shapes)
-        encoded = map(Source, keys, values, masks, copied_ids(self.copy, sources))
-        return [self._start(source) for source in encoded]
+            left, span = (config.kernel - 1) // 2 * config.dilation(depth), config.span(depth)
+            rows = source.rectangles(self.dropout(x * mask))
+            padded = [nn.functional.pad(own, (0, 0, left, span - left)) for (own,) in rows]
+            x = self.source_states((run_layer(layer, padded) + x) * SQRT_HALF, depth + 1)
+        x = scale_gradient(self.encoder_out(x), 1 / (2 * config.layers))
+        sources = encoded(source, x, (x + embedded) * SQRT_HALF, self.copy)
+        count = sum(rows for rows, _ in source.shapes)
+        past = tuple(x.new_zeros(count, config.span(depth), config.channels) for depth in range(config.layers))
+        if not config.attention:
+            sources = tuple(one._replace(keys=one.keys[..., :0], values=mean_of_tokens(one)) for one in sources)
+        return State(sources, past)
 
-    def _start(self, source: Source) -> CNNState:
-        rows, config = len(source.mask), self.config
-        past = tuple(source.keys.new_zeros(rows, config.span(i), config.channels) for i in range(config.layers))
-        if not self.config.attention:
-            source = source._replace(keys=source.keys[..., :0], values=mean_of_tokens(source))
-        return CNNState(source, past, source.mask.new_zeros(rows, dtype=torch.long))
-
-    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[CNNState]) -> tuple[Tensor, list[CNNState]]:
-        shapes = shapes_of(tokens)
-        sources = [state.source for state in states]
-        by_source = shapes_by_source(tokens, [source.mask for source in sources])
-        positions = token_positions(tokens, [state.position for state in states])
-        embedded = observed(Site("decoder", 0), self.dropout(self.target_embedding(flatten_groups(tokens), positions)))
+    def decode(self, target: Tokens, state: State) -> tuple[Tensor, State]:
+        target, shapes = target.following(state.length), target.shapes
+        by_source = per_source(shapes, [len(source.mask) for source in state.source])
+        embedded = self.target_states(self.dropout(self.target_embedding(target)), 0)
         x = self.decoder_in(embedded)
-        pasts = []
+        after = []
+        weights: Sequence[Weights] = list(self.weights)  # type: ignore[arg-type]
         for depth, (layer, attended) in enumerate(zip(self.decoder, self.attended, strict=True)):
-            new = split_groups(self.dropout(x), shapes)
-            inputs = [torch.cat([state.past[depth], group], 1) for group, state in zip(new, states, strict=True)]
-            pasts.append([group[:, group.shape[1] - self.config.span(depth) :] for group in inputs])
+            span, rows = self.config.span(depth), target.rectangles(self.dropout(x))
+            past = split_rows(shapes, state.past[depth])
+            inputs = [torch.cat([before, new], 1) for before, (new,) in zip(past, rows, strict=True)]
+            after.append(joined([own[:, own.shape[1] - span :] for own in inputs]))
             inner = run_layer(layer, inputs)
             if self.config.attention:
-                queries = split_groups((self.query[depth](inner) + embedded) * SQRT_HALF, by_source)
-                site = Site("cross", depth + 1)
-                found = [scaled_attention(*group, site) for group in zip(queries, sources, strict=True)]
+                queries = rectangles(by_source, (self.query[depth](inner) + embedded) * SQRT_HALF)
+                pairs = zip(queries, state.source, strict=True)
+                found = [scaled_attention(query, source, weights[depth]) for (query,), source in pairs]
             else:
-                found = [uniform_attention(*group) for group in zip(by_source, sources, strict=True)]
-            contexts = flatten_groups([group.contexts for group in found])
-            x = observed(Site("decoder", depth + 1), ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF)
+                found = [uniform_attention(*pair) for pair in zip(by_source, state.source, strict=True)]
+            contexts = flat([one.contexts for one in found])
+            x = ((attended(contexts) + inner) * SQRT_HALF + x) * SQRT_HALF
+            x = self.target_states(x, depth + 1)
         features = self.dropout(self.decoder_out(x))
         logits = self.output(features)
         if self.copy is not None:
-            copied = self.copy.copied([group.weights for group in found], [source.copied for source in sources])
+            copied = self.copy.copied([one.weights for one in found], copied_of(state.source))
             logits = self.copy(features, logits, copied)
-        after = [
-            state._replace(past=past, position=state.position + length)
-            for state, past, (_, length) in zip(states, zip(*pasts, strict=True), shapes, strict=True)
-        ]
-        return logits, after
+        return logits, State(state.source, tuple(after), target.stop)
 
 
 class GatedConvolution(nn.Conv1d):
     """A convolution without padding, followed by a gated linear unit (Dauphin et al. 2017)."""
 
-    def forward(self, groups: Sequence[Tensor]) -> Float[Tensor, "positions channels"]:  # type: ignore[override]
-        """Map groups (batch, length + span, channels) to the outputs at their batch x length positions.
+    def forward(self, rows: Sequence[Tensor]) -> Float[Tensor, "positions channels"]:  # type: ignore[override]
+        """Map rectangles (rows, length + span, channels) to the outputs at their rows x length positions.
 
         It is one matrix product. On a CPU this is 1.45 times as fast as torch's convolution (forward and backward,
         shapes of SCAN). On a GPU it needs a small part of the memory, and is rounded as on a CPU.
         """
         span = (self.kernel_size[0] - 1) * self.dilation[0]
         starts = range(0, span + 1, self.dilation[0])
-        windows = [torch.cat([x[:, j : x.shape[1] - span + j] for j in starts], -1) for x in groups]
+        windows = [torch.cat([x[:, j : x.shape[1] - span + j] for j in starts], -1) for x in rows]
         weight = self.weight.transpose(1, 2).flatten(1)
-        return nn.functional.glu(nn.functional.linear(flatten_groups(windows), weight, self.bias), dim=1)
+        return nn.functional.glu(nn.functional.linear(flat(windows), weight, self.bias), dim=1)
 
 
-def scaled_attention(query: Float[Tensor, "sources length dim"], source: Source, site: Site | None = None) -> Attended:
+def scaled_attention(query: Float[Tensor, "sources length dim"], source: Source, weights: Weights) -> Attended:
     """Dot-product attention (eqs. 1 and 2), scaled by m sqrt(1/m) for m source tokens (section 3.4)."""
-    found = attend(query, source, dot_product, site=site)
+    found = attend(query, source, dot_product, weights)
     return Attended(found.contexts * source.mask.sum(1).sqrt()[:, None, None], found.weights)
 
 
@@ -205,7 +200,7 @@ def mean_of_tokens(source: Source) -> Float[Tensor, "sources 1 dim"]:
 
 
 def uniform_attention(shape: tuple[int, int], source: Source) -> Attended:
-    """Return the mean of the source at each position of a group of this shape (sources, length)."""
+    """Return the mean of the source at each position of a rectangle of this shape (sources, length)."""
     mean = source.values.expand(*shape, source.values.shape[2])
     return Attended(mean, mean[..., :0])
 

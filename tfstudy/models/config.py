@@ -1,6 +1,24 @@
-"""The settings that every architecture has (section `model` of a config). Imports no torch."""
+"""The settings that architectures share, and those of the Transformer (section `model` of a config). No torch."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Positions = Literal[
+    "sinusoidal", "learned", "relative", "shaw", "rotary", "t5", "alibi", "kerple", "kerple_power", "fire",
+    "contextual", "none",
+]  # fmt: skip
+CrossPositions = Literal["rotary", "t5", "alibi", "kerple", "kerple_power", "fire", "none"]
+ON_EMBEDDINGS = ("sinusoidal", "learned")
+WITHOUT_NUMBERS = ("contextual", "none")  # schemes that do not depend on the numbers of positions
+SETTINGS_OF_LAYOUTS: dict[str, tuple[str, ...]] = {  # the layouts that have a setting; all have the others
+    "decoder_positions": ("encoder_decoder",),
+    "cross_positions": ("encoder_decoder",),
+    "copy_output": ("encoder_decoder",),
+    "randomised_positions": ("encoder_decoder", "encoder_only"),
+    "share_embeddings": ("encoder_decoder", "decoder_only"),  # elsewhere the target has no embedding
+    "tie_output": ("encoder_decoder", "decoder_only"),
+}
 
 
 class ModelConfig(BaseModel):
@@ -39,3 +57,123 @@ class CopyConfig(TiedConfig):
     copy_output: bool = Field(
         False, description="mix the output with a copy of source tokens, weighted by attention (See et al. 2017)"
     )
+
+
+class TransformerConfig(CopyConfig):
+    """The settings of the Transformer (section `model`)."""
+
+    heads: int = Field(4, ge=1, description="attention heads; must divide dim")
+    attention_window: int = Field(
+        0, ge=0, description="self-attention sees at most this many positions to each side (0: all)"
+    )
+    attention_dropout: float = Field(0.0, ge=0, lt=1, description="dropout on attention weights (slower on CPU)")
+    qk_norm: bool = Field(
+        False, description="normalise queries and keys of each head, with learned gains (Dehghani et al. 2023)"
+    )
+    feedforward: int = Field(256, ge=1, le=65536, description="hidden width of the feed-forward layers")
+    activation: Literal["relu", "gelu", "swiglu", "geglu"] = Field(
+        "relu", description="of the feed-forward layers; swiglu and geglu are gated (Shazeer 2020)"
+    )
+    activation_dropout: float | None = Field(
+        None, ge=0, lt=1, description="dropout behind the activation of the feed-forward layers (none: as `dropout`)"
+    )
+    norm: Literal["pre", "post", "sandwich", "none"] = Field(
+        "pre", description="normalise before each sublayer, behind it, on both sides (Ding et al. 2021), or nowhere"
+    )
+    norm_type: Literal["layer", "rms"] = Field("layer", description="LayerNorm, or RMSNorm (Zhang & Sennrich 2019)")
+    residual: Literal["sum", "scaled", "none"] = Field(
+        "sum", description="residual connections; scaled: sublayers times 1/sqrt(2 * layers) (Noci et al. 2022)"
+    )
+    positions: Positions = Field(
+        "sinusoidal", description="position scheme of encoder and decoder; relative: Dai et al. 2019"
+    )
+    decoder_positions: Positions | None = Field(
+        None, description="position scheme of the decoder (none given: as `positions`)"
+    )
+    cross_positions: CrossPositions = Field(
+        "none", description="position scheme between target and source, in cross-attention"
+    )
+    randomised_positions: int = Field(
+        0, ge=0, le=2**16, description="draw positions at random below this number (Ruoss et al. 2023; 0: 0, 1, 2, ...)"
+    )
+    max_positions: int = Field(
+        512, ge=1, description="longest sequence with learned or randomised positions; sequences of the data always fit"
+    )
+    digit_positions: int = Field(
+        0, ge=0, le=2**16, description="positions of digits in their numbers: size of the table (McLeish et al. 2024)"
+    )
+    layout: Literal["encoder_decoder", "decoder_only", "encoder_only"] = Field(
+        "encoder_decoder",
+        description=(
+            "decoder_only: one stack of encoder_layers + decoder_layers layers reads source and target; encoder_only: "
+            "it reads the source, and each of its positions predicts one target token"
+        ),
+    )
+    encoder_layers: int = Field(2, ge=1, le=512, description="layers of the encoder")
+    decoder_layers: int = Field(2, ge=1, le=512, description="layers of the decoder")
+    embedding_init: Literal["unit_variance", "token_upscaling", "xavier"] = Field(
+        "unit_variance",
+        description=(
+            "initial token embeddings: normal with variance 1/dim, times sqrt(dim); Xavier uniform, times "
+            "sqrt(dim); or Xavier uniform, as Csordas et al. 2021 have it with relative positions"
+        ),
+    )
+    share_layers: bool = Field(False, description="use the same layer at every depth")
+    depth_signal: bool = Field(
+        False,
+        description="add sinusoids of the depth before each shared layer (of eq. 4 and 5 of Dehghani et al. 2019, "
+        "those of the depth only)",
+    )
+
+    @property
+    def target_positions(self) -> str:
+        """The position scheme of the decoder."""
+        return self.decoder_positions or self.positions
+
+    @property
+    def position_schemes(self) -> tuple[str, str, str]:
+        """The position schemes of the encoder, the decoder and the cross-attention."""
+        return self.positions, self.target_positions, self.cross_positions
+
+    @property
+    def positions_are_limited(self) -> bool:
+        """Whether no sequence may be longer than `max_positions`."""
+        return bool(self.randomised_positions) or "learned" in self.position_schemes
+
+    @model_validator(mode="after")
+    def _settings_agree(self) -> "TransformerConfig":
+        if self.dim % self.heads:
+            raise ValueError(f"heads must divide dim ({self.dim}), but is {self.heads}")
+        if self.norm == "none" and not self.qk_norm and self.norm_type != "layer":
+            raise ValueError(f"norm_type {self.norm_type} needs a norm or qk_norm, but norm is none")
+        self._check_positions()
+        if self.depth_signal and not self.share_layers:
+            raise ValueError("depth_signal needs share_layers")
+        for key, layouts in SETTINGS_OF_LAYOUTS.items():
+            if self.layout not in layouts and getattr(self, key) != type(self).model_fields[key].default:
+                raise ValueError(f"{key} needs layout {' or '.join(layouts)}, but layout is {self.layout}")
+        return self
+
+    def _check_positions(self) -> None:
+        """Raise `ValueError` if the position schemes do not agree with each other or with the layout."""
+        schemes = self.position_schemes
+        if "rotary" in schemes and self.dim % (2 * self.heads):
+            allowed = f"a multiple of 2 * heads ({2 * self.heads}) with rotary positions"
+            raise ValueError(f"dim must be {allowed}, but is {self.dim}")
+        on_embeddings = {scheme if scheme in ON_EMBEDDINGS else "none" for scheme in schemes[:2]}
+        if self.share_embeddings and len(on_embeddings) > 1:
+            raise ValueError(
+                f"share_embeddings needs the same positions on embeddings, but there are {schemes[0]} and {schemes[1]}"
+            )
+        if self.randomised_positions and all(scheme in WITHOUT_NUMBERS for scheme in schemes):
+            raise ValueError(f"randomised_positions change nothing with positions {self.positions}; it must be 0")
+        if 0 < self.randomised_positions < self.max_positions:
+            raise ValueError(
+                f"randomised_positions must be at least max_positions ({self.max_positions}), "
+                f"but is {self.randomised_positions}"
+            )
+        if self.layout == "decoder_only" and "contextual" in schemes:
+            raise ValueError(
+                "positions 'contextual' needs layout encoder_decoder, but layout is decoder_only, where it would count "
+                "the padding between source and target"
+            )

@@ -3,7 +3,6 @@
 Its cell can also be that of a GRU or a tanh RNN.
 """
 
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
@@ -11,28 +10,29 @@ from jaxtyping import Float
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from tfstudy.models.base import RaggedModel
+from tfstudy.models.base import Model
+from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.parts.layers import Dropout, run_layer
-from tfstudy.models.parts.observing import Site, observed
-from tfstudy.models.parts.recurrent import Cell, EncoderLayer, RecurrentState, advance, recurrent, state_parts
-from tfstudy.models.parts.source_attention import SCORES, Attention, CopyOutput, Score, Source, copied_ids
-from tfstudy.models.parts.tokens import flatten_groups, shapes_by_source, shapes_of, split_groups
+from tfstudy.models.copying import CopyOutput
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.recurrent import Cell, EncoderLayer, RecurrentState, advance, recurrent, state_parts
+from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, copied_of, encoded
+from tfstudy.models.tokens import Shapes, Tokens, flat, joined, per_source, rectangles, split_rows
 
 
-class LSTMState(NamedTuple):
-    """The encoded source, and the state of each recurrent layer of the decoder."""
+class State(NamedTuple):
+    """The encoded source of each rectangle, and of all rows the state of each recurrent layer of the decoder."""
 
-    source: Source
+    source: tuple[Source, ...]
     recurrent: tuple[RecurrentState, ...]
-    attended: Float[Tensor, "batch attended"]  # the last attended vector, for input feeding
+    attended: Float[Tensor, "rows attended"]  # the last attended vector, for input feeding
 
 
-class LSTM(RaggedModel):
+class LSTM(Model):
     """An LSTM with attention: a bidirectional encoder, and a decoder that attends to it after the recurrence.
 
     Without input feeding the recurrence does not depend on the attention, so teacher forcing is one call of the fused
-    LSTM per group. The initial state of the decoder is a learned map of the encoder's last outputs (Bahdanau et al.
+    LSTM per rectangle. The initial state of the decoder is a learned map of the encoder's last outputs (Bahdanau et al.
     2015, appendix A.2.2). With `attention: none` nothing else of the source reaches the decoder.
     """
 
@@ -96,7 +96,7 @@ class LSTM(RaggedModel):
         )
         self.parts = state_parts(config.cell)
         self.bridge = nn.ModuleList(nn.Linear(hidden * directions, self.parts * hidden) for _ in range(config.layers))
-        self.attention = Attention(config.attention, hidden, hidden * directions)
+        self.attention = SourceAttention(config.attention, hidden, hidden * directions)
         self.combine = nn.Linear(hidden + self.attention.width, self.attended_width)
         self.output = nn.Linear(self.attended_width, target_vocab, bias=not config.tie_output)
         for layer in (*self.bridge, self.combine, self.output):
@@ -108,69 +108,71 @@ class LSTM(RaggedModel):
         self.copy = CopyOutput(self.attended_width, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
 
-    def encode_groups(self, sources: Sequence[Tensor], masks: Sequence[Tensor]) -> list[LSTMState]:
-        shapes, lengths = shapes_of(sources), [mask.sum(1) for mask in masks]
-        rows = [len(mask) for mask in masks]
-        x = observed(Site("encoder", 0), self.source_embedding(flatten_groups(sources)))
+    def encode(self, source: Tokens) -> State:
+        lengths = [mask.sum(1) for (mask,) in source.rectangles(source.mask)]
+        x = self.source_states(self.source_embedding(source.ids), 0)
         starts = []
         for number, (layer, bridge) in enumerate(zip(self.encoder, self.bridge, strict=True), 1):
-            inputs = split_groups(self.dropout(x), shapes)
-            encoded = [run_layer(layer, *group) for group in zip(inputs, lengths, strict=True)]
-            x = observed(Site("encoder", number), flatten_groups([outputs for outputs, _ in encoded]))
-            hidden, *cell = bridge(torch.cat([last for _, last in encoded])).chunk(self.parts, -1)
-            start = [hidden.tanh(), *(part.contiguous() for part in cell)]
-            starts.append(zip(*(part.split(rows) for part in start), strict=True))
+            inputs = zip(source.rectangles(self.dropout(x)), lengths, strict=True)
+            found = [run_layer(layer, rows, count) for (rows,), count in inputs]
+            x = self.source_states(flat([outputs for outputs, _ in found]), number)
+            hidden, *cell = bridge(joined([last for _, last in found])).chunk(self.parts, -1)
+            starts.append((hidden.tanh(), *(part.contiguous() for part in cell)))
         x = self.dropout(x)
-        keys, values = split_groups(self.attention.project(x), shapes), split_groups(x, shapes)
-        encoded_sources = map(Source, keys, values, masks, copied_ids(self.copy, sources))
-        attended = [x.new_zeros(n, self.attended_width) for n in rows]
-        return list(map(LSTMState, encoded_sources, zip(*starts, strict=True), attended))
+        sources = encoded(source, self.attention.project(x), x, self.copy)
+        return State(sources, tuple(starts), x.new_zeros(len(starts[0][0]), self.attended_width))
 
-    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[LSTMState]) -> tuple[Tensor, list[LSTMState]]:
-        embedded = observed(Site("decoder", 0), self.target_embedding(flatten_groups(tokens)))
-        inputs = split_groups(self.dropout(embedded), shapes_of(tokens))
-        if self.config.input_feeding:
-            groups = [self._advance_by_step(x, state) for x, state in zip(inputs, states, strict=True)]
-            outputs = [flatten_groups(parts) for parts in zip(*(parts for parts, _ in groups), strict=True)]
-            after = [state for _, state in groups]
-        else:
-            outputs, after = self._advance(inputs, states)
-        attended = self.dropout(outputs[0])
-        logits = self.output(attended)
-        return logits if self.copy is None else self.copy(attended, logits, outputs[1]), after
+    def decode(self, target: Tokens, state: State) -> tuple[Tensor, State]:
+        inputs = self.dropout(self.target_states(self.target_embedding(target.ids), 0))
+        advance_all = self._advance_by_step if self.config.input_feeding else self._advance
+        attended, copied, state = advance_all(inputs, target.shapes, state)
+        features = self.dropout(attended)
+        logits = self.output(features)
+        return logits if self.copy is None else self.copy(features, logits, copied), state
 
-    def _advance_by_step(self, inputs: Tensor, state: LSTMState) -> tuple[list[Tensor], LSTMState]:
-        """Return `_advance` for one group (batch, length, ...), each attended vector fed into the next step."""
-        steps = []
-        for step in inputs.unbind(1):
-            out, [state] = self._advance([torch.cat([step, state.attended], -1)[:, None]], [state], inputs.shape[1])
-            state = state._replace(attended=out[0])
-            steps.append(out)
-        return [torch.stack(parts, 1) for parts in zip(*steps, strict=True)], state
+    def _advance_by_step(self, inputs: Tensor, shapes: Shapes, state: State) -> tuple[Tensor, Tensor, State]:
+        """Return what `_advance` does, one step after the other: each attended vector is an input of the next."""
+        attended, copied, ends = [], [], []
+        layers = [zip(*(split_rows(shapes, x) for x in parts), strict=True) for parts in state.recurrent]
+        recurrent = zip(*layers, strict=True)
+        starts = map(State, ((source,) for source in state.source), recurrent, split_rows(shapes, state.attended))
+        for (rows,), own in zip(rectangles(shapes, inputs), starts, strict=True):
+            outputs = []
+            for step in rows.unbind(1):
+                fed, one = torch.cat([step, own.attended], -1), ((len(step), 1),)
+                *out, own = self._advance(fed, one, own, rows.shape[1])
+                own = own._replace(attended=out[0])
+                outputs.append(out)
+            steps = [torch.stack(parts, 1) for parts in zip(*outputs, strict=True)]
+            attended.append(steps[0])
+            copied.append(steps[1])
+            ends.append(own)
+        parts = zip(*(end.recurrent for end in ends), strict=True)
+        after = tuple(tuple(map(joined, zip(*layer, strict=True))) for layer in parts)
+        return flat(attended), flat(copied), State(state.source, after, joined([end.attended for end in ends]))
 
     def _advance(
-        self, inputs: Sequence[Tensor], states: Sequence[LSTMState], steps: int = 1
-    ) -> tuple[list[Tensor], list[LSTMState]]:
-        """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new states.
+        self, inputs: Float[Tensor, "positions inputs"], shapes: Shapes, state: State, steps: int = 1
+    ) -> tuple[Float[Tensor, "positions attended"], Float[Tensor, "positions _"], State]:
+        """Return the attended vectors tanh(W [h; c]) at all positions (Luong et al. 2015, eq. 5) and the new state.
 
-        With `copy_output`, the vectors are followed by the copied distributions. `steps` is the number of such calls
-        for one target.
+        Between them is the copied distribution at each position, empty without `copy_output`. `steps` is the number of
+        such calls for one target.
         """
-        shapes, outputs, layers = shapes_of(inputs), inputs, []
-        flat: Tensor  # the outputs of the last layer so far
+        x, layers = inputs, []
         for depth, layer in enumerate(self.decoder):
-            if depth:
-                outputs = split_groups(self.dropout(flat), shapes)
-            before = [state.recurrent[depth] for state in states]
-            advanced = [run_layer(advance, layer, *group) for group in zip(outputs, before, strict=True)]
-            flat = observed(Site("decoder", depth + 1), flatten_groups([x for x, _ in advanced]))
-            layers.append([after for _, after in advanced])
-        sources = [state.source for state in states]
-        queries = split_groups(flat, shapes_by_source(inputs, [source.mask for source in sources]))
-        found = [self.attention(query, source, steps) for query, source in zip(queries, sources, strict=True)]
-        contexts = flatten_groups([group.contexts for group in found])
-        out = [torch.tanh(self.combine(torch.cat([flat, contexts], -1)))]
+            x = self.dropout(x) if depth else x
+            before = zip(*(split_rows(shapes, part) for part in state.recurrent[depth]), strict=True)
+            rows = zip(rectangles(shapes, x), before, strict=True)
+            found = [run_layer(advance, layer, own, start) for (own,), start in rows]
+            x = self.target_states(flat([outputs for outputs, _ in found]), depth + 1)
+            layers.append(tuple(map(joined, zip(*(after for _, after in found), strict=True))))
+        queries = rectangles(per_source(shapes, [len(source.mask) for source in state.source]), x)
+        pairs = zip(queries, state.source, strict=True)
+        read = [self.attention(query, source, steps) for (query,), source in pairs]
+        contexts = flat([one.contexts for one in read])
+        attended = torch.tanh(self.combine(torch.cat([x, contexts], -1)))
+        copied = attended[:, :0]
         if self.copy is not None:
-            out.append(self.copy.copied([group.weights for group in found], [source.copied for source in sources]))
-        after = zip(states, zip(*layers, strict=True), strict=True)
-        return out, [state._replace(recurrent=recurrent) for state, recurrent in after]
+            copied = self.copy.copied([one.weights for one in read], copied_of(state.source))
+        return attended, copied, state._replace(recurrent=tuple(layers))

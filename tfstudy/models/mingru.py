@@ -11,23 +11,24 @@ from jaxtyping import Bool, Float, Int
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from tfstudy.models.base import Model, State
+from tfstudy.models.attention import Cache, MultiHeadAttention, Sight, append, causal_mask
+from tfstudy.models.base import PaddedModel
+from tfstudy.models.checkpointing import run_layer
 from tfstudy.models.config import CopyConfig
-from tfstudy.models.parts.attention import Cache, MultiHeadAttention, visible
-from tfstudy.models.parts.layers import Dropout, run_layer
-from tfstudy.models.parts.observing import Site, observed
-from tfstudy.models.parts.recurrent import scan
-from tfstudy.models.parts.source_attention import SCORES, Attention, CopyOutput, Score, Source, copied_ids
+from tfstudy.models.copying import CopyOutput
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.recurrent import scan
+from tfstudy.models.source_attention import SCORES, Score, Source, SourceAttention, copied_of
 
 
-class MinGRUState(NamedTuple):
-    """The encoded source, and the state of each layer of the decoder: a vector, or what self-attention sees."""
+class State(NamedTuple):
+    """The encoded source, and the state of each layer of the decoder."""
 
     source: Source
-    hidden: tuple[Float[Tensor, "batch hidden"] | Cache, ...]
+    hidden: tuple[Float[Tensor, "batch hidden"] | Cache | None, ...]  # a cache in layers with self-attention
 
 
-class MinGRU(Model):
+class MinGRU(PaddedModel):
     """A gated linear recurrence: a bidirectional encoder, and a decoder that attends to it after the recurrence.
 
     Each layer is x + W h(norm(x)), followed by a feedforward layer of the same form. The initial state of a layer of
@@ -84,12 +85,12 @@ class MinGRU(Model):
         self.source_embedding = nn.Embedding(source_vocab, dim)
         self.target_embedding = self.source_embedding if config.share_embeddings else nn.Embedding(target_vocab, dim)
         numbers = range(1, config.layers + 1)
-        self.encoder = nn.ModuleList(Layer(config, directions, Site("encoder", number)) for number in numbers)
-        self.decoder = nn.ModuleList(Layer(config, 1, Site("decoder", number)) for number in numbers)
+        self.encoder = nn.ModuleList(Layer(config, directions, number) for number in numbers)
+        self.decoder = nn.ModuleList(Layer(config, 1, number) for number in numbers)
         recurrent = sum(layer.attention is None for layer in self.decoder)
         self.bridge = nn.ModuleList(nn.Linear(dim * directions, hidden) for _ in range(recurrent))
         self.encoded, self.decoded = nn.LayerNorm(dim), nn.LayerNorm(dim)
-        self.attention = Attention(config.attention, dim, dim)
+        self.attention = SourceAttention(config.attention, dim, dim)
         self.combine = nn.Linear(dim + self.attention.width, dim)
         self.output = nn.Linear(dim, target_vocab, bias=not config.tie_output)
         self.copy = CopyOutput(dim, source_vocab, target_vocab) if config.copy_output else None
@@ -99,30 +100,27 @@ class MinGRU(Model):
         if config.tie_output:
             self.output.weight = self.target_embedding.weight
 
-    def encode(self, source: Int[Tensor, "batch source"], source_mask: Bool[Tensor, "batch source"]) -> MinGRUState:
-        x = self.dropout(observed(Site("encoder", 0), self.source_embedding(source)))
+    def encode_padded(self, source: Int[Tensor, "rows source"], mask: Bool[Tensor, "rows source"]) -> State:
+        x = self.dropout(self.source_states(self.source_embedding(source), 0))
         for number, layer in enumerate(self.encoder, 1):
-            x = observed(Site("encoder", number), run_layer(layer, x, None, source_mask)[0])
+            x = self.source_states(run_layer(layer, x, None, mask)[0], number)
         x = self.dropout(self.encoded(x))
-        last = x[torch.arange(len(x), device=x.device), source_mask.sum(1) - 1]
+        last = x[torch.arange(len(x), device=x.device), mask.sum(1) - 1]
         ends = torch.cat([last, x[:, 0]], -1) if self.config.bidirectional else last
         bridges = iter(self.bridge)
-        hidden = tuple(
-            next(bridges)(ends).tanh() if layer.attention is None else layer.attention.empty(x, len(x))  # type: ignore[union-attr, operator]
-            for layer in self.decoder
-        )
+        hidden = tuple(next(bridges)(ends).tanh() if layer.attention is None else None for layer in self.decoder)
         keys = self.attention.project(x.flatten(0, 1))
-        keys = keys.view(*source.shape, keys.shape[1])
-        return MinGRUState(Source(keys, x, source_mask, *copied_ids(self.copy, [source])), hidden)
+        copied = None if self.copy is None else self.copy.target_ids[source]
+        return State(Source(keys.view(*source.shape, keys.shape[1]), x, mask, copied), hidden)
 
-    def decode(
-        self, tokens: Int[Tensor, "batch length"], state: MinGRUState
-    ) -> tuple[Float[Tensor, "batch length target_vocab"], MinGRUState]:
-        x = self.dropout(observed(Site("decoder", 0), self.target_embedding(tokens)))
+    def decode_padded(
+        self, tokens: Int[Tensor, "rows length"], state: State
+    ) -> tuple[Float[Tensor, "rows length target_vocab"], State]:
+        x = self.dropout(self.target_states(self.target_embedding(tokens), 0))
         hidden = []
         for number, (layer, start) in enumerate(zip(self.decoder, state.hidden, strict=True), 1):
             x, last = run_layer(layer, x, start)
-            x = observed(Site("decoder", number), x)
+            x = self.target_states(x, number)
             hidden.append(last)
         x = self.decoded(x)
         sources = len(state.source.mask)
@@ -133,7 +131,7 @@ class MinGRU(Model):
         features = self.dropout(self.combine(torch.cat([x, context], -1)).tanh())
         logits = self.output(features)
         if self.copy is not None:
-            copied = self.copy.copied([found.weights], [state.source.copied])
+            copied = self.copy.copied([found.weights], copied_of([state.source]))
             logits = self.copy(features.flatten(0, 1), logits.flatten(0, 1), copied).view(logits.shape)
         return logits, state._replace(hidden=tuple(hidden))
 
@@ -144,12 +142,12 @@ class Layer(nn.Module):
     At the depths for it, self-attention takes the place of the recurrence. In one direction it sees no later token.
     """
 
-    def __init__(self, config: "MinGRU.Config", directions: int, site: Site) -> None:
+    def __init__(self, config: MinGRU.Config, directions: int, number: int) -> None:
         super().__init__()
         self.norm, self.feedforward_norm = nn.LayerNorm(config.dim), nn.LayerNorm(config.dim)
-        attends = config.self_attention_every > 0 and site.layer % config.self_attention_every == 0
+        attends = config.self_attention_every > 0 and number % config.self_attention_every == 0
         self.attention = MultiHeadAttention(config.dim, config.heads) if attends else None
-        self.site, self.causal = site, directions == 1
+        self.causal = directions == 1
         if self.attention is None:
             self.gates = nn.ModuleList(nn.Linear(config.dim, 2 * config.hidden) for _ in range(directions))
             self.out = nn.Linear(directions * config.hidden, config.dim)
@@ -171,19 +169,18 @@ class Layer(nn.Module):
         x = x + self.dropout(self.outer(self.dropout(self.inner(self.feedforward_norm(x)).relu())))
         return x, state
 
-    def _mix(self, x: Tensor, start: State, mask: Tensor | None) -> tuple[Tensor, State]:
+    def _mix(self, x: Tensor, start: Tensor | Cache | None, mask: Tensor | None) -> tuple[Tensor, Tensor | Cache]:
         if self.attention is None:
-            states = [recurrence(gate(x), start, mask, bool(i)) for i, gate in enumerate(self.gates)]
+            first = start if isinstance(start, Tensor) else None
+            states = [recurrence(gate(x), first, mask, bool(i)) for i, gate in enumerate(self.gates)]
             last = [state[:, 0 if i else -1] for i, state in enumerate(states)]
             return self.out(torch.cat(states, -1)), torch.cat(last, -1)
-        flat, shapes = x.flatten(0, 1), [(x.shape[0], x.shape[1])]
-        if mask is None:
-            update, [after] = self.attention.attend_causally(flat, shapes, [start], self.site)
-        else:
-            [seen], mask = self.attention.project(flat, shapes), mask[:, None, None]
-            mask = mask & visible(range(x.shape[1]), x.shape[1], x.device) if self.causal else mask
-            update, after = self.attention(flat, shapes, [seen], [mask], site=self.site), Cache(seen)
-        return update.view(x.shape), after
+        shapes, visible = [(x.shape[0], x.shape[1])], None if mask is None else mask[:, None, None]
+        if visible is not None and self.causal:
+            visible = visible & causal_mask(x.shape[1], x.shape[1], x.device)
+        sight = Sight(shapes, [visible], [None], "decoder" if mask is None else "encoder", causal=mask is None)
+        seen = append([start] if isinstance(start, Cache) else [], self.attention.keys(x.flatten(0, 1), sight))
+        return self.attention(x.flatten(0, 1), sight, seen)[0].view(x.shape), seen[0]
 
 
 def recurrence(

@@ -1,41 +1,31 @@
-"""The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020)."""
+"""The Transformer of Vaswani et al. 2017 (arXiv 1706.03762), pre-norm by default (Xiong et al. 2020).
+
+`TransformerConfig` in `config.py` has its settings. What is computed depends on the layout (below): an encoder and a
+decoder, one stack for both (decoder-only), or one stack for the source (encoder-only).
+"""
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
-from tfstudy.models.base import RaggedModel, State
-from tfstudy.models.parts.attention import windowed
-from tfstudy.models.parts.layers import Dropout, Embedding, embedding_init, run_layer
-from tfstudy.models.parts.layouts import (
-    PrefixState,
-    TransformerSource,
-    TransformerState,
-    encoded_states,
-    read_outputs,
-    read_source,
-    read_target,
-    target_positions,
-)
-from tfstudy.models.parts.observing import Site, observed
-from tfstudy.models.parts.positions import Setup, acts_on_attention
-from tfstudy.models.parts.positions.base import Places, PositionScheme
-from tfstudy.models.parts.positions.numbering import (
-    DigitPositions,
-    Numbering,
-    Numbers,
-    digits_of_sources,
-    digits_of_targets,
-    places,
-)
-from tfstudy.models.parts.source_attention import CopyOutput, copied_ids
-from tfstudy.models.parts.tokens import RaggedGroup, Shapes, flatten_groups, shapes_by_source, shapes_of
-from tfstudy.models.parts.transformer_config import TransformerConfig
-from tfstudy.models.parts.transformer_layers import Stack
+from tfstudy.models.attention import Cache, KeyValue, Sight, causal_mask
+from tfstudy.models.base import Model
+from tfstudy.models.config import TransformerConfig
+from tfstudy.models.copying import CopyOutput, copied_ids
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.layers import Embedding, Stack, embedding_init
+from tfstudy.models.positions import Places, PositionScheme, Setup
+from tfstudy.models.positions.numbering import DigitPositions, DigitState, Numbering
+from tfstudy.models.tokens import Tokens, flat
+
+END = 20.0  # logit of the last token after the source; others have 0, so that a longer target has a finite loss
 
 
-class Transformer(RaggedModel):
+class Transformer(Model):
     """The Transformer: self-attention in the encoder, causal self-attention and cross-attention in the decoder."""
 
     version = 1
@@ -52,8 +42,8 @@ class Transformer(RaggedModel):
         "contextual": {"positions": "contextual", "cross_positions": "kerple_power"},
         "randomised": {"positions": "rotary", "cross_positions": "rotary", "randomised_positions": 128},
         "digits": {"digit_positions": 20, "positions": "none"},
-        "sandwich": {"norm": "sandwich", "norm_type": "rms", "qk_norm": True, "score_scale": "none"},
-        "no_norm": {"norm": "none", "residual": "scaled", "attention_window": 1, "temperature": 2},
+        "sandwich": {"norm": "sandwich", "norm_type": "rms", "qk_norm": True},
+        "no_norm": {"norm": "none", "residual": "scaled", "attention_window": 1},
         "no_residual": {"residual": "none", "norm": "sandwich", "encoder_layers": 1, "decoder_layers": 1},
         "gelu": {"activation": "gelu"},
         "decoder_only": {"layout": "decoder_only", "encoder_layers": 1, "decoder_layers": 1, "attention_window": 5},
@@ -63,7 +53,7 @@ class Transformer(RaggedModel):
         "encoder_only": {"layout": "encoder_only", "positions": "rotary", "randomised_positions": 128},
         "encoder_only_digits": {"layout": "encoder_only", "digit_positions": 20},
         "share_layers": {"share_layers": True, "decoder_layers": 3},
-        "universal": {"share_layers": True, "depth_signal": True, "input_injection": True, "activation": "geglu"},
+        "universal": {"share_layers": True, "depth_signal": True, "activation": "geglu"},
         "tie_output": {"tie_output": True},
         "token_upscaling": {"embedding_init": "token_upscaling"},
         "xavier": {"embedding_init": "xavier", "positions": "relative", "tie_output": True},
@@ -71,35 +61,29 @@ class Transformer(RaggedModel):
     }
     bags = ("none",)
     source_only = ("encoder_only", "encoder_only_digits")
-
     Config = TransformerConfig
+
+    encoder: Stack  # in the layouts that have one, and the next two
+    decoder: Stack
+    target_embedding: Embedding
 
     def __init__(self, config: TransformerConfig, source_vocab: int, target_vocab: int) -> None:
         super().__init__(config, source_vocab, target_vocab)
-        self.config = config
-
-        def embedding(vocab: int, scheme: str) -> Embedding:
-            init = embedding_init(config.embedding_init, vocab, config.dim)
-            both = 2 if config.layout == "decoder_only" else 1  # the positions of the target follow those of the source
-            positions = config.randomised_positions or both * config.max_positions
-            return Embedding(vocab, config.dim, scheme, positions, init, config.word_dropout)
-
         config.check_vocabularies(source_vocab, target_vocab)
+        self.config, self.layout = config, LAYOUTS[config.layout]
         if config.layout != "encoder_only":
-            self.target_embedding = embedding(target_vocab, config.target_positions)
+            self.target_embedding = self._embedding(target_vocab, config.target_positions)
         self.source_embedding = (
-            self.target_embedding if config.share_embeddings else embedding(source_vocab, config.positions)
+            self.target_embedding if config.share_embeddings else self._embedding(source_vocab, config.positions)
         )
         self.numbering = Numbering(config.randomised_positions, config.max_positions)
-        self.digits = self._digit_positions(source_vocab, target_vocab) if config.digit_positions else None
-        layers = config.encoder_layers + config.decoder_layers
-        if config.layout == "decoder_only":
-            self.decoder = Stack(config, layers, decoder=False)
-        elif config.layout == "encoder_only":
-            self.encoder = Stack(config, layers, decoder=False)
-        else:
-            self.encoder = Stack(config, config.encoder_layers, decoder=False)
-            self.decoder = Stack(config, config.decoder_layers, decoder=True)
+        self.digits: DigitPositions | None = None
+        if config.digit_positions:
+            init = embedding_init(config.embedding_init, target_vocab, config.dim)
+            setup = Setup(config.dim, positions=config.digit_positions, std=init.std * init.scale)
+            self.digits = DigitPositions(setup, source_vocab, target_vocab)
+        for name, (layers, crosses) in self.layout.stacks(config).items():
+            self.add_module(name, Stack(config, layers, crosses))
         self.output = nn.Linear(config.dim, target_vocab, bias=not config.tie_output)
         if config.tie_output:
             self.output.weight = self.target_embedding.tokens.weight
@@ -108,6 +92,12 @@ class Transformer(RaggedModel):
             nn.init.zeros_(self.output.bias)
         self.copy = CopyOutput(config.dim, source_vocab, target_vocab) if config.copy_output else None
         self.dropout = Dropout(config.dropout)
+
+    def _embedding(self, vocab: int, scheme: str) -> Embedding:
+        config = self.config
+        both = 2 if config.layout == "decoder_only" else 1  # the positions of the target follow those of the source
+        positions = config.randomised_positions or both * config.max_positions
+        return Embedding(vocab, config.dim, scheme, positions, embedding_init(config.embedding_init, vocab, config.dim))
 
     @property
     def max_positions(self) -> int | None:
@@ -119,131 +109,203 @@ class Transformer(RaggedModel):
             if isinstance(module, PositionScheme):
                 yield from module.parameters_without_decay()
 
-    def forward_groups(self, groups: Sequence[RaggedGroup]) -> Tensor:
-        sources, masks, tokens = zip(*groups, strict=True)
-        lengths = [max(group.source.shape[1], group.tokens.shape[1]) for group in groups]
-        drawn = [self.numbering.sample(length, mask.device) for length, mask in zip(lengths, masks, strict=True)]
-        return self.decode_groups(tokens, self.encode_groups(sources, masks, drawn))[0]
+    def encode(self, source: Tokens) -> "State | EncodedState":
+        return self.layout.encode(self, source)  # type: ignore[no-any-return]
 
-    def encode_groups(
-        self, sources: Sequence[Tensor], masks: Sequence[Tensor], drawn: Sequence[Tensor | None] = ()
-    ) -> list[State]:
-        shapes, window = shapes_of(sources), self.config.attention_window
-        drawn = drawn or [None] * len(sources)  # samples of random positions, from `forward_groups`
-        numbers = self._numbers(sources, [0] * len(sources), drawn)
-        near = self._places(self.config.positions, numbers, numbers)
-        digits, starts = digits_of_sources(self.digits, sources)
-        x = embedded = observed(Site("encoder", 0), self._embed(self.source_embedding, sources, numbers, digits))
-        if self.config.layout == "decoder_only":
-            return read_source(self.decoder, embedded, shapes, masks, window, near, starts)
-        seen = [windowed(mask, window) for mask in masks]
-        for number, layer in enumerate(self.encoder, 1):
-            entered = self.encoder.enter(x, embedded, number)
-            x = observed(Site("encoder", number), run_layer(layer.encode, entered, shapes, seen, number, near))
-        x = self.encoder.norm(x)
-        if self.config.layout == "encoder_only":
-            return encoded_states(x, shapes, sources, masks)
-        far = self._places(self.config.cross_positions, numbers, numbers)
-        memories = zip(*(layer.cross.project(x, shapes, far) for layer in self.decoder), strict=True)
-        return [
-            TransformerState(
-                TransformerSource(
-                    memory,
-                    mask,
-                    (number.all.expand(mask.shape),) if far else (),
-                    copied,
-                    () if sample is None else (sample.expand(len(mask), -1),),
-                ),
-                tuple(layer.attention.empty(x, len(mask)) for layer in self.decoder),
-                start,
-            )
-            for memory, mask, number, copied, start, sample in zip(
-                memories, masks, numbers, copied_ids(self.copy, sources), starts, drawn, strict=True
-            )
-        ]
+    def decode(
+        self, target: Tokens, state: "State | EncodedState"
+    ) -> "tuple[Float[Tensor, 'positions vocab'], State | EncodedState]":
+        return self.layout.decode(self, target, state)  # type: ignore[no-any-return]
 
-    def decode_groups(self, tokens: Sequence[Tensor], states: Sequence[State]) -> tuple[Tensor, list[State]]:
-        if self.config.layout == "decoder_only":
-            return self._decode_after_prefix(tokens, states)
-        if self.config.layout == "encoder_only":
-            read, after = read_outputs(tokens, states)
-            return read.ended(self.output(read.features)), after
-        sources, shapes = [state.source for state in states], shapes_of(tokens)
-        masks = [source.mask for source in sources]
-        by_source, seen = shapes_by_source(tokens, masks), [mask[:, None, None] for mask in masks]
-        drawn = [source.drawn[0] if source.drawn else None for source in sources]
-        numbers = self._numbers(tokens, [state.past[0].length for state in states], drawn)
-        near, far = self._places(self.config.target_positions, numbers, numbers), self._far(shapes, numbers, sources)
-        digits, states = digits_of_targets(self.digits, tokens, states)
-        x = embedded = observed(Site("decoder", 0), self._embed(self.target_embedding, tokens, numbers, digits))
-        pasts = []
-        for depth, layer in enumerate(self.decoder):
-            before, memory = [state.past[depth] for state in states], [source.memory[depth] for source in sources]
-            x = self.decoder.enter(x, embedded, depth + 1)
-            x, past = run_layer(layer.decode_self, x, shapes, before, depth + 1, near)
-            weighted = self.copy is not None and depth + 1 == len(states[0].past)
-            x, weights = run_layer(layer.decode_cross, x, by_source, memory, seen, depth + 1, far, weighted)
-            x = observed(Site("decoder", depth + 1), x)
-            pasts.append(past)
-        after = [state._replace(past=past) for state, past in zip(states, zip(*pasts, strict=True), strict=True)]
-        features = self.decoder.norm(x)
-        logits = self.output(features)
-        if self.copy is not None:
-            logits = self.copy(features, logits, self.copy.copied(weights, [source.copied for source in sources]))
-        return logits, after
+    def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions vocab"]:
+        return super().forward(*self.numbering.drawn(source, target))
 
-    def _decode_after_prefix(
-        self, tokens: Sequence[Tensor], states: Sequence[PrefixState]
-    ) -> tuple[Tensor, list[PrefixState]]:
-        places = [state.places(*group.shape) for group, state in zip(tokens, states, strict=True)]
-        digits, states = digits_of_targets(self.digits, tokens, states)
-        embedded = self.target_embedding(flatten_groups(tokens), *target_positions(places))
+    def embed_source(self, source: Tokens) -> tuple[Float[Tensor, "positions dim"], DigitState | None]:
+        """Return the embedded source, and what the positions of digits of the target depend on."""
+        x, state = self.source_embedding(source), None
         if self.digits is not None:
-            embedded = self.digits.embed(embedded, digits)
-        embedded, window = observed(Site("decoder", 0), self.dropout(embedded)), self.config.attention_window
-        x, after = read_target(self.decoder, embedded, shapes_of(tokens), states, window, places)
-        return self.output(self.decoder.norm(x)), after
+            x, state = self.digits.of_source(x, source)
+        return self.dropout(x), state
 
-    def _embed(
-        self,
-        embedding: Embedding,
-        tokens: Sequence[Tensor],
-        numbers: Sequence[Numbers],
-        digits: Sequence[Tensor] = (),
-    ) -> Tensor:
-        """Embed the tokens of all groups at their positions, and at those of digits."""
-        new = flatten_groups([number.new.expand(group.shape) for number, group in zip(numbers, tokens, strict=True)])
-        end = max(number.end for number in numbers)
-        embedded: Tensor = embedding(flatten_groups(tokens), new, end)
-        if self.digits is not None:
-            embedded = self.digits.embed(embedded, digits)
-        dropped: Tensor = self.dropout(embedded)
-        return dropped
+    def embed_target(
+        self, target: Tokens, state: DigitState | None
+    ) -> tuple[Float[Tensor, "positions dim"], DigitState | None]:
+        """Return the embedded target, and what the positions of digits that follow depend on."""
+        x = self.target_embedding(target)
+        if self.digits is not None and state is not None:
+            x, state = self.digits.of_target(x, target, state)
+        return self.dropout(x), state
 
-    def _digit_positions(self, source_vocab: int, target_vocab: int) -> DigitPositions:
-        init = embedding_init(self.config.embedding_init, target_vocab, self.dim)
-        setup = Setup(self.dim, positions=self.config.digit_positions, std=init.std * init.scale)
-        return DigitPositions(setup, source_vocab, target_vocab)
 
-    def _numbers(
-        self, tokens: Sequence[Tensor], starts: Sequence[int], drawn: Sequence[Tensor | None]
-    ) -> list[Numbers]:
-        """Return the positions of each group's tokens, which follow `start` others."""
-        groups = zip(tokens, starts, drawn, strict=True)
-        return [self.numbering(start, group.shape[1], group.device, sample) for group, start, sample in groups]
+class Memory(NamedTuple):
+    """The source, with its keys and values for each decoder layer and rectangle."""
 
-    def _places(self, scheme: str, queries: Sequence[Numbers], keys: Sequence[Numbers]) -> list[Places] | None:
-        """Return the positions that attention with this scheme depends on; None if it does not."""
-        if not acts_on_attention(scheme):
-            return None
-        return [places(query, key) for query, key in zip(queries, keys, strict=True)]
+    tokens: Tokens
+    keys: Sequence[Sequence[KeyValue]] = ()
+    copied: Sequence[Int[Tensor, "sources source"]] = ()  # target ids of the source tokens, if the model copies
 
-    def _far(
-        self, shapes: Shapes, queries: Sequence[Numbers], sources: Sequence[TransformerSource]
-    ) -> list[Places] | None:
-        """Return the positions that cross-attention depends on; None if it does not. All rows have the same."""
-        if not acts_on_attention(self.config.cross_positions):
-            return None
-        hypotheses = [batch // max(1, len(source.mask)) for (batch, _), source in zip(shapes, sources, strict=True)]
-        keys = [self.numbering.known(source.positions[0][:1]) for source in sources]
-        return [places(*group) for group in zip(queries, keys, hypotheses, strict=True)]
+
+class State(NamedTuple):
+    """The source, and what generation needs of the target tokens so far."""
+
+    source: Memory
+    caches: Sequence[Sequence[Cache]] = ()  # of each layer and rectangle; none before the first token
+    length: int = 0  # target tokens so far
+    digits: DigitState | None = None  # if there are positions of digits
+
+
+class EncoderDecoder:
+    """An encoder, and a decoder with causal self-attention and cross-attention to the encoder's outputs."""
+
+    @staticmethod
+    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
+        """Return the number of layers of each stack, and whether they have cross-attention."""
+        return {"encoder": (config.encoder_layers, False), "decoder": (config.decoder_layers, True)}
+
+    @staticmethod
+    def encode(model: "Transformer", source: Tokens) -> State:
+        """Return the encoded source."""
+        config = model.config
+        source = model.numbering(source)
+        embedded, digits = model.embed_source(source)
+        near = Sight.within(source, config.positions, config.attention_window)
+        x, _, _ = model.encoder(embedded, near, model.source_states)
+        x = model.encoder.norm(x)
+        far = Sight.within(source, config.cross_positions)
+        keys = tuple(layer.cross.keys(x, far) for layer in model.decoder)
+        return State(Memory(source, keys, copied_ids(model.copy, source)), digits=digits)
+
+    @staticmethod
+    def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
+        """Return the logits (positions, vocab) after the target tokens, and the new state."""
+        config, source = model.config, state.source
+        target = model.numbering(target.following(state.length))
+        embedded, digits = model.embed_target(target, state.digits)
+        near = Sight.back(target, config.target_positions, config.attention_window)
+        far = Sight.across(target, source.tokens, config.cross_positions)
+        copies = model.copy is not None
+        x, caches, weights = model.decoder(
+            embedded, near, model.target_states, state.caches, source.keys, far, weighted=copies
+        )
+        features = model.decoder.norm(x)
+        logits = model.output(features)
+        if model.copy is not None:
+            logits = model.copy(features, logits, model.copy.copied(weights, source.copied))
+        return logits, State(source, caches, target.stop, digits)
+
+
+class DecoderOnly:
+    """A prefix language model over source and target (Liu et al. 2018; Raffel et al. 2020, 3.2.1) in one stack.
+
+    Source tokens see each other, and target tokens see the source and the target so far. The positions of the target
+    follow those of the source; the BOS token of the target separates the two.
+    """
+
+    @staticmethod
+    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
+        """Return the number of layers of the only stack."""
+        return {"decoder": (config.encoder_layers + config.decoder_layers, False)}
+
+    @staticmethod
+    def encode(model: "Transformer", source: Tokens) -> State:
+        """Return the keys and values of the source in each layer, as the beginning of what the target sees."""
+        embedded, digits = model.embed_source(source)
+        near = Sight.within(source, model.config.positions, model.config.attention_window)
+        _, caches, _ = model.decoder(embedded, near, model.source_states)
+        return State(Memory(source), caches, digits=digits)
+
+    @staticmethod
+    def decode(model: "Transformer", target: Tokens, state: State) -> tuple[Tensor, State]:
+        """Return the logits (positions, vocab) after the target tokens, and the new state."""
+        target, sight = prefix_sight(target.following(state.length), state.source.tokens, model.config)
+        embedded, digits = model.embed_target(target, state.digits)
+        x, caches, _ = model.decoder(embedded, sight, model.target_states, state.caches)
+        return model.output(model.decoder.norm(x)), State(state.source, caches, target.stop, digits)
+
+
+def prefix_sight(target: Tokens, source: Tokens, config: TransformerConfig) -> tuple[Tokens, Sight]:
+    """Return target tokens at positions that follow those of their sources, and what they see of both."""
+    masks, places, numbers, start = [], [], [], target.start
+    for (rows, new), (mask,) in zip(target.shapes, source.rectangles(source.mask), strict=True):
+        mask = mask.repeat_interleave(rows // max(1, len(mask)), 0)  # of the source of each hypothesis
+        length = mask.shape[1]
+        steps = torch.arange(max(length, start + new), device=mask.device)
+        numbers.append(mask.sum(1)[:, None] + steps[: start + new])
+        keys = torch.cat([steps[:length].expand(rows, -1), numbers[-1]], 1)
+        place = Places(numbers[-1][:, start:], keys, -length - new, length + start + new)
+        causal = causal_mask(new, start + new, mask.device)[:, 0].expand(rows, -1, -1)
+        seen = torch.cat([mask[:, None].expand(-1, new, -1), causal], 2)
+        if config.attention_window:
+            seen = seen & (place.distances <= config.attention_window)
+        masks.append(seen[:, None])
+        places.append(place)
+    limit = max(place.highest for place in places)
+    return target._replace(numbers=tuple(numbers), limit=limit), Sight(target.shapes, masks, places, "prefix")
+
+
+class EncodedSource(NamedTuple):
+    """The outputs of the encoder, with one more position that has none, and the last tokens of the sources."""
+
+    features: Float[Tensor, "sources places dim"]  # places = source + 1
+    inside: Bool[Tensor, "sources places"]  # whether a place belongs to a token
+    last: Int[Tensor, "sources 1"]  # `<eos>`, which has the same number in both vocabularies
+
+
+class EncodedState(NamedTuple):
+    """The encoded source of each rectangle, and the number of target tokens so far."""
+
+    source: Sequence[EncodedSource]
+    length: int = 0
+
+
+class EncoderOnly:
+    """One stack that reads the source, and each of its positions predicts one target token.
+
+    It fits targets that have a token for each source token (Delétang et al. 2023, arXiv 2207.02098, read outputs off in
+    this way), and recognition, where the first position predicts the label. A target token depends on the whole source
+    and on its own place, not on the target tokens before it. The position of the source's `<eos>` predicts that of a
+    target as long as the source. After it there is nothing to read an output off, and the last token of the source is
+    predicted, so that a target ends there at the latest.
+    """
+
+    @staticmethod
+    def stacks(config: TransformerConfig) -> dict[str, tuple[int, bool]]:
+        """Return the number of layers of the only stack."""
+        return {"encoder": (config.encoder_layers + config.decoder_layers, False)}
+
+    @staticmethod
+    def encode(model: "Transformer", source: Tokens) -> EncodedState:
+        """Return the encoded source."""
+        source = model.numbering(source)
+        embedded, _ = model.embed_source(source)
+        near = Sight.within(source, model.config.positions, model.config.attention_window)
+        x, _, _ = model.encoder(embedded, near, model.source_states)
+        encoded = []
+        for features, ids, mask in source.rectangles(model.encoder.norm(x), source.ids, source.mask):
+            last = ids.gather(1, (mask.sum(1, keepdim=True) - 1).clamp(min=0))
+            encoded.append(EncodedSource(pad(features, (0, 0, 0, 1)), pad(mask, (0, 1)), last))
+        return EncodedState(tuple(encoded))
+
+    @staticmethod
+    def decode(model: "Transformer", target: Tokens, state: EncodedState) -> tuple[Tensor, EncodedState]:
+        """Return the logits (positions, vocab) read off the next places of the source, and the new state."""
+        target, features, inside, last = target.following(state.length), [], [], []
+        for (rows, new), source in zip(target.shapes, state.source, strict=True):
+            hypotheses = rows // max(1, len(source.inside))
+            known, own, end = (part.repeat_interleave(hypotheses, 0) for part in source)
+            places = torch.arange(state.length, state.length + new, device=own.device).clamp(max=known.shape[1] - 1)
+            features.append(known[:, places])
+            inside.append(own[:, places])
+            last.append(end.expand(-1, new))
+        logits = model.output(flat(features))
+        ends = flat(last).clamp(max=logits.shape[1] - 1)[:, None]
+        ended = torch.zeros_like(logits).scatter(1, ends, END)
+        logits = torch.where(flat(inside)[:, None], logits, ended)
+        return logits, state._replace(length=target.stop)
+
+
+LAYOUTS: dict[str, Any] = {
+    "encoder_decoder": EncoderDecoder,
+    "decoder_only": DecoderOnly,
+    "encoder_only": EncoderOnly,
+}

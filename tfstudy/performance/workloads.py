@@ -13,11 +13,10 @@ from tfstudy import models
 from tfstudy.config.schema import RunConfig
 from tfstudy.data.encoding import BOS, EOS, PAD, SPECIAL
 from tfstudy.evaluation.decoding import greedy_of_lengths
+from tfstudy.models.attention import Weights
 from tfstudy.models.base import Model
-from tfstudy.models.parts.layers import gradient_checkpointing
-from tfstudy.models.parts.observing import explicit_attention
-from tfstudy.models.parts.tokens import RaggedGroup
-from tfstudy.performance.record import Variant
+from tfstudy.models.checkpointing import gradient_checkpointing
+from tfstudy.models.tokens import Tokens
 from tfstudy.performance.settings import Setting
 from tfstudy.training.loss import summed_loss
 from tfstudy.training.step import build_optimizer
@@ -66,7 +65,7 @@ class Workload:
 
     def __call__(self) -> None:
         """Do one optimiser step, or generate the targets of the batch."""
-        with _explicit(self.setting.variant):
+        with explicit_attention(self.trainee.model) if self.setting.variant == "explicit" else ExitStack():
             if self.setting.work == "training":
                 self.train()
             else:
@@ -77,10 +76,10 @@ class Workload:
         model, optimizer = self.trainee
         model.train()
         optimizer.zero_grad(set_to_none=True)
-        group = RaggedGroup(self.source, self.source != PAD, self.target[:, :-1])
+        inputs = Tokens.of(self.source), Tokens.of(self.target[:, :-1])
         targets = self.target[:, 1:].flatten()
         with self._precision(), gradient_checkpointing(self.config.train.gradient_checkpointing):
-            loss = summed_loss(model.forward_groups([group]), targets, self.config.train.label_smoothing)
+            loss = summed_loss(model(*inputs), targets, self.config.train.label_smoothing)
         (loss / len(targets)).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), self.config.train.gradient_clip_norm or math.inf)
         optimizer.step()
@@ -88,7 +87,7 @@ class Workload:
     def generate(self) -> list[list[int]]:
         """Return as many tokens as the targets have, generated greedily for each source."""
         model, length = self.trainee.model.eval(), self.setting.length
-        inputs = model, self.source, self.source != PAD
+        inputs = model, Tokens.of(self.source)
         with self._precision():
             if self.setting.variant == "uncached":
                 return greedy_without_cache(*inputs, length)
@@ -99,27 +98,27 @@ class Workload:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=enabled)
 
 
-def _explicit(variant: Variant) -> AbstractContextManager[object]:
-    return explicit_attention() if variant == "explicit" else ExitStack()
+def explicit_attention(model: Model) -> AbstractContextManager[object]:
+    """Within this context, attention of a model is computed without the fused kernel, as its weights are hooked."""
+    stack = ExitStack()
+    for module in model.modules():
+        if isinstance(module, Weights):
+            stack.callback(module.register_forward_hook(lambda *_: None).remove)
+    return stack
 
 
 @torch.no_grad()
 @cached()
-def greedy_without_cache(
-    model: Model,
-    source: Tensor,  # (batch, length)
-    source_mask: Tensor,  # of the same shape
-    length: int,
-) -> list[list[int]]:
+def greedy_without_cache(model: Model, source: Tokens, length: int) -> list[list[int]]:
     """Return the same as `greedy_of_lengths`, but compute the decoder for the whole prefix at every token.
 
     The source is encoded once.
     """
-    state = model.encode(source, source_mask)
-    prefix = torch.full_like(source[:, :1], BOS)
-    special = torch.tensor([PAD, BOS, EOS], device=source.device)
+    state, [(rows, _)] = model.encode(source), source.shapes
+    prefix = source.ids.new_full((rows, 1), BOS)
+    special = torch.tensor([PAD, BOS, EOS], device=prefix.device)
     for _ in range(length):
-        logits = model.decode(prefix, state)[0][:, -1]
+        logits = model.decode(Tokens.of(prefix), state)[0].view(*prefix.shape, -1)[:, -1]
         words = logits.index_fill(1, special, -math.inf).argmax(-1)
         prefix = torch.cat([prefix, words[:, None]], 1)
     generated: list[list[int]] = prefix[:, 1:].tolist()

@@ -10,16 +10,15 @@ from torch.testing import assert_close
 
 from tfstudy.data.encoding import PAD
 from tfstudy.evaluation.decoding import greedy
-from tfstudy.models.base import Model, RaggedModel, select_hypotheses, select_rows
-from tfstudy.models.parts.attention import Cache
-from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.models.attention import Cache
+from tfstudy.models.base import Model, select_hypotheses, select_rows
+from tfstudy.models.tokens import Tokens
 from tfstudy.testing import require
 
 SOURCE_VOCAB, TARGET_VOCAB = 11, 9
 # Ids of sources of unequal lengths (6, 3 and 5), ended by EOS and padded; decoder inputs, which start with BOS
 SOURCE = torch.tensor([[4, 5, 6, 7, 8, 2], [8, 4, 2, 0, 0, 0], [5, 8, 6, 4, 2, 0]])
 TOKENS = torch.tensor([[1, 4, 5, 6, 7, 8, 4], [1, 8, 7, 6, 5, 4, 5], [1, 6, 6, 4, 8, 5, 7]])
-MASK = SOURCE != PAD
 STEPS = 200  # of Adam, within which one batch is memorised
 
 
@@ -53,20 +52,42 @@ def architecture_variants(cls: type[Model]) -> list[ArchitectureVariant]:
     return [ArchitectureVariant(cls, name) for name in ("", *cls.variants)]
 
 
+def encode(model: Model, source: Tensor) -> Any:
+    """Return the state of padded sources (rows, source)."""
+    return model.encode(Tokens.of(source))
+
+
+def decode(model: Model, tokens: Tensor, state: Any) -> tuple[Tensor, Any]:
+    """Return the logits (rows, length, vocab) after `tokens` (rows, length), and the new state."""
+    logits, state = model.decode(Tokens.of(tokens), state)
+    return logits.view(*tokens.shape, TARGET_VOCAB), state
+
+
+def forward(model: Model, source: Tensor, tokens: Tensor) -> Tensor:
+    """Return the logits (rows, length, vocab) with teacher forcing."""
+    logits: Tensor = model(Tokens.of(source), Tokens.of(tokens))
+    return logits.view(*tokens.shape, TARGET_VOCAB)
+
+
+@torch.no_grad()
 def decoded(model: Model, tokens: Tensor, state: Any, sizes: Sequence[int]) -> Tensor:
     """Return the logits after all tokens, decoded in pieces of these sizes."""
     out = []
     for piece in torch.split(tokens, list(sizes), 1):
-        logits, state = model.decode(piece, state)
+        logits, state = decode(model, piece, state)
         out.append(logits)
     return torch.cat(out, 1)
 
 
 def leaves(state: Any) -> list[Tensor]:
-    """Return the tensors of a state."""
+    """Return the tensors of a state that have the rows first."""
+    if isinstance(state, Tokens):
+        return [ids for (ids,) in state.rectangles(state.ids)]
     if isinstance(state, Cache):
-        return leaves(state.seen)
-    return [state] if isinstance(state, Tensor) else [leaf for part in state for leaf in leaves(part)]
+        return [state.keys, state.values]
+    if isinstance(state, Tensor):
+        return [state]
+    return [leaf for part in state for leaf in leaves(part)] if isinstance(state, tuple | list) else []
 
 
 def check_close(found: Any, expected: Any) -> None:
@@ -88,7 +109,7 @@ def decoding_in_pieces_equals_teacher_forcing(variant: ArchitectureVariant) -> N
     """Whether tokens are decoded at once, one by one or in pieces, the logits are the same."""
     model = variant.perturbed()
     for sizes in ([1] * 7, [2, 2, 2, 1], [3, 3, 1], [1, 4, 2]):
-        check_close(decoded(model, TOKENS, model.encode(SOURCE, MASK), sizes), model(SOURCE, MASK, TOKENS))
+        check_close(decoded(model, TOKENS, encode(model, SOURCE), sizes), forward(model, SOURCE, TOKENS))
 
 
 @named
@@ -102,7 +123,7 @@ def no_logit_depends_on_a_later_token(variant: ArchitectureVariant) -> None:
         changed = TOKENS.clone()
         changed[:, place:] = 12 - changed[:, place:]  # 4..8 becomes 8..4
         changed[:, place] = torch.where(changed[:, place] == TOKENS[:, place], 4, changed[:, place])
-        before, after = (model(SOURCE, MASK, tokens) for tokens in (TOKENS, changed))
+        before, after = (forward(model, SOURCE, tokens) for tokens in (TOKENS, changed))
         check_close(before[:, :place], after[:, :place])
         if variant.name in variant.cls.source_only:
             check_close(before, after)
@@ -112,31 +133,13 @@ def no_logit_depends_on_a_later_token(variant: ArchitectureVariant) -> None:
 
 
 @named
-def groups_of_any_shapes_have_the_logits_of_each_alone(variant: ArchitectureVariant) -> None:
-    """`forward_groups` returns what `forward` returns for each group, empty ones included."""
+def rectangles_of_any_shapes_have_the_logits_of_each_alone(variant: ArchitectureVariant) -> None:
+    """A batch of several rectangles has the logits of each of them alone, empty ones included."""
     model = variant.perturbed()
     sources = [SOURCE[:1, :4], SOURCE, SOURCE[1:], SOURCE[:0]]
     given = [TOKENS[:1], TOKENS[:, :3], TOKENS[1:, :1], TOKENS[:0]]
-    groups = [RaggedGroup(s, s != PAD, t) for s, t in zip(sources, given, strict=True)]
-    expected = [model(*group).flatten(0, 1) for group in groups]
-    check_close(model.forward_groups(groups), torch.cat(expected))
-    check_close(model.forward_groups(groups[1:2]), expected[1])
-
-
-@named
-def groups_with_states_of_different_length_decode_as_each_alone(variant: ArchitectureVariant) -> None:
-    """`decode_groups` continues groups that have decoded different numbers of tokens."""
-    model = variant.perturbed()
-    if not isinstance(model, RaggedModel):
-        return  # it decodes one group at a time
-    sources, decoded_before = (SOURCE[:1], SOURCE[1:]), (TOKENS[:1, :4], TOKENS[1:, :1])
-    following = [TOKENS[:1, 4:6], TOKENS[1:, 1:4]]
-    states = [model.decode(t, model.encode(s, s != PAD))[1] for s, t in zip(sources, decoded_before, strict=True)]
-    logits, after = model.decode_groups(following, states)
-    alone = [model.decode(t, state) for t, state in zip(following, states, strict=True)]
-    check_close(logits, torch.cat([single.flatten(0, 1) for single, _ in alone]))
-    for together, (_, single) in zip(after, alone, strict=True):
-        check_close(leaves(together), leaves(single))
+    expected = [model(Tokens.of(source), Tokens.of(tokens)) for source, tokens in zip(sources, given, strict=True)]
+    check_close(model(Tokens.of(*sources), Tokens.of(*given)), torch.cat(expected))
 
 
 @named
@@ -144,26 +147,27 @@ def padding_changes_nothing(variant: ArchitectureVariant) -> None:
     """Neither the number of padded positions nor the ids at them change a logit."""
     model = variant.perturbed()
     for filler in (PAD, 7):
-        longer = torch.cat([SOURCE.masked_fill(~MASK, filler), torch.full((3, 4), filler)], 1)
-        longer_mask = torch.cat([MASK, torch.zeros(3, 4, dtype=torch.bool)], 1)
-        check_close(model(longer, longer_mask, TOKENS), model(SOURCE, MASK, TOKENS))
+        longer = nn.functional.pad(SOURCE, (0, 4))
+        mask = longer != PAD
+        padded = Tokens.of(longer.masked_fill(~mask, filler))._replace(mask=mask.flatten())
+        check_close(model(padded, Tokens.of(TOKENS)).view(3, 7, -1), forward(model, SOURCE, TOKENS))
 
 
 @named
 def a_batch_of_one_equals_its_row_of_a_larger_batch(variant: ArchitectureVariant) -> None:
     """A row without its padding, as a batch of its own, has the same logits."""
     model = variant.perturbed()
-    whole = model(SOURCE, MASK, TOKENS)
+    whole = forward(model, SOURCE, TOKENS)
     for row in range(3):
-        alone = SOURCE[row : row + 1, : int(MASK[row].sum())]
-        check_close(model(alone, alone != PAD, TOKENS[row : row + 1])[0], whole[row])
+        alone = SOURCE[row : row + 1, : int((SOURCE[row] != PAD).sum())]
+        check_close(forward(model, alone, TOKENS[row : row + 1])[0], whole[row])
 
 
 @named
 def an_empty_batch_gives_no_logits(variant: ArchitectureVariant) -> None:
-    """The logits of no rows have shape (0, length, vocabulary)."""
-    shape = variant.perturbed()(SOURCE[:0], MASK[:0], TOKENS[:0]).shape
-    require(shape == (0, 7, TARGET_VOCAB), f"the shape must be {(0, 7, TARGET_VOCAB)}, but is {tuple(shape)}")
+    """The logits of no rows have shape (0, vocabulary)."""
+    shape = variant.perturbed()(Tokens.of(SOURCE[:0]), Tokens.of(TOKENS[:0])).shape
+    require(shape == (0, TARGET_VOCAB), f"the shape must be {(0, TARGET_VOCAB)}, but is {tuple(shape)}")
 
 
 @named
@@ -171,7 +175,7 @@ def source_order_matters_except_to_bags(variant: ArchitectureVariant) -> None:
     """Swapping two source tokens changes the logits, except of the variants in `bags`."""
     model = variant.perturbed()
     swapped = SOURCE[:1, [3, 1, 2, 0, 4, 5]]
-    difference = (model(swapped, MASK[:1], TOKENS[:1]) - model(SOURCE[:1], MASK[:1], TOKENS[:1])).abs().max()
+    difference = (forward(model, swapped, TOKENS[:1]) - forward(model, SOURCE[:1], TOKENS[:1])).abs().max()
     if variant.name in variant.cls.bags:
         require(
             difference < 3e-5, f"the order of the source matters ({difference:.1e}); remove the variant from `bags`"
@@ -182,36 +186,39 @@ def source_order_matters_except_to_bags(variant: ArchitectureVariant) -> None:
 
 
 @named
+@torch.no_grad()
 def select_rows_reorders_repeats_and_drops_rows(variant: ArchitectureVariant) -> None:
     """A state whose rows were selected continues as those rows do."""
     model, rows = variant.perturbed(), torch.tensor([2, 0, 2, 2])
-    _, state = model.decode(TOKENS[:, :3], model.encode(SOURCE, MASK))
-    logits, _ = model.decode(TOKENS[rows, 3:], select_rows(state, rows))
-    check_close(logits, model(SOURCE, MASK, TOKENS)[rows, 3:])
+    _, state = decode(model, TOKENS[:, :3], encode(model, SOURCE))
+    logits, _ = decode(model, TOKENS[rows, 3:], select_rows(state, rows))
+    check_close(logits, forward(model, SOURCE, TOKENS)[rows, 3:])
 
 
 @named
+@torch.no_grad()
 def hypotheses_of_one_source_share_its_state(variant: ArchitectureVariant) -> None:
     """Several rows of tokens can follow each row of a field `source`, and be reordered within it."""
     model, sources, first = variant.perturbed(), torch.tensor([2, 0]), torch.tensor([2, 2, 2, 0, 0, 0])
     prefixes = torch.stack([TOKENS.roll(k, 0) for k in range(3)], 1)[sources]  # (sources, hypotheses, tokens)
-    state = select_hypotheses(model.encode(SOURCE, MASK), first, sources)
-    _, state = model.decode(prefixes[..., :2].flatten(0, 1), state)
+    state = select_hypotheses(encode(model, SOURCE), first, sources)
+    _, state = decode(model, prefixes[..., :2].flatten(0, 1), state)
     order = torch.tensor([1, 0, 0, 5, 4, 5])
-    logits, _ = model.decode(prefixes[..., 2:].flatten(0, 1)[order], select_hypotheses(state, order))
-    expected = model(SOURCE[first], MASK[first], prefixes.flatten(0, 1)[order])[:, 2:]
+    logits, _ = decode(model, prefixes[..., 2:].flatten(0, 1)[order], select_hypotheses(state, order))
+    expected = forward(model, SOURCE[first], prefixes.flatten(0, 1)[order])[:, 2:]
     check_close(logits, expected)
 
 
 @named
+@torch.no_grad()
 def a_state_is_a_value(variant: ArchitectureVariant) -> None:
     """Decoding from a state leaves it as it is, so that it can be continued twice."""
     model = variant.perturbed()
-    _, state = model.decode(TOKENS[:, :2], model.encode(SOURCE, MASK))
+    _, state = decode(model, TOKENS[:, :2], encode(model, SOURCE))
     before = [leaf.clone() for leaf in leaves(state)]
-    first, _ = model.decode(TOKENS[:, 2:4], state)
-    model.decode(TOKENS[:, 4:], state)
-    second, _ = model.decode(TOKENS[:, 2:4], state)
+    first, _ = decode(model, TOKENS[:, 2:4], state)
+    decode(model, TOKENS[:, 4:], state)
+    second, _ = decode(model, TOKENS[:, 2:4], state)
     require(torch.equal(first, second), "the same tokens after the same state have other logits the second time")
     unchanged = all(torch.equal(a, b) for a, b in zip(before, leaves(state), strict=True))
     require(unchanged, "decode() changes the state that it is given")
@@ -221,8 +228,8 @@ def a_state_is_a_value(variant: ArchitectureVariant) -> None:
 def every_tensor_of_a_state_has_the_batch_first(variant: ArchitectureVariant) -> None:
     """The first dimension of all tensors of a state is the batch."""
     model = variant.perturbed()
-    state = model.encode(SOURCE, MASK)
-    sizes = {len(leaf) for leaf in leaves(state) + leaves(model.decode(TOKENS, state)[1])}
+    state = encode(model, SOURCE)
+    sizes = {len(leaf) for leaf in leaves(state) + leaves(decode(model, TOKENS, state)[1])}
     require(sizes == {3}, f"first dimensions of tensors of the state of 3 rows: {sorted(sizes)}")
 
 
@@ -230,7 +237,7 @@ def every_tensor_of_a_state_has_the_batch_first(variant: ArchitectureVariant) ->
 def gradients_reach_every_parameter(variant: ArchitectureVariant) -> None:
     """Each parameter has a gradient that is not zero."""
     model = variant.build(dropout=0.0)
-    logits = model(SOURCE, MASK, TOKENS).flatten(0, 1)
+    logits = forward(model, SOURCE, TOKENS).flatten(0, 1)
     nn.functional.cross_entropy(logits, TOKENS.roll(-1).flatten()).backward()  # type: ignore[no-untyped-call]
     missed = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().max() > 1e-9]
     require(not missed, f"parameters without a gradient: {', '.join(missed)}")
@@ -243,7 +250,7 @@ def one_batch_can_be_memorised(variant: ArchitectureVariant) -> None:
     target = torch.tensor([[1, 4, 5, 6, 7, 2], [1, 8, 2, 0, 0, 0], [1, 6, 7, 4, 2, 0]])
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01, fused=True)
     for _ in range(STEPS):
-        logits = model(SOURCE, MASK, target[:, :-1]).flatten(0, 1)
+        logits = model(Tokens.of(SOURCE), Tokens.of(target[:, :-1]))
         loss = nn.functional.cross_entropy(logits, target[:, 1:].flatten(), ignore_index=PAD)
         if loss < 0.01:
             break
@@ -251,7 +258,7 @@ def one_batch_can_be_memorised(variant: ArchitectureVariant) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     require(loss < 0.01, f"the loss after {STEPS} steps must be below 0.01, but is {loss.item():.3f}")
-    generated = greedy(model.eval(), SOURCE, MASK, torch.full((3,), 9))
+    generated = greedy(model.eval(), Tokens.of(SOURCE), torch.full((3,), 9))
     expected = [[4, 5, 6, 7], [8], [6, 7, 4]]
     require(generated == expected, f"greedy decoding must return {expected}, but returns {generated}")
 
@@ -260,18 +267,20 @@ def one_batch_can_be_memorised(variant: ArchitectureVariant) -> None:
 def dropout_acts_in_training_only(variant: ArchitectureVariant) -> None:
     """Two passes in training differ, and two in eval mode are equal."""
     model = variant.build(dropout=0.3)
-    difference = (model(SOURCE, MASK, TOKENS) - model(SOURCE, MASK, TOKENS)).abs().max()
+    difference = (forward(model, SOURCE, TOKENS) - forward(model, SOURCE, TOKENS)).abs().max()
     require(difference > 1e-4, "dropout changes nothing in training")
     model.eval()
-    require(torch.equal(model(SOURCE, MASK, TOKENS), model(SOURCE, MASK, TOKENS)), "two passes in eval mode differ")
+    require(
+        torch.equal(forward(model, SOURCE, TOKENS), forward(model, SOURCE, TOKENS)), "two passes in eval mode differ"
+    )
 
 
 @named
 def a_model_works_in_double_precision(variant: ArchitectureVariant) -> None:
     """In double precision the logits are double and close to those in single precision."""
     model = variant.perturbed()
-    single = model(SOURCE, MASK, TOKENS)
-    double = model.double()(SOURCE, MASK, TOKENS)
+    single = forward(model, SOURCE, TOKENS)
+    double = forward(model.double(), SOURCE, TOKENS)
     require(double.dtype == torch.float64, f"the logits must have type torch.float64, but have {double.dtype}")
     check_close(double.float(), single)
 
@@ -281,7 +290,7 @@ def weights_can_be_saved_and_loaded(variant: ArchitectureVariant) -> None:
     """A model with the `state_dict` of another one computes the same."""
     model, other = variant.perturbed(), variant.build().eval()
     other.load_state_dict(model.state_dict())
-    same = torch.equal(other(SOURCE, MASK, TOKENS), model(SOURCE, MASK, TOKENS))
+    same = torch.equal(forward(other, SOURCE, TOKENS), forward(model, SOURCE, TOKENS))
     require(same, "a copy of the weights has other logits")
 
 

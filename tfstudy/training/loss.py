@@ -11,10 +11,10 @@ from torchmetrics import Metric
 from tfstudy.config.schema import TrainConfig
 from tfstudy.data.encoding import BOS, EOS, PAD, PaddedRows
 from tfstudy.models.base import Model
-from tfstudy.models.parts.layers import gradient_checkpointing
-from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.models.checkpointing import gradient_checkpointing
+from tfstudy.models.tokens import Tokens
 
-MicroBatch = Sequence[PaddedRows]  # ragged groups
+MicroBatch = Sequence[PaddedRows]  # the rectangles of a batch, or a thread's share of them
 LOGIT_COPIES = 4  # of a validation: logits, log-probabilities, and those of the metrics
 
 
@@ -23,22 +23,18 @@ class TrainingLoss:
 
     def __init__(self, model: Model, config: TrainConfig) -> None:
         self.model, self._config = model, config
-        self._forward: Callable[[Sequence[RaggedGroup]], Tensor] = model.forward_groups
-        if config.compile:
-            self._forward = torch.compile(model.forward_groups)
+        self._forward: Callable[[Tokens, Tokens], Tensor] = torch.compile(model) if config.compile else model
 
     def __call__(self, micro_batch: MicroBatch, teacher_forcing: bool = True) -> Tensor:
         """Return the summed loss, with decoder inputs from the targets or, in scheduled sampling, from the model."""
-        groups, targets = [ragged_group(rows) for rows in micro_batch], target_tokens(micro_batch)
+        (source, inputs), targets = model_inputs(micro_batch), target_tokens(micro_batch)
         if not teacher_forcing:
-            groups = [
-                group._replace(tokens=predicted_inputs(self.model, *group[:2], group.tokens.shape[1]))
-                for group in groups
-            ]
+            pairs = zip(micro_batch, inputs.shapes, strict=True)
+            inputs = Tokens.of(*(predicted_inputs(self.model, rows.source, length) for rows, (_, length) in pairs))
             if self._config.sampling_stops_at_eos:
-                targets = targets.masked_fill(follows_eos(groups), PAD)
+                targets = targets.masked_fill(follows_eos(inputs), PAD)
         with gradient_checkpointing(self._config.gradient_checkpointing):
-            logits = self._forward(groups)
+            logits = self._forward(source, inputs)
         return summed_loss(logits, targets, self._config.label_smoothing)
 
 
@@ -48,7 +44,7 @@ def validate(model: Model, micro_batch: MicroBatch) -> dict[str, Tensor | int]:
     Rows are teacher-forced, but that is the same as exact match by greedy decoding: a decoder that has made no error
     so far has seen the targets. As there, PAD and BOS are never generated in a row that is counted.
     """
-    logits, targets = model.forward_groups([ragged_group(rows) for rows in micro_batch]), target_tokens(micro_batch)
+    logits, targets = model(*model_inputs(micro_batch)), target_tokens(micro_batch)
     loss, counted = summed_loss(logits, targets), targets != PAD
     correct = ((logits.argmax(-1) == targets) & counted).sum()
     logits[:, [PAD, BOS]] = -math.inf
@@ -92,13 +88,13 @@ class ValidationMetric(Metric):
         }
 
 
-def ragged_group(rows: PaddedRows) -> RaggedGroup:
-    """Return the inputs of a model for these rows: sources, and targets without their last token."""
-    return RaggedGroup(rows.source, rows.source != PAD, rows.target[:, :-1])
+def model_inputs(micro_batch: MicroBatch) -> tuple[Tokens, Tokens]:
+    """Return what a model is called with: the sources, and the targets without their last token."""
+    return Tokens.of(*(rows.source for rows in micro_batch)), Tokens.of(*(rows.target[:, :-1] for rows in micro_batch))
 
 
 def target_tokens(micro_batch: MicroBatch) -> Tensor:
-    """Return the token that follows each decoder input of all groups, PAD included: (positions,)."""
+    """Return the token that follows each decoder input of all rectangles, PAD included: (positions,)."""
     return torch.cat([rows.target[:, 1:].flatten() for rows in micro_batch])
 
 
@@ -107,21 +103,21 @@ def summed_loss(logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tens
     return cross_entropy(logits, targets, ignore_index=PAD, reduction="sum", label_smoothing=smoothing)
 
 
-def follows_eos(groups: Sequence[RaggedGroup]) -> Tensor:
-    """Return which decoder inputs of all groups are EOS or come after it, as a boolean tensor (positions,)."""
-    return torch.cat([(group.tokens == EOS).cummax(1).values.flatten() for group in groups])
+def follows_eos(inputs: Tokens) -> Tensor:
+    """Return which decoder inputs are EOS or come after it, as a boolean tensor (positions,)."""
+    return torch.cat([(ids == EOS).cummax(1).values.flatten() for (ids,) in inputs.rectangles(inputs.ids)])
 
 
 @torch.no_grad()
-def predicted_inputs(model: Model, source: Tensor, mask: Tensor, length: int) -> Tensor:
-    """Return decoder inputs (batch, length) for scheduled sampling: BOS, then the model's most probable tokens.
+def predicted_inputs(model: Model, source: Tensor, length: int) -> Tensor:
+    """Return decoder inputs (rows, length) for scheduled sampling: BOS, then the model's most probable tokens.
 
     EOS is a token like any other here, so all rows have the same length (`follows_eos` finds what comes after it).
     """
-    state = model.encode(source, mask)
+    state = model.encode(Tokens.of(source))
     tokens = [torch.full_like(source[:, 0], BOS)]
     for _ in range(length - 1):
-        logits, state = model.decode(tokens[-1][:, None], state)
-        logits[:, -1, [PAD, BOS]] = -math.inf
-        tokens.append(logits[:, -1].argmax(-1))
+        logits, state = model.decode(Tokens.of(tokens[-1][:, None]), state)
+        logits[:, [PAD, BOS]] = -math.inf
+        tokens.append(logits.argmax(-1))
     return torch.stack(tokens, 1)

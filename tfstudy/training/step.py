@@ -15,7 +15,7 @@ from tfstudy.config.schema import TrainConfig
 from tfstudy.data.batching import mix
 from tfstudy.data.encoding import Batch
 from tfstudy.models.base import Model
-from tfstudy.models.parts.layers import dropout_seed
+from tfstudy.models.dropout import dropout_seed
 from tfstudy.training.loss import MicroBatch, TrainingLoss
 from tfstudy.training.memory import attempt, halves
 

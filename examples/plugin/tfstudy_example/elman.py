@@ -6,18 +6,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from tfstudy.models.base import Model
+from tfstudy.models.base import PaddedModel
 from tfstudy.models.config import ModelConfig
-from tfstudy.models.parts.layers import Dropout
+from tfstudy.models.dropout import Dropout
 
 
 class State(NamedTuple):
     """The state of the decoder."""
 
-    hidden: Tensor  # (batch, hidden)
+    hidden: Tensor  # (rows, hidden)
 
 
-class Elman(Model):
+class Elman(PaddedModel):
     """A simple recurrent network reads the source, and another one continues from its last state."""
 
     version = 1
@@ -36,10 +36,10 @@ class Elman(Model):
         self.output = nn.Linear(config.hidden, target_vocab)
         self.dropout = Dropout(config.dropout)
 
-    def encode(self, source: Tensor, source_mask: Tensor) -> State:
+    def encode_padded(self, source: Tensor, mask: Tensor) -> State:
         outputs, _ = self.encoder(self.dropout(self.source(source)))
-        return State(outputs[torch.arange(len(source), device=source.device), source_mask.sum(1) - 1])
+        return State(outputs[torch.arange(len(source), device=source.device), mask.sum(1) - 1])
 
-    def decode(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+    def decode_padded(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         outputs, hidden = self.decoder(self.dropout(self.target(tokens)), state.hidden[None])
         return self.output(self.dropout(outputs)), State(hidden[0])

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.testing import assert_close
 
-from tests.models.reference import CLOSE, randomised
-from tfstudy.models.parts import layers
-from tfstudy.models.parts.attention import MultiHeadAttention
-from tfstudy.models.parts.layers import Embedding, EmbeddingInit, embedding_init
-from tfstudy.models.parts.positions import SCHEMES, Setup, acts_on_attention
-from tfstudy.models.parts.positions.base import Places, consecutive
-from tfstudy.models.parts.positions.schemes import (
+from tests.models.reference import CLOSE, at, placed, randomised, sight
+from tfstudy.models import checkpointing
+from tfstudy.models.attention import Cache, MultiHeadAttention
+from tfstudy.models.config import CrossPositions, Positions
+from tfstudy.models.layers import Embedding, EmbeddingInit, embedding_init
+from tfstudy.models.positions import SCHEMES, Setup, acts_on_attention
+from tfstudy.models.positions.schemes import (
     BUCKETS,
     ALiBi,
     Contextual,
@@ -26,10 +26,8 @@ from tfstudy.models.parts.positions.schemes import (
     Sinusoidal,
     T5Buckets,
     alibi_slopes,
-    rotated,
     sinusoids,
 )
-from tfstudy.models.parts.transformer_config import CrossPositions, Positions
 from tfstudy.models.transformer import Transformer
 
 DIM, HEADS = 12, 3
@@ -65,26 +63,27 @@ def test_a_shifted_encoding_is_a_linear_map_that_does_not_depend_on_the_position
 @pytest.mark.parametrize("kind", ["sinusoidal", "learned", "none"])
 def test_an_embedding_is_scaled_and_its_position_added(kind):
     torch.manual_seed(0)
-    embedding = Embedding(9, 6, kind, max_positions=20, init=EmbeddingInit(scale=3.0))
+    embedding = Embedding(9, 6, kind, 20, EmbeddingInit(scale=3.0))
     tokens, positions = torch.tensor([[4, 5, 4]]), torch.tensor([[2, 3, 19]])
     added = {
         "sinusoidal": lambda: sinusoids(positions, 6),
         "learned": lambda: embedding.positions.weight[positions],
         "none": lambda: 0,
     }[kind]()
-    assert_close(embedding(tokens, positions), 3.0 * embedding.tokens.weight[tokens] + added)
+    expected = 3.0 * embedding.tokens.weight[tokens] + added
+    assert_close(embedding(placed(tokens, positions)), expected.flatten(0, 1))
 
 
 def test_a_sinusoidal_position_past_the_table_is_computed():
-    embedding = Embedding(9, 6, "sinusoidal", max_positions=4)
+    embedding = Embedding(9, 6, "sinusoidal", 4, EmbeddingInit())
     far = torch.tensor([[3, 4, 70]])
-    added = embedding(torch.full((1, 3), 5), far) - embedding.tokens.weight[5]
-    assert_close(added, sinusoids(far, 6), **CLOSE)
+    added = embedding(placed(torch.full((1, 3), 5), far)) - embedding.tokens.weight[5]
+    assert_close(added, sinusoids(far[0], 6), **CLOSE)
 
 
 def test_a_learned_position_past_the_table_is_refused():
     with pytest.raises(IndexError):
-        Embedding(9, 6, "learned", max_positions=4)(torch.tensor([[5]]), torch.tensor([[4]]))
+        Embedding(9, 6, "learned", 4, EmbeddingInit())(placed(torch.tensor([[5]]), torch.tensor([[4]])))
 
 
 @pytest.mark.parametrize(("new", "keys", "causal"), [(5, 5, True), (1, 5, True), (2, 5, True), (5, 5, False)], ids=str)
@@ -99,23 +98,25 @@ def test_relative_attention_agrees_with_a_double_loop(new, keys, causal):
     for i in range(keys - new, keys):
         parts = []
         for h in range(heads):
-            at, scores = slice(h * head, (h + 1) * head), []
+            own, scores = slice(h * head, (h + 1) * head), []
             seen = [j for j in range(keys) if (j <= i if causal else mask[j])]
             for j in seen:
-                distance = relative.project.weight[at] @ encoding(i - j, dim)
-                content = (q[i, at] + relative.content_bias[h, 0]) @ k[j, at]
-                place = (q[i, at] + relative.position_bias[h, 0]) @ distance
+                distance = relative.project.weight[own] @ encoding(i - j, dim)
+                content = (q[i, own] + relative.content_bias[h, 0]) @ k[j, own]
+                place = (q[i, own] + relative.position_bias[h, 0]) @ distance
                 scores.append((content + place) / math.sqrt(head))
-            parts.append(torch.stack(scores).softmax(0) @ v[seen, at])
+            parts.append(torch.stack(scores).softmax(0) @ v[seen, own])
         rows.append(attention.out(torch.cat(parts)))
-    seen = attention.project(x, [(1, keys)])
-    got = attention(x[keys - new :], [(1, new)], seen, None if causal else [mask.view(1, 1, 1, -1)], causal)
+    seen = attention.keys(x, sight([(1, keys)]))
+    masks, places = None if causal else [mask.view(1, 1, 1, -1)], [at(range(keys - new, keys), range(keys))]
+    got = attention(x[keys - new :], sight([(1, new)], masks, places, causal=causal), seen)[0]
     assert_close(got, torch.stack(rows), **CLOSE)
 
 
 def to_itself(attention, x):
     """Self-attention of one row (length, dim)."""
-    return attention(x, [(1, len(x))], attention.project(x, [(1, len(x))]))
+    seen = sight([(1, len(x))])
+    return attention(x, seen, attention.keys(x, seen))[0]
 
 
 @given(order=st.permutations(range(6)))
@@ -139,9 +140,7 @@ def test_embeddings_start_as_csordas_et_al_describe(name, kind, std, scale):
     weight, positions = embedding.tokens.weight, torch.arange(400)
     assert_close(weight.std().item(), std, rtol=0.01, atol=0)
     assert (weight.abs().max() <= std * 3**0.5) == (kind == "uniform")
-    expected = scale * weight + sinusoids(positions, 100)
-    assert_close(embedding(positions, positions), expected)
-    assert_close(embedding(positions, positions, end=400), expected)
+    assert_close(embedding(placed(positions[None], positions[None])), scale * weight + sinusoids(positions, 100))
     learned = Embedding(400, 100, "learned", 500, embedding_init(name, 400, 100))
     assert_close(learned.positions.weight.std().item(), std * scale, rtol=0.02, atol=0)
 
@@ -155,19 +154,13 @@ def built(name, causal=False):
     return randomised(SCHEMES[name](Setup(DIM, HEADS, causal)))
 
 
-def at(queries, keys):
-    """Places with loose bounds."""
-    queries, keys = torch.tensor([queries]), torch.tensor([keys])
-    return Places(queries, keys, int(queries.min() - keys.max()) - 2, int(queries.max() - keys.min()) + 3)
-
-
 def vectors(*lengths):
     return [torch.randn(2, HEADS, length, HEAD) for length in lengths]
 
 
 def scores(scheme, queries, keys, places):
     """Unscaled products with the bias of a scheme."""
-    keys = scheme.rotate_keys(keys, places.keys)
+    keys = scheme.rotate(keys, places.keys)
     bias = scheme.bias(queries, keys, places)
     products = scheme.rotate_queries(queries, places.queries) @ keys.transpose(-1, -2)
     return products if bias is None else products + bias
@@ -247,13 +240,6 @@ def test_parameters_of_kerple_start_uniform_as_in_the_paper():
         assert_close(quantiles, torch.tensor([0.25, 0.5, 0.75]), atol=0.03, rtol=0)
 
 
-def test_fire_depends_on_the_distance_alone_below_its_threshold():
-    scheme = built("fire")
-    scheme.threshold.data.fill_(1)
-    assert torch.equal(scheme.interpolated(at([20], [10])), scheme.interpolated(at([511], [501])))
-    assert scheme.interpolated(at([20], [10])) > scheme.interpolated(at([700], [690]))
-
-
 def test_fire_interpolates_beyond_its_threshold():
     scheme = built("fire")
     scheme.threshold.data.fill_(10 / 512)
@@ -285,12 +271,6 @@ def test_buckets_of_t5_are_those_of_the_paper(causal):
         assert bucket == (t5_bucket(max(distance, 0), BUCKETS) if causal else both), distance
 
 
-def test_t5_has_one_bias_for_each_head_and_bucket():
-    scheme, (queries, keys) = built("t5", causal=True), vectors(1, 2)
-    found = scheme.bias(queries, keys, at([200], [199, 0]))
-    assert_close(found[0, :, 0], scheme.biases[[1, 31]].T)
-
-
 @pytest.mark.parametrize("causal", [True, False])
 def test_shaw_adds_a_vector_of_the_clipped_distance_to_each_key(causal):
     scheme, (queries, keys) = built("shaw", causal), vectors(2, 4)
@@ -309,7 +289,7 @@ def test_rotary_multiplies_pairs_of_features_by_complex_numbers():
     rates = torch.tensor([10000 ** (-2 * k / HEAD) for k in range(HEAD // 2)])
     angles = positions[:, None, :, None] * rates
     turned = torch.view_as_complex(x.view(2, HEADS, 3, -1, 2).contiguous()) * torch.exp(1j * angles)
-    assert_close(rotated(x, positions), torch.view_as_real(turned).flatten(-2), **CLOSE)
+    assert_close(Rotary(Setup(DIM, HEADS)).rotate(x, positions), torch.view_as_real(turned).flatten(-2), **CLOSE)
 
 
 def gate(query, key):
@@ -321,7 +301,7 @@ def test_contextual_positions_of_three_tokens_are_those_computed_by_hand(causal)
     """Golovneva et al. 2024, eq. 3 to 7, and the same in the other direction."""
     scheme = randomised(Contextual(Setup(DIM, HEADS, causal)))
     queries, keys = vectors(3, 3)
-    found = scheme.bias(queries, keys, consecutive(3, 3, queries.device))
+    found = scheme.bias(queries, keys, at(range(3), range(3)))
     query, key = queries[1, 2], keys[1, 2]
     for i in range(3):
         for j in range(i + 1 if causal else 3):
@@ -347,28 +327,35 @@ def test_a_bias_is_added_to_scores_before_or_after_they_are_scaled(name):
         part.view(1, 4, HEADS, HEAD).transpose(1, 2)
         for part in (attention.query(x), *attention.key_value(x).chunk(2, -1))
     )
-    bias = scheme.bias(queries, keys, consecutive(4, 4, x.device))
+    places = at(range(4), range(4))
+    bias = scheme.bias(queries, keys, places)
     products = queries @ keys.transpose(-1, -2)
     summed = products / HEAD**0.5 + bias if name == "alibi" else (products + bias) / HEAD**0.5
     expected = attention.out((summed.softmax(-1) @ values).transpose(1, 2).reshape(4, DIM))
-    assert_close(attention(x, [(1, 4)], attention.project(x, [(1, 4)])), expected, **CLOSE)
+    seen = sight([(1, 4)], places=[places])
+    assert_close(attention(x, seen, attention.keys(x, seen))[0], expected, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ON_ATTENTION)
 def test_attention_in_pieces_or_in_chunks_is_the_same(name, monkeypatch):
     attention = randomised(MultiHeadAttention(DIM, HEADS, scheme=name, causal=True))
     x, places = torch.randn(2, 7, DIM), at(*[[3, 5, 6, 10, 30, 31, 90]] * 2)
-    whole, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
-    past, pieces = [attention.empty(x, 2)], []
-    for start, end in ((0, 3), (3, 4), (4, 7)):
+
+    def attended(start, end, cache=None):
         place = places._replace(queries=places.queries[:, start:end], keys=places.keys[:, :end])
-        shape = [(2, end - start)]
-        piece, past = attention.attend_causally(x[:, start:end].flatten(0, 1), shape, past, None, [place])
-        pieces.append(piece.view(2, -1, DIM))
-    assert_close(torch.cat(pieces, 1).flatten(0, 1), whole, **CLOSE)
-    monkeypatch.setattr(layers, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
-    chunked, _ = attention.attend_causally(x.flatten(0, 1), [(2, 7)], [attention.empty(x, 2)], None, [places])
-    assert_close(chunked, whole, **CLOSE)
+        piece, seen = x[:, start:end].flatten(0, 1), sight([(2, end - start)], places=[place], causal=True)
+        [new] = attention.keys(piece, seen)
+        cache = Cache(*new) if cache is None else cache.append(new)
+        return attention(piece, seen, [cache])[0].view(2, -1, DIM), cache
+
+    whole, _ = attended(0, 7)
+    pieces, cache = [], None
+    for start, end in ((0, 3), (3, 4), (4, 7)):
+        piece, cache = attended(start, end, cache)
+        pieces.append(piece)
+    assert_close(torch.cat(pieces, 1), whole, **CLOSE)
+    monkeypatch.setattr(checkpointing, "MAX_ELEMENTS", 2 * 2 * HEADS * 7)
+    assert_close(attended(0, 7)[0], whole, **CLOSE)
 
 
 def schemes(**settings):

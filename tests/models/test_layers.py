@@ -14,24 +14,12 @@ from tests.conftest import perturbed
 from tests.models.reference import CLOSE
 from tests.training.small_training import ARCHITECTURES
 from tfstudy import models
-from tfstudy.data.encoding import PAD
-from tfstudy.models.parts import layers
-from tfstudy.models.parts.attention import SPARE, Cache, KeyValue
-from tfstudy.models.parts.layers import (
-    Dropout,
-    dropout_seed,
-    gradient_checkpointing,
-    in_chunks,
-    run_layer,
-)
-from tfstudy.models.parts.tokens import (
-    RaggedGroup,
-    flatten_groups,
-    shapes_by_source,
-    shapes_of,
-    split_groups,
-    token_positions,
-)
+from tfstudy.instruments.hooks import logits_of
+from tfstudy.models import checkpointing
+from tfstudy.models.attention import SPARE, Cache, KeyValue
+from tfstudy.models.checkpointing import gradient_checkpointing, in_chunks, run_layer
+from tfstudy.models.dropout import Dropout, dropout_seed
+from tfstudy.models.tokens import Tokens, flat, per_source, rectangles
 
 # Dropout
 
@@ -100,7 +88,7 @@ def test_chunks_give_the_same_outputs_and_gradients_within_the_bound(monkeypatch
     x, y = torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 10, 5, requires_grad=True)
     expected = outer(x, y)[0](slice(None), slice(None))
     compute, sizes = outer(x, y)
-    monkeypatch.setattr(layers, "MAX_ELEMENTS", bound)
+    monkeypatch.setattr(checkpointing, "MAX_ELEMENTS", bound)
     with torch.set_grad_enabled(gradients):
         out = in_chunks(compute, 3, 4, 50)
     assert_close(out, expected)
@@ -111,16 +99,9 @@ def test_chunks_give_the_same_outputs_and_gradients_within_the_bound(monkeypatch
         assert_close(*(torch.autograd.grad((o * weights).sum(), [x, y]) for o in (out, expected)))
 
 
-def test_several_calls_share_the_bound(monkeypatch):
-    compute, sizes = outer(torch.randn(3, 4, 5, requires_grad=True), torch.randn(3, 10, 5))
-    monkeypatch.setattr(layers, "MAX_ELEMENTS", 600)
-    in_chunks(compute, 3, 4, 50, calls=2).sum().backward()
-    assert sizes == [600, 600], "computed again in the backward pass"
-
-
 def loss_and_gradients(model, source, tokens):
     torch.manual_seed(5)
-    loss = model(source, source != PAD, tokens).square().mean()
+    loss = logits_of(model, source, tokens).square().mean()
     return loss, torch.autograd.grad(loss, [p for p in model.parameters() if p.requires_grad], allow_unused=True)
 
 
@@ -137,7 +118,7 @@ EXPLICIT = {
 def test_a_model_has_the_same_outputs_and_gradients_in_chunks(monkeypatch, build, source, tokens, name):
     model = perturbed(build(name))
     expected = loss_and_gradients(model, source, tokens)
-    monkeypatch.setattr(layers, "MAX_ELEMENTS", 40)
+    monkeypatch.setattr(checkpointing, "MAX_ELEMENTS", 40)
     got = loss_and_gradients(model, source, tokens)
     assert_close(got[0], expected[0], **CLOSE)
     for ours, theirs in zip(got[1], expected[1], strict=True):
@@ -147,7 +128,7 @@ def test_a_model_has_the_same_outputs_and_gradients_in_chunks(monkeypatch, build
 @pytest.mark.parametrize("positions", ["relative", "sinusoidal"])
 def test_dropout_on_weights_is_the_same_in_the_backward_pass(monkeypatch, build, source, tokens, positions):
     model = build("transformer", attention_dropout=0.4, dropout=0.0, positions=positions).double()
-    monkeypatch.setattr(layers, "MAX_ELEMENTS", 40)
+    monkeypatch.setattr(checkpointing, "MAX_ELEMENTS", 40)
     weight = model.encoder.layers[0].attention.query.weight
     _, gradients = loss_and_gradients(model, source, tokens)
     gradient = gradients[[p is weight for p in model.parameters()].index(True)]
@@ -166,9 +147,9 @@ def test_dropout_on_weights_is_the_same_in_the_backward_pass(monkeypatch, build,
 def test_no_tensor_of_a_long_input_is_much_larger_than_the_bound(monkeypatch, build, name, training):
     model = build(name, **EXPLICIT[name], **({} if "lstm" in name else {"max_positions": 200})).train(training)
     source, tokens = torch.randint(4, 9, (6, 150)), torch.randint(4, 9, (6, 130))
-    monkeypatch.setattr(layers, "MAX_ELEMENTS", 2**16)  # all states have 6 * 150 * 80 elements at most
+    monkeypatch.setattr(checkpointing, "MAX_ELEMENTS", 2**16)  # all states have 6 * 150 * 80 elements at most
     with Largest() as largest, torch.set_grad_enabled(training):
-        loss = model(source, source != PAD, tokens).sum()
+        loss = logits_of(model, source, tokens).sum()
         if training:
             loss.backward()
     assert largest.elements < 2**17
@@ -184,21 +165,17 @@ CHANGES = {  # of the configs for quick tests
 }
 
 
-def groups():
-    source, tokens = torch.randint(4, 9, (3, 7)), torch.randint(4, 9, (3, 6))
-    return [RaggedGroup(source, source > 0, tokens), RaggedGroup(source[:2, :4], source[:2, :4] > 0, tokens[:2, :3])]
-
-
 def gradients(arch, enabled, seed):
     """The gradients of a model, the bytes that its forward pass keeps, and a random number drawn afterwards."""
     torch.manual_seed(0)
     cls = models.find(arch)
     model = cls(cls.Config(**{**cls.small, "dropout": 0.3, **CHANGES[arch]}), 9, 9)
-    batch, kept = groups(), []
+    source, tokens, kept = torch.randint(4, 9, (3, 7)), torch.randint(4, 9, (3, 6)), []
+    batch = Tokens.of(source, source[:2, :4]), Tokens.of(tokens, tokens[:2, :3])
     hooks = saved_tensors_hooks(lambda x: kept.append(x.numel()) or x, lambda x: x)
     with nullcontext() if seed is None else dropout_seed(seed):
         with gradient_checkpointing(enabled), hooks:
-            loss = model.forward_groups(batch).logsumexp(-1).sum()
+            loss = model(*batch).logsumexp(-1).sum()
         found = torch.autograd.grad(loss, list(model.parameters()))
     return found, sum(kept), torch.rand(())
 
@@ -238,11 +215,15 @@ def appended(*parts):
     return tuple(torch.cat(tensors, 2) for tensors in zip(*parts, strict=True))
 
 
-def grown(*parts):
-    cache = Cache(drawn(0))
+def grown(first, *parts):
+    cache = Cache(*first)
     for part in parts:
         cache = cache.append(part)
     return cache
+
+
+def seen(cache):
+    return cache.keys, cache.values
 
 
 @pytest.mark.parametrize("gradients", [True, False])
@@ -252,7 +233,7 @@ def test_a_cache_holds_all_that_was_appended(sizes, gradients):
     with torch.set_grad_enabled(gradients):
         cache = grown(*parts)
     assert cache.length == sum(sizes)
-    assert_close(tuple(cache.seen), appended(*parts), rtol=0, atol=0)
+    assert_close(seen(cache), appended(*parts), rtol=0, atol=0)
 
 
 @torch.no_grad()
@@ -260,7 +241,7 @@ def test_appending_copies_nothing_that_is_there_until_the_room_is_used_up():
     cache, places = grown(drawn(1), drawn(1)), []
     for _ in range(300):
         cache = cache.append(drawn(1))
-        places.append(cache.seen.keys.data_ptr())
+        places.append(cache.keys.data_ptr())
     assert places[: SPARE - 1] == [places[0]] * (SPARE - 1)
     moves = sum(before != after for before, after in pairwise(places))
     assert 0 < moves < 10
@@ -272,16 +253,16 @@ def test_selected_rows_have_memory_of_their_own():
     cache = grown(*parts)
     chosen = cache.select_rows(rows)
     expected = tuple(tensor[rows] for tensor in appended(*parts))
-    assert_close(tuple(chosen.seen), expected, rtol=0, atol=0)
+    assert_close(seen(chosen), expected, rtol=0, atol=0)
     cache.append(drawn(1))
     after = chosen.append(more)
-    assert after.seen.keys.data_ptr() == chosen.seen.keys.data_ptr(), "it was selected with room for more"
-    assert_close(tuple(after.seen), appended(KeyValue(*expected), more), rtol=0, atol=0)
+    assert after.keys.data_ptr() == chosen.keys.data_ptr(), "it was selected with room for more"
+    assert_close(seen(after), appended(KeyValue(*expected), more), rtol=0, atol=0)
 
 
 def test_gradients_flow_through_a_cache():
     parts = [KeyValue(*(tensor.requires_grad_() for tensor in drawn(2))) for _ in range(3)]
-    sum(tensor.square().sum() for tensor in grown(*parts).select_rows(torch.tensor([0, 0, 1])).seen).backward()
+    sum(tensor.square().sum() for tensor in seen(grown(*parts).select_rows(torch.tensor([0, 0, 1])))).backward()
     for part in parts:
         for tensor in part:
             assert_close(tensor.grad, 2 * tensor.detach() * torch.tensor([2.0, 1.0])[:, None, None, None])
@@ -292,33 +273,45 @@ def test_a_beam_uses_the_same_memory_again_but_never_that_of_a_cache_that_is_kep
     rows, cache, places, kept = torch.tensor([1, 0]), grown(drawn(1), drawn(1)), set(), []
     for step in range(SPARE - 2):
         cache = cache.append(drawn(1)).select_rows(rows)
-        places.add(cache.seen.keys.data_ptr())
+        places.add(cache.keys.data_ptr())
         if step % 4 == 0:
-            kept.append((cache, [tensor.clone() for tensor in cache.seen]))
+            kept.append((cache, [tensor.clone() for tensor in seen(cache)]))
     assert len(places) <= 2 + len(kept)
     for held, before in kept:
-        assert_close(list(held.seen), before, rtol=0, atol=0)
+        assert_close(list(seen(held)), before, rtol=0, atol=0)
 
 
-# Ragged groups
+# Tokens
 
-GROUPS = [torch.tensor([[1, 2, 3], [4, 5, 6]]), torch.tensor([[7]]), torch.zeros(0, 4, dtype=torch.long)]
-
-
-def test_groups_are_flattened_row_by_row_and_split_again():
-    flat = flatten_groups(GROUPS)
-    assert flat.tolist() == [1, 2, 3, 4, 5, 6, 7]
-    again = split_groups(flat, shapes_of(GROUPS))
-    assert all(torch.equal(a, b) for a, b in zip(again, GROUPS, strict=True))
+PADDED = [torch.tensor([[1, 2, 3], [4, 5, 0]]), torch.tensor([[7]]), torch.zeros(0, 4, dtype=torch.long)]
 
 
-def test_positions_start_at_0_or_at_each_rows_own_start():
-    assert token_positions(GROUPS).tolist() == [0, 1, 2, 0, 1, 2, 0]
-    starts = [torch.tensor([5, 1]), torch.tensor([9]), torch.tensor([], dtype=torch.long)]
-    assert token_positions(GROUPS, starts).tolist() == [5, 6, 7, 1, 2, 3, 9]
+def test_padded_rows_are_laid_flat_and_seen_as_rectangles_again():
+    tokens = Tokens.of(*PADDED)
+    assert tokens.ids.tolist() == [1, 2, 3, 4, 5, 0, 7]
+    assert tokens.mask.tolist() == [True] * 5 + [False, True]
+    again = [ids for (ids,) in tokens.rectangles(tokens.ids)]
+    assert all(torch.equal(a, b) for a, b in zip(again, PADDED, strict=True))
+    assert torch.equal(flat(again), tokens.ids)
+    assert Tokens.of(PADDED[0]).ids.data_ptr() == PADDED[0].data_ptr(), "a single rectangle is not copied"
+    [(x, y)] = rectangles([(2, 3)], torch.arange(12).view(6, 2), torch.arange(6))
+    assert x.shape == (2, 3, 2)
+    assert y.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_positions_follow_the_tokens_before():
+    assert Tokens.of(*PADDED).positions.tolist() == [0, 1, 2, 0, 1, 2, 0]
+    later = Tokens.of(PADDED[0]).following(5)
+    assert (later.positions.tolist(), later.end, later.stop) == ([5, 6, 7] * 2, 8, 8)
+    assert [numbers.tolist() for numbers in later.so_far] == [[[0, 1, 2, 3, 4, 5, 6, 7]]]
+
+
+def test_a_state_after_several_rectangles_is_not_continued(build, source, tokens):
+    model = build("transformer").eval()
+    _, state = model.decode(Tokens.of(tokens, tokens[:, :3]), model.encode(Tokens.of(source, source)))
+    with pytest.raises(ValueError, match="after several rectangles"):
+        model.decode(Tokens.of(tokens, tokens), state)
 
 
 def test_the_hypotheses_of_a_source_are_like_one_longer_target():
-    groups = [torch.zeros(6, 5), torch.zeros(2, 1), torch.zeros(0, 4)]
-    masks = [torch.ones(2, 3), torch.ones(2, 7), torch.ones(0, 7)]
-    assert shapes_by_source(groups, masks) == [(2, 15), (2, 1), (0, 0)]
+    assert per_source([(6, 5), (2, 1), (0, 4)], [2, 2, 0]) == [(2, 15), (2, 1), (0, 0)]

@@ -3,15 +3,14 @@
 from collections.abc import Iterator
 from typing import ClassVar, Literal, NamedTuple
 
-import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 
 class Places(NamedTuple):
-    """The positions of the queries and keys of one group, and bounds of the distance query - key.
+    """The positions of the queries and keys of one rectangle, and bounds of the distance query - key.
 
-    `rows` is 1 if all rows of the group have the same positions.
+    `rows` is 1 if all rows have the same positions.
     """
 
     queries: Int[Tensor, "rows queries"]
@@ -31,6 +30,11 @@ class Places(NamedTuple):
         return Places(of_queries[:, queries], keys, self.lowest, self.highest)
 
 
+Queries = Float[Tensor, "batch heads queries head_dim"]
+Keys = Float[Tensor, "batch heads keys head_dim"]
+Bias = Float[Tensor, "rows heads queries keys"]  # rows: 1 or batch
+
+
 class Setup(NamedTuple):
     """What position schemes are built from; each takes what it needs."""
 
@@ -39,12 +43,6 @@ class Setup(NamedTuple):
     causal: bool = False  # no key is after its query
     positions: int = 512  # learned positions are below this number
     std: float = 1.0  # standard deviation of learned positions at the start
-
-
-def consecutive(keys: int, queries: int, device: torch.device) -> Places:
-    """Return the places of keys at 0, 1, ..., of which the last `queries` are the queries too."""
-    numbers = torch.arange(keys, device=device)[None]
-    return Places(numbers[:, keys - queries :], numbers, 1 - queries, keys - 1)
 
 
 class PositionScheme(nn.Module):
@@ -59,28 +57,23 @@ class PositionScheme(nn.Module):
     def __init__(self, setup: Setup) -> None:
         super().__init__()
 
-    def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
-        """Return token embeddings with the positions added. With `end`, all positions must be below it."""
+    def embed(self, x: Float[Tensor, "positions dim"], at: Int[Tensor, " positions"], end: int) -> Tensor:
+        """Return token embeddings with the positions `at`, all below `end`, added."""
         return x
 
-    def rotate_queries(self, queries: Float[Tensor, "batch heads queries head_dim"], positions: Tensor) -> Tensor:
-        """Return queries for the products with keys. `positions`: (1 or batch, queries)."""
-        return queries
+    def rotate(self, x: Float[Tensor, "batch heads length head_dim"], at: Int[Tensor, "rows length"]) -> Tensor:
+        """Return keys, as a cache holds them, or queries for their products with each other. Rows: 1 or batch."""
+        return x
 
-    def rotate_keys(self, keys: Float[Tensor, "batch heads keys head_dim"], positions: Tensor) -> Tensor:
-        """Return keys for the products with queries, as a cache holds them. `positions`: (1 or batch, keys)."""
-        return keys
+    def rotate_queries(self, queries: Float[Tensor, "batch heads length head_dim"], at: Tensor) -> Tensor:
+        """Return queries for the products with keys, where they differ from what `rotate` returns."""
+        return self.rotate(queries, at)
 
-    def bias(
-        self,
-        queries: Float[Tensor, "batch heads queries head_dim"],
-        keys: Float[Tensor, "batch heads keys head_dim"],
-        places: Places,
-    ) -> Float[Tensor, "rows heads queries keys"] | None:
-        """Return what to add to the scores q k, with rows 1 or batch; None for nothing.
+    def bias(self, queries: Queries, keys: Keys, places: Places) -> Bias | None:
+        """Return what to add to the scores q k; None for nothing.
 
         It is added before the scores are scaled, or afterwards if `scaled` is False. The queries are those before
-        `rotate_queries`, and the keys those after `rotate_keys`.
+        `rotate_queries`, and the keys those after `rotate`.
         """
         return None
 
@@ -90,11 +83,3 @@ class PositionScheme(nn.Module):
     def parameters_without_decay(self) -> Iterator[nn.Parameter]:
         """Iterate over the parameters, besides vectors, that weight decay leaves unchanged."""
         yield from ()
-
-
-def by_index(
-    values: Float[Tensor, "batch heads queries values"], index: Int[Tensor, "rows #heads queries keys"]
-) -> Float[Tensor, "batch heads queries keys"]:
-    """Return the value of each query that the index selects for each key, with rows 1 or batch."""
-    chosen: Tensor = values.gather(-1, index.expand(*values.shape[:3], index.shape[-1]))
-    return chosen

@@ -5,31 +5,38 @@ import torch
 from torch.testing import assert_close
 
 from tests.models.reference import CLOSE
+from tfstudy.models.attention import places
 from tfstudy.models.base import select_rows
-from tfstudy.models.parts.layers import dropout_seed
-from tfstudy.models.parts.positions.base import Setup
-from tfstudy.models.parts.positions.numbering import DigitPositions, DigitState, Numbering, mark_digits, places
-from tfstudy.models.parts.tokens import RaggedGroup
+from tfstudy.models.dropout import dropout_seed
+from tfstudy.models.positions import Setup
+from tfstudy.models.positions.numbering import DigitPositions, DigitState, Numbering, mark_digits
+from tfstudy.models.tokens import Tokens
 from tfstudy.models.transformer import Transformer
 
 CPU = torch.device("cpu")
-SOURCE, TOKENS = torch.tensor([[4, 5, 6, 7, 2]]), torch.tensor([[1, 5, 4, 6]])
-GROUP = RaggedGroup(SOURCE, SOURCE > 0, TOKENS)
+LONGER, SHORTER = Tokens.of(torch.tensor([[4, 5, 6, 7, 2]])), Tokens.of(torch.tensor([[1, 5, 4, 6]]))
 
 
-def test_places_have_bounds_of_all_distances():
-    numbering = Numbering(0, 8)
-    place = places(numbering(3, 2, CPU), numbering(0, 6, CPU), repeated=2)
-    assert place.queries.tolist() == [[3, 4, 3, 4]]
-    assert (place.lowest, place.highest) == (3 - 5, 4)
-    assert (place.lowest, place.highest) == (place.distances.min(), place.distances.max())
+def tokens(length, start=0):
+    return Tokens.of(torch.full((2, length), 4)).following(start)
+
+
+@pytest.mark.parametrize("size", [0, 20])
+def test_places_have_bounds_of_all_distances(size):
+    numbering = Numbering(size, 8).eval()
+    [place] = places(numbering(tokens(2, start=3)), numbering(tokens(6)), [(1, 4)], "alibi")
+    known = numbering.fixed[3:5].tolist() if size else [3, 4]
+    assert place.queries.tolist() == [known * 2], "the rows of a beam, one after the other"
+    bounds = (place.lowest, place.highest)
+    assert bounds == ((1 - size, size - 1) if size else (place.distances.min(), place.distances.max()))
+    assert places(tokens(2), tokens(2), [(2, 2)], "sinusoidal") == [None]
 
 
 @pytest.mark.parametrize("length", [3, 7, 30])
 def test_random_positions_are_distinct_sorted_and_in_range(length):
     torch.manual_seed(0)
     numbering = Numbering(50, 30)
-    drawn = [numbering.sample(length, CPU)[0].tolist() for _ in range(300)]
+    drawn = [numbering.sample(length, CPU).tolist() for _ in range(300)]
     for positions in drawn:
         assert len(positions) == length
         assert positions == sorted(set(positions))
@@ -41,16 +48,18 @@ def test_random_positions_are_distinct_sorted_and_in_range(length):
 def test_the_sample_of_a_longest_sequence_is_uniform():
     torch.manual_seed(0)
     numbering = Numbering(20, 5)
-    counts = sum(torch.bincount(numbering.drawn(5, CPU), minlength=20) for _ in range(2000))
+    counts = sum(torch.bincount(numbering.sample(5, CPU), minlength=20) for _ in range(2000))
     assert_close(counts / 2000, torch.full((20,), 5 / 20), atol=0.04, rtol=0)
 
 
 def test_in_evaluation_a_token_has_the_same_position_in_a_sequence_of_any_length():
     numbering = Numbering(1000, 10).eval()
-    whole = numbering(0, 10, CPU).all
-    assert not torch.equal(whole, torch.arange(10)[None])
-    assert torch.equal(Numbering(1000, 10).eval()(0, 4, CPU).all, whole[:, :4])
-    assert torch.equal(numbering(3, 2, CPU).new, whole[:, 3:5])
+    whole = numbering(tokens(10)).positions[:10]
+    assert not torch.equal(whole, torch.arange(10))
+    assert torch.equal(Numbering(1000, 10).eval()(tokens(4)).positions[:4], whole[:4])
+    assert torch.equal(numbering(tokens(2, start=3)).positions[:2], whole[3:5])
+    with pytest.raises(IndexError, match="for 10 tokens, but a sequence has 11"):
+        numbering(tokens(1, start=10))
 
 
 def model(**config):
@@ -61,25 +70,25 @@ def model(**config):
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_random_positions_change_each_pass_of_training_and_none_of_evaluation(positions):
     changed = model(positions=positions, randomised_positions=100)
-    first, second = (changed.forward_groups([GROUP]) for _ in range(2))
+    first, second = (changed(LONGER, SHORTER) for _ in range(2))
     assert (first - second).abs().max() > 1e-3
     changed.eval()
-    assert torch.equal(changed.forward_groups([GROUP]), changed.forward_groups([GROUP]))
+    assert torch.equal(changed(LONGER, SHORTER), changed(LONGER, SHORTER))
 
 
 @pytest.mark.parametrize("longer", ["source", "target"])
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_in_training_source_and_target_of_a_group_have_the_first_positions_of_one_sample(positions, longer):
     changed = model(positions=positions, cross_positions="rotary", randomised_positions=100)
-    group = GROUP if longer == "source" else RaggedGroup(TOKENS, TOKENS > 0, SOURCE)
+    batch = (LONGER, SHORTER) if longer == "source" else (SHORTER, LONGER)
     with dropout_seed(3):
-        sample = changed.numbering.sample(5, CPU)[0]
+        sample = changed.numbering.sample(5, CPU)
     with dropout_seed(3):
-        logits = changed.forward_groups([group])
+        logits = changed(*batch)
     changed.eval()
-    assert (changed.forward_groups([group]) - logits).abs().max() > 1e-3
+    assert (changed(*batch) - logits).abs().max() > 1e-3
     changed.numbering.fixed = sample
-    assert_close(changed.forward_groups([group]), logits, **CLOSE)
+    assert_close(changed(*batch), logits, **CLOSE)
 
 
 # Digits
@@ -88,12 +97,16 @@ VOCAB = ["<pad>", "<bos>", "<eos>", "<unk>", "+", "0", "1", "2", "="]
 DIGITS = {"0", "1", "2"}
 
 
+def ids(text, rows=1):
+    return Tokens.of(torch.tensor([[VOCAB.index(token) for token in text]] * rows))
+
+
 def digit_places(text, size=50):
     """The positions of the tokens of `text`, without spaces."""
     digits = DigitPositions(Setup(4, positions=size), len(VOCAB), len(VOCAB)).eval()
     mark_digits(digits, DIGITS, VOCAB, VOCAB)
-    tokens = torch.tensor([[VOCAB.index(token) for token in text]])
-    return digits.positions(tokens, digits.source_digits, digits.start(tokens))[0][0].tolist()
+    read = ids(text)
+    return digits.positions(read, digits.source_digits, digits.start(read))[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -111,27 +124,26 @@ def test_positions_count_from_one_in_each_number_up_to_the_end_of_the_table(text
 
 def test_positions_of_a_target_decoded_in_pieces_are_those_of_the_whole():
     digits = DigitPositions(Setup(4, positions=90), 9, 9)
-    tokens = torch.randint(0, 9, (20, 12), generator=torch.Generator().manual_seed(0))
+    written = torch.randint(0, 9, (20, 12), generator=torch.Generator().manual_seed(0))
     table = torch.arange(9) > 3
     start = DigitState(torch.arange(20), torch.zeros(20, dtype=torch.int64))
-    whole, _ = digits.positions(tokens, table, start)
+    whole = digits.positions(Tokens.of(written), table, start)[0].view(20, 12)
     pieces, state = [], start
-    for piece in tokens.split([1, 4, 1, 6], 1):
-        positions, state = digits.positions(piece, table, state)
-        pieces.append(positions)
+    for piece in written.split([1, 4, 1, 6], 1):
+        positions, state = digits.positions(Tokens.of(piece), table, state)
+        pieces.append(positions.view(20, -1))
     assert torch.equal(torch.cat(pieces, 1), whole)
-    after = torch.where(table[tokens], whole - start.offset[:, None], 0)[:, -1]
+    after = torch.where(table[written], whole - start.offset[:, None], 0)[:, -1]
     assert torch.equal(state.last, after)
 
 
 def test_the_offset_is_random_in_training_and_keeps_numbers_within_the_table():
-    digits, source = DigitPositions(Setup(4, positions=30), 9, 9), torch.full((2, 10), 5)
+    digits, source = DigitPositions(Setup(4, positions=30), 9, 9), tokens(10)
     offsets = torch.stack([digits.start(source).offset for _ in range(300)])
     assert torch.equal(offsets[:, 0], offsets[:, 1])
     assert set(offsets[:, 0].tolist()) == set(range(20))
-    assert (
-        digits.positions(source, digits.source_digits, DigitState(offsets[0] * 0 + 19, offsets[0] * 0))[0].max() == 29
-    )
+    largest = DigitState(torch.full((2,), 19), torch.zeros(2, dtype=torch.int64))
+    assert digits.positions(source, digits.source_digits, largest)[0].max() == 29
     assert not digits.eval().start(source).offset.any()
 
 
@@ -141,28 +153,25 @@ def adding():
     return Transformer(config, len(VOCAB), len(VOCAB))
 
 
-def ids(text):
-    return torch.tensor([[VOCAB.index(token) for token in text]])
-
-
 def test_swapped_operands_are_the_same_source_and_swapped_digits_are_not():
     adder = adding().eval()
     mark_digits(adder, DIGITS, VOCAB, VOCAB)
-    source, start = ids("12+01="), torch.tensor([[1]])
-    logits, swapped, other = (adder(text, text > 0, start) for text in (source, ids("01+12="), ids("21+01=")))
+    start = Tokens.of(torch.tensor([[1]]))
+    logits, swapped, other = (adder(ids(text), start) for text in ("12+01=", "01+12=", "21+01="))
     assert_close(swapped, logits, **CLOSE)
     assert (other - logits).abs().max() > 1e-3
 
 
+@torch.no_grad()
 def test_source_and_target_have_the_same_offset_in_training():
-    adder, source = adding(), ids("12+01=")
+    adder = adding()
     mark_digits(adder, DIGITS, VOCAB, VOCAB)
     with dropout_seed(1):
-        state = adder.encode(source.repeat(3, 1), source.repeat(3, 1) > 0)
+        state = adder.encode(ids("12+01=", rows=3))
     with dropout_seed(1):
-        expected = adder.digits.start(source).offset
-    assert state.digits[0].tolist() == expected.tolist() * 3
+        expected = adder.digits.start(ids("12+01=")).offset
+    assert state.digits.offset.tolist() == expected.tolist() * 3
     assert expected > 0
-    _, after = adder.decode(torch.tensor([[1, 5], [5, 6], [5, 4]]), state)
-    assert after.digits[1].tolist() == [1, 2, 0]
-    assert select_rows(after, torch.tensor([1])).digits[1].tolist() == [2]
+    _, after = adder.decode(Tokens.of(torch.tensor([[1, 5], [5, 6], [5, 4]])), state)
+    assert after.digits.last.tolist() == [1, 2, 0]
+    assert select_rows(after, torch.tensor([1])).digits.last.tolist() == [2]

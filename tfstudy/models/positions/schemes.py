@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from tfstudy.models.parts.positions.base import Places, PositionScheme, Setup, by_index
+from tfstudy.models.positions.base import Bias, Keys, Places, PositionScheme, Queries, Setup
 
 CLIPPED = 16  # of Shaw et al.: distance from which on all are the same; section 4.3 finds no gain beyond 2
 BUCKETS, FARTHEST = 32, 128  # of T5: the number of its buckets, and the distance from which on all share the last one
@@ -33,13 +33,9 @@ class Sinusoidal(PositionScheme):
         super().__init__(setup)
         self.dim = setup.dim
 
-    def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
-        if end is None:
-            encoded = sinusoids(positions, self.dim)
-        else:  # sines are expensive, and positions repeat
-            table = sinusoids(torch.arange(end, device=positions.device), self.dim)
-            encoded = table[positions]
-        return x + encoded.to(x.dtype)
+    def embed(self, x: Float[Tensor, "positions dim"], at: Int[Tensor, " positions"], end: int) -> Tensor:
+        table = sinusoids(torch.arange(end, device=at.device), self.dim)  # sines are expensive, and positions repeat
+        return x + table[at].to(x.dtype)
 
 
 class Learned(PositionScheme):
@@ -52,8 +48,8 @@ class Learned(PositionScheme):
         self.weight = nn.Embedding(setup.positions, setup.dim).weight
         nn.init.normal_(self.weight, std=setup.std)
 
-    def embed(self, x: Float[Tensor, "*shape dim"], positions: Int[Tensor, "*shape"], end: int | None = None) -> Tensor:
-        return x + nn.functional.embedding(positions, self.weight)
+    def embed(self, x: Float[Tensor, "positions dim"], at: Int[Tensor, " positions"], end: int) -> Tensor:
+        return x + nn.functional.embedding(at, self.weight)
 
 
 class Rotary(PositionScheme):
@@ -65,23 +61,21 @@ class Rotary(PositionScheme):
 
     acts_on = "attention"
 
-    def rotate_queries(self, queries: Float[Tensor, "batch heads queries head_dim"], positions: Tensor) -> Tensor:
-        return rotated(queries, positions)
+    def rotate(self, x: Float[Tensor, "batch heads length head_dim"], at: Int[Tensor, "rows length"]) -> Tensor:
+        dim = x.shape[-1]
+        rates = torch.exp(torch.arange(0, dim, 2, device=x.device) * (-math.log(10000.0) / dim))
+        angles = at[:, None, :, None] * rates
+        sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
+        even, odd = x[..., ::2], x[..., 1::2]
+        return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
 
-    def rotate_keys(self, keys: Float[Tensor, "batch heads keys head_dim"], positions: Tensor) -> Tensor:
-        return rotated(keys, positions)
 
-
-def rotated(
-    x: Float[Tensor, "batch heads length head_dim"], positions: Int[Tensor, "rows length"]
-) -> Float[Tensor, "batch heads length head_dim"]:
-    """Return `x` with each pair of features rotated. `head_dim` must be even, and rows 1 or batch."""
-    dim = x.shape[-1]
-    rates = torch.exp(torch.arange(0, dim, 2, device=x.device) * (-math.log(10000.0) / dim))
-    angles = positions[:, None, :, None] * rates
-    sin, cos = angles.sin().to(x.dtype), angles.cos().to(x.dtype)
-    even, odd = x[..., ::2], x[..., 1::2]
-    return torch.stack([even * cos - odd * sin, even * sin + odd * cos], dim=-1).flatten(-2)
+def by_index(
+    values: Float[Tensor, "batch heads queries values"], index: Int[Tensor, "rows #heads queries keys"]
+) -> Float[Tensor, "batch heads queries keys"]:
+    """Return the value of each query that the index selects for each key, with rows 1 or batch."""
+    chosen: Tensor = values.gather(-1, index.expand(*values.shape[:3], index.shape[-1]))
+    return chosen
 
 
 class Shaw(PositionScheme):
@@ -98,12 +92,7 @@ class Shaw(PositionScheme):
         self.vectors = nn.Parameter(torch.empty(CLIPPED - self.first + 1, setup.dim // setup.heads))
         nn.init.xavier_uniform_(self.vectors)
 
-    def bias(
-        self,
-        queries: Float[Tensor, "batch heads queries head_dim"],
-        keys: Float[Tensor, "batch heads keys head_dim"],
-        places: Places,
-    ) -> Float[Tensor, "batch heads queries keys"]:
+    def bias(self, queries: Queries, keys: Keys, places: Places) -> Bias:
         index = places.distances.clamp(self.first, CLIPPED) - self.first
         return by_index(queries @ self.vectors.T, index[:, None])
 
@@ -124,15 +113,10 @@ class TransformerXL(PositionScheme):
         self.content_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
         self.position_bias = nn.Parameter(torch.zeros(heads, 1, dim // heads))
 
-    def rotate_queries(self, queries: Float[Tensor, "batch heads queries head_dim"], positions: Tensor) -> Tensor:
+    def rotate_queries(self, queries: Float[Tensor, "batch heads length head_dim"], at: Tensor) -> Tensor:
         return queries + self.content_bias
 
-    def bias(
-        self,
-        queries: Float[Tensor, "batch heads queries head_dim"],
-        keys: Float[Tensor, "batch heads keys head_dim"],
-        places: Places,
-    ) -> Float[Tensor, "batch heads queries keys"]:
+    def bias(self, queries: Queries, keys: Keys, places: Places) -> Bias:
         heads, head_dim = queries.shape[1], queries.shape[3]
         distances = torch.arange(places.lowest, places.highest + 1, device=queries.device)
         encoded = sinusoids(distances, self.dim).to(queries.dtype)
@@ -163,12 +147,7 @@ class DistanceBias(PositionScheme):
     def of_distances(self, distances: Int[Tensor, " distances"]) -> Float[Tensor, "distances heads"]:
         """Return the bias of each distance (position of the query minus that of the key)."""
 
-    def bias(
-        self,
-        queries: Float[Tensor, "batch heads queries head_dim"],
-        keys: Float[Tensor, "batch heads keys head_dim"],
-        places: Places,
-    ) -> Float[Tensor, "rows heads queries keys"]:
+    def bias(self, queries: Queries, keys: Keys, places: Places) -> Bias:
         distances = torch.arange(places.lowest, places.highest + 1, device=queries.device)
         table = self.of_distances(distances).to(queries.dtype)
         return nn.functional.embedding(places.distances - places.lowest, table).permute(0, 3, 1, 2)
@@ -327,12 +306,7 @@ class FIRE(PositionScheme):
         self.c = nn.Parameter(torch.tensor(0.1))
         self.threshold = nn.Parameter(torch.tensor(1.0))  # L as a multiple of its initial value
 
-    def bias(
-        self,
-        queries: Float[Tensor, "batch heads queries head_dim"],
-        keys: Float[Tensor, "batch heads keys head_dim"],
-        places: Places,
-    ) -> Float[Tensor, "rows heads queries keys"]:
+    def bias(self, queries: Queries, keys: Keys, places: Places) -> Bias:
         interpolated: Tensor = self.network(self.interpolated(places)[..., None])
         return interpolated.permute(0, 3, 1, 2).to(queries.dtype)
 
@@ -370,12 +344,7 @@ class Contextual(PositionScheme):
         directions, self.causal = 1 if setup.causal else 2, setup.causal
         self.embeddings = nn.Parameter(torch.zeros(directions * (LAST + 1), setup.dim // setup.heads))
 
-    def bias(
-        self,
-        queries: Float[Tensor, "batch heads queries head_dim"],
-        keys: Float[Tensor, "batch heads keys head_dim"],
-        places: Places,
-    ) -> Float[Tensor, "batch heads queries keys"]:
+    def bias(self, queries: Queries, keys: Keys, places: Places) -> Bias:
         gates = (queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])).sigmoid()
         gates = gates.to(torch.promote_types(gates.dtype, torch.float32))  # 16 bits are not enough for a sum
         positions = counted(gates, places).clamp(max=LAST)
@@ -386,18 +355,11 @@ class Contextual(PositionScheme):
         return torch.lerp(by_index(values, below + first), by_index(values, above + first), weight.to(values.dtype))
 
 
-def counted(
-    gates: Float[Tensor, "batch heads queries keys"], places: Places
-) -> Float[Tensor, "batch heads queries keys"]:
+def counted(gates: Float[Tensor, "batch heads queries keys"], places: Places) -> Tensor:
     """Return the sum of each query's gates from the key to the query's own token, both included."""
     distances, sums = places.distances[:, None], gates.cumsum(-1)
-    own = distances == 0
-
-    def at_own_token(values: Tensor) -> Tensor:
-        return (values * own).sum(-1, keepdim=True)
-
-    ends = torch.where(distances > 0, gates, at_own_token(gates))
-    return (sums - at_own_token(sums)).abs() + ends
+    own_gate, own_sum = ((x * (distances == 0)).sum(-1, keepdim=True) for x in (gates, sums))
+    return (sums - own_sum).abs() + torch.where(distances > 0, gates, own_gate)
 
 
 SCHEMES: dict[str, type[PositionScheme]] = {

@@ -1,0 +1,311 @@
+"""Multi-head attention, what it sees, and the cache of keys and values that generation appends to."""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
+
+from tfstudy.models.checkpointing import in_chunks
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.positions import Places, Setup, acts_on_attention, relative
+from tfstudy.models.residual import norm_layer
+from tfstudy.models.tokens import Shapes, Tokens, flat, per_source, rectangles
+
+SPARE = 16  # least number of tokens that a buffer has room for when it is allocated
+
+
+class KeyValue(NamedTuple):
+    """Projected keys and values of the tokens of one rectangle."""
+
+    keys: Float[Tensor, "rows heads length head_dim"]
+    values: Float[Tensor, "rows heads length head_dim"]
+
+
+class Sight(NamedTuple):
+    """What the queries of attention see, the same in all layers: one mask and one pair of positions per rectangle."""
+
+    shapes: Shapes  # (rows, queries); to attend to a source, the hypotheses of a beam are one longer row
+    masks: Sequence[Bool[Tensor, "_ 1 _ _"] | None]  # (rows, 1, queries or 1, keys), True = visible; None: all
+    places: Sequence[Places | None]  # None if the position scheme does not depend on them
+    kind: str = "encoder"  # or decoder, cross, prefix, for who reads the weights
+    causal: bool = False  # the last query is at the last key, and no query sees a later key
+    window: int = 0  # with `causal`: keys more than this many positions before a query are not visible; 0: all are
+
+    @classmethod
+    def within(cls, tokens: Tokens, scheme: str, window: int = 0) -> "Sight":
+        """Tokens see each other in both directions (encoder), at most `window` positions away; 0: all of them."""
+        masks = [windowed(mask, window) for (mask,) in tokens.rectangles(tokens.mask)]
+        return cls(tokens.shapes, masks, places(tokens, tokens, tokens.shapes, scheme))
+
+    @classmethod
+    def back(cls, tokens: Tokens, scheme: str, window: int = 0) -> "Sight":
+        """Tokens see themselves and all tokens before them (decoder), those of a cache included."""
+        at = places(tokens, tokens, tokens.shapes, scheme)
+        return cls(tokens.shapes, [None] * len(tokens.shapes), at, "decoder", True, window)
+
+    @classmethod
+    def across(cls, target: Tokens, source: Tokens, scheme: str) -> "Sight":
+        """Tokens of the target see all tokens of their source (cross-attention)."""
+        shapes = per_source(target.shapes, [rows for rows, _ in source.shapes])
+        masks = [mask[:, None, None] for (mask,) in source.rectangles(source.mask)]
+        return cls(shapes, masks, places(target, source, shapes, scheme), "cross")
+
+
+def places(queries: Tokens, keys: Tokens, shapes: Shapes, scheme: str) -> Sequence[Places | None]:
+    """Return the positions of new queries and of all keys so far, for each rectangle; None if the scheme has none.
+
+    `shapes` are those of the queries as attention sees them, in which several rows can be one.
+    """
+    if not acts_on_attention(scheme):
+        return [None] * len(shapes)
+    found = []
+    for (_, length), (_, joint), at, among in zip(queries.shapes, shapes, queries.so_far, keys.so_far, strict=True):
+        first, end = (0, queries.limit) if queries.limit else (queries.start, queries.start + length)
+        new = at[:, queries.start :].repeat(1, joint // max(1, length))
+        found.append(Places(new, among, first - (keys.limit or among.shape[1]) + 1, end - 1))
+    return found
+
+
+class Weights(nn.Identity):
+    """Attention weights (rows, heads, queries, keys) pass through here unchanged, before dropout, where one hooks it.
+
+    Attention is computed explicitly while there is a hook (`register_forward_hook`), and otherwise by a fused kernel
+    that has no weights. A hook also gets the mask (True or above -inf where a key is visible; None: everywhere) and the
+    kind of attention.
+    """
+
+    def forward(self, weights: Tensor, mask: Tensor | None = None, kind: str = "cross") -> Tensor:
+        return weights
+
+    @property
+    def hooked(self) -> bool:
+        """Whether somebody reads or replaces the weights."""
+        return bool(self._forward_hooks or self._forward_pre_hooks)
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention softmax(Q K^T / sqrt(dim / heads)) V (Vaswani et al. 2017, section 3.2).
+
+    `scheme` is the name of a position scheme; of those that act on embeddings, attention knows nothing. It may depend
+    on whether attention is `causal`. With a norm, the queries and keys of each head are normalised, with gains that all
+    heads share and without a bias (Dehghani et al. 2023, arXiv 2302.05442, section 2, after Henry et al. 2020).
+    """
+
+    def __init__(
+        self, dim: int, heads: int, dropout: float = 0.0, scheme: str = "none", causal: bool = False, norm: str = "none"
+    ) -> None:
+        super().__init__()
+        self.heads, self.head_dim, self.dropout = heads, dim // heads, Dropout(dropout)
+        self.query = nn.Linear(dim, dim)
+        self.key_value = nn.Linear(dim, 2 * dim)
+        self.out = nn.Linear(dim, dim)
+        self.relative = relative(scheme, Setup(dim, heads, causal))
+        self.query_norm, self.key_norm = (norm_layer(norm, self.head_dim, bias=False) for _ in range(2))
+        self.weights = Weights()
+        for weight in (self.query.weight, *self.key_value.weight.chunk(2), self.out.weight):
+            nn.init.xavier_uniform_(weight)
+        for layer in (self.query, self.key_value, self.out):
+            nn.init.zeros_(layer.bias)
+
+    def keys(self, x: Float[Tensor, "positions dim"], sight: Sight) -> tuple[KeyValue, ...]:
+        """Return the keys and values of inputs that are where the queries of `sight` are, for each rectangle."""
+        found = []
+        parts = rectangles(sight.shapes, *self.key_value(x).chunk(2, dim=-1))
+        for (keys, values), at in zip(parts, sight.places, strict=True):
+            keys = self.key_norm(self.split(keys))
+            if self.relative is not None and at is not None:
+                keys = self.relative.rotate(keys, at.queries)
+            found.append(KeyValue(keys, self.split(values)))
+        return tuple(found)
+
+    def forward(
+        self,
+        x: Float[Tensor, "positions dim"],
+        sight: Sight,
+        seen: "Sequence[KeyValue | Cache]",
+        weighted: bool = False,
+    ) -> tuple[Float[Tensor, "positions dim"], list[Tensor]]:
+        """Attend from `x` to the keys and values that are seen, and return the outputs.
+
+        If `weighted`, also the weights (rows, queries, keys) of each rectangle, before dropout, as means over heads.
+        """
+        outputs, weights = [], []
+        queries = rectangles(sight.shapes, self.query(x))
+        for (query,), known, mask, at in zip(queries, seen, sight.masks, sight.places, strict=True):
+            found = self._attend(self.query_norm(self.split(query)), known, mask, at, sight, weighted)
+            outputs.append(found[0].transpose(1, 2).flatten(2))
+            weights += [one.mean(1) for one in found[1:]]
+        return self.out(flat(outputs)), weights
+
+    def split(self, x: Float[Tensor, "rows length dim"]) -> Float[Tensor, "rows heads length head_dim"]:
+        """Return the part of each head."""
+        return x.view(*x.shape[:2], self.heads, self.head_dim).transpose(1, 2)
+
+    def _attend(
+        self,
+        query: Tensor,
+        seen: "KeyValue | Cache",
+        mask: Tensor | None,
+        at: Places | None,
+        sight: Sight,
+        weighted: bool,
+    ) -> tuple[Tensor, ...]:
+        """Return the attended values (rows, heads, queries, head_dim) of one rectangle, and the weights if `weighted`.
+
+        The fused kernel computes it, except where the weights are read, or where dropout acts on them: the kernel would
+        draw it from the global generator.
+        """
+        keys, values, (rows, _, length, _), window = seen.keys, seen.values, query.shape, sight.window
+        past = keys.shape[2] - length
+        drops = self.training and self.dropout.probability > 0
+        explicit = weighted or self.weights.hooked
+        causal = sight.causal and (length > 1 or 0 < window < past)  # else a single query sees all keys
+        if causal and (past or window or drops or explicit or self.relative is not None):
+            mask, causal = causal_mask(length, keys.shape[2], query.device, window), False
+        if explicit:
+            query, mask = self._positioned(query, keys, mask, at)
+            weights = self.weights(self._softmax(query, keys, mask), mask, sight.kind)
+            return (self.dropout(weights) @ values, *([weights] if weighted else []))
+        if self.relative is None and not drops:
+            return (scaled_dot_product_attention(query, keys, values, attn_mask=mask, is_causal=causal),)
+
+        def compute(rows: slice, queries: slice) -> Tensor:
+            visible, place = part_of(mask, rows, queries), at and at.part(rows, queries)
+            q, visible = self._positioned(query[rows, :, queries], keys[rows], visible, place)
+            if not drops:
+                return scaled_dot_product_attention(q, keys[rows], values[rows], attn_mask=visible)
+            attended: Tensor = self.dropout(self._softmax(q, keys[rows], visible)) @ values[rows]
+            return attended
+
+        size = self.heads * keys.shape[2] * (1 if self.relative is None else 2)
+        return (in_chunks(compute, rows, length, size),)
+
+    def _positioned(
+        self, query: Tensor, keys: Tensor, mask: Tensor | None, at: Places | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the queries and the mask as the position scheme changes them: rotated, and with its bias."""
+        if self.relative is None or at is None:
+            return query, mask
+        bias = self.relative.bias(query, keys, at)
+        query = self.relative.rotate_queries(query, at.queries)
+        if bias is None:
+            return query, mask
+        bias = bias / math.sqrt(self.head_dim) if self.relative.scaled else bias
+        return query, bias if mask is None else bias.masked_fill(~mask, float("-inf"))
+
+    def _softmax(self, query: Tensor, keys: Tensor, mask: Tensor | None) -> Tensor:
+        """Return the weights; a mask is True where a key is visible, or added to the scores."""
+        scores = query @ keys.transpose(-1, -2) / math.sqrt(self.head_dim)
+        if mask is not None:
+            scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+        return scores.softmax(-1)
+
+
+def causal_mask(queries: int, keys: int, device: torch.device, window: int = 0) -> Bool[Tensor, "1 1 {queries} {keys}"]:
+    """Return which keys are not after the queries, which are at the last keys; at most `window` before (0: any)."""
+    first = keys - queries
+    seen = torch.ones(queries, keys, dtype=torch.bool, device=device).tril(first)
+    return (seen.triu(first - window) if window else seen)[None, None]
+
+
+def windowed(mask: Bool[Tensor, "rows keys"], window: int) -> Bool[Tensor, "rows 1 _ keys"]:
+    """Return what attention may see of keys that are the queries too: at most `window` positions to each side, or all.
+
+    A query at which nothing is visible is itself padding; it sees all tokens, as it has to see something.
+    """
+    tokens = mask[:, None, None]
+    if not window:
+        return tokens
+    near = torch.ones(mask.shape[1], mask.shape[1], dtype=torch.bool, device=mask.device).tril(window).triu(-window)
+    seen = tokens & near
+    return torch.where(seen.any(-1, keepdim=True), seen, tokens)
+
+
+def part_of(mask: Tensor | None, rows: slice, queries: slice) -> Tensor | None:
+    """Return a mask (1 or rows, 1, 1 or queries, keys) for some rows and queries."""
+    if mask is None:
+        return None
+    mask = mask if len(mask) == 1 else mask[rows]
+    return mask if mask.shape[2] == 1 else mask[:, :, queries]
+
+
+class Cache:
+    """The keys and values of the tokens decoded so far: a value, as all parts of a state are.
+
+    Without gradients they are the beginning of a buffer with spare room, so that appending copies only what is new. Two
+    caches with the same buffer may be of different length; only the first to append behind a token may use the room.
+    """
+
+    def __init__(self, keys: Tensor, values: Tensor, buffer: "Buffer | None" = None) -> None:
+        self.keys, self.values, self.buffer = keys, values, buffer  # (rows, heads, length, head_dim)
+
+    @property
+    def length(self) -> int:
+        """The number of tokens."""
+        return self.keys.shape[2]
+
+    def append(self, new: KeyValue) -> "Cache":
+        """Return the cache with the keys and values of the tokens that follow."""
+        if torch.is_grad_enabled():
+            return Cache(torch.cat([self.keys, new.keys], 2), torch.cat([self.values, new.values], 2))
+        end, buffer = self.length + new.keys.shape[2], self.buffer
+        if buffer is None or buffer.used != self.length or buffer.room < end:
+            buffer = Buffer(self, len(self.keys), end)
+            buffer.write(0, self)
+        buffer.write(self.length, new)
+        return buffer.first(end)
+
+    def select_rows(self, rows: Int[Tensor, " rows"]) -> "Cache":
+        """Return the cache of these rows of the batch, in this order."""
+        if torch.is_grad_enabled():
+            return Cache(self.keys.index_select(0, rows), self.values.index_select(0, rows))
+        buffer = Buffer(self, len(rows), self.length + 1)
+        chosen = buffer.first(self.length)
+        torch.index_select(self.keys, 0, rows, out=chosen.keys)
+        torch.index_select(self.values, 0, rows, out=chosen.values)
+        buffer.used = self.length
+        return chosen
+
+
+def append(past: Sequence[Cache], new: Sequence[KeyValue]) -> tuple[Cache, ...]:
+    """Return the cache of each rectangle with the keys and values that follow; without a past, they are the first."""
+    if not past:
+        return tuple(Cache(*own) for own in new)
+    return tuple(cache.append(own) for cache, own in zip(past, new, strict=True))
+
+
+class Buffer:
+    """Memory for the keys and values of at least `length` tokens; `used` counts those written.
+
+    The memory of a buffer to which no cache refers is used for the next one that succeeds it. A beam selects rows at
+    every token, and new memory of that size would come from the operating system each time, at the cost of the copies.
+    """
+
+    def __init__(self, like: Cache, rows: int, length: int) -> None:
+        self.used = 0
+        self.free: list[KeyValue] = [] if like.buffer is None else like.buffer.free
+        parts = self.free.pop() if self.free else None
+        if parts is None or len(parts.keys) < rows or parts.keys.shape[2] < length:
+            _, heads, _, head_dim = like.keys.shape
+            shape = rows, heads, length + max(SPARE, length // 2), head_dim
+            parts = KeyValue(like.keys.new_empty(shape), like.values.new_empty(shape))
+        self.whole, self.parts = parts, KeyValue(parts.keys[:rows], parts.values[:rows])
+        self.room = parts.keys.shape[2]
+
+    def __del__(self) -> None:
+        if hasattr(self, "whole"):  # else the allocation failed
+            self.free[:] = [self.whole]
+
+    def write(self, start: int, new: KeyValue | Cache) -> None:
+        """Write the keys and values of tokens from position `start` on."""
+        self.used = start + new.keys.shape[2]
+        self.parts.keys[:, :, start : self.used] = new.keys
+        self.parts.values[:, :, start : self.used] = new.values
+
+    def first(self, length: int) -> Cache:
+        """Return the keys and values of the first tokens, as views."""
+        return Cache(self.parts.keys[:, :, :length], self.parts.values[:, :, :length], self)

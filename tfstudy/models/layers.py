@@ -1,0 +1,182 @@
+"""The layers of the Transformer: attention and a feed-forward network, each in a residual connection; embeddings."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tfstudy.models import positions
+from tfstudy.models.attention import Cache, KeyValue, MultiHeadAttention, Sight, append
+from tfstudy.models.base import States
+from tfstudy.models.checkpointing import run_layer
+from tfstudy.models.config import TransformerConfig
+from tfstudy.models.dropout import Dropout
+from tfstudy.models.residual import Residual
+from tfstudy.models.tokens import Tokens
+
+GATES: dict[str, Callable[[Tensor], Tensor]] = {"swiglu": functional.silu, "geglu": functional.gelu}
+
+
+class Layer(nn.Module):
+    """Self-attention, cross-attention (decoder only) and a feed-forward network, each with a residual connection."""
+
+    def __init__(self, config: TransformerConfig, decoder: bool, residual: Residual) -> None:
+        super().__init__()
+        self.residual = residual
+        shape, norm = (
+            (config.dim, config.heads, config.attention_dropout),
+            config.norm_type if config.qk_norm else "none",
+        )
+        scheme = config.target_positions if decoder else config.positions
+        self.attention = MultiHeadAttention(*shape, scheme, decoder, norm)
+        self.attention_norm = residual.norm(config.dim)
+        if decoder:
+            self.cross = MultiHeadAttention(*shape, config.cross_positions, norm=norm)
+            self.cross_norm = residual.norm(config.dim)
+        self.feedforward = feedforward(config)
+        self.feedforward_norm = residual.norm(config.dim)
+        self.dropout = Dropout(config.dropout)
+
+    def forward(
+        self,
+        x: Float[Tensor, "positions dim"],
+        near: Sight,
+        past: Sequence[Cache] = (),
+        memory: Sequence[KeyValue] = (),
+        far: Sight | None = None,
+        weighted: bool = False,
+    ) -> tuple[Float[Tensor, "positions dim"], Sequence[Cache], list[Tensor]]:
+        """Return the outputs, the keys and values of self-attention so far, and the weights of cross-attention.
+
+        `past` is what earlier calls returned of them, `memory` the keys and values of the source, and `near` and `far`
+        say what self-attention and cross-attention see. There are weights only if `weighted`.
+        """
+        weights: list[Tensor] = []
+        normed = self.residual.before(self.attention_norm, x)
+        seen = append(past, self.attention.keys(normed, near))
+        x = self._add(self.attention_norm, x, self.attention(normed, near, seen)[0])
+        if far is not None:
+            update, weights = self.cross(self.residual.before(self.cross_norm, x), far, memory, weighted)
+            x = self._add(self.cross_norm, x, update)
+        update = self.feedforward(self.residual.before(self.feedforward_norm, x))
+        return self._add(self.feedforward_norm, x, update), seen, weights
+
+    def _add(self, norm: nn.Module, x: Tensor, update: Tensor) -> Tensor:
+        return self.residual.after(norm, x, self.dropout(update))
+
+
+class Stack(nn.Module):
+    """A stack of `depth` layers, or one layer applied `depth` times. Its final norm is called apart."""
+
+    def __init__(self, config: TransformerConfig, depth: int, decoder: bool) -> None:
+        super().__init__()
+        self.depth, self.depth_signal = depth, config.depth_signal
+        residual = Residual(config.norm, config.norm_type, config.residual, (2 * depth) ** -0.5)
+        self.layers = nn.ModuleList(
+            Layer(config, decoder, residual) for _ in range(1 if config.share_layers else depth)
+        )
+        self.norm = residual.final_norm(config.dim)
+
+    def __iter__(self) -> Iterator[Layer]:
+        """Iterate over the layer at each depth."""
+        return (self.layers[depth % len(self.layers)] for depth in range(self.depth))  # type: ignore[misc]
+
+    def forward(
+        self,
+        x: Float[Tensor, "positions dim"],
+        near: Sight,
+        states: States,
+        caches: Sequence[Sequence[Cache]] = (),
+        memory: Sequence[Sequence[KeyValue]] = (),
+        far: Sight | None = None,
+        weighted: bool = False,
+    ) -> tuple[Float[Tensor, "positions dim"], Sequence[Sequence[Cache]], list[Tensor]]:
+        """Return what `Layer` does: the outputs and weights of the last layer, and the caches of all layers.
+
+        The hidden states pass through `states`.
+        """
+        x, after, weights = states(x, 0), [], []
+        for depth, layer in enumerate(self):
+            if self.depth_signal:  # eqs. 4 and 5 of Dehghani et al. 2019, the part that depends on the depth
+                x = x + positions.sinusoids(torch.full((), depth + 1, device=x.device), x.shape[-1]).to(x.dtype)
+            past, known = caches[depth] if caches else (), memory[depth] if memory else ()
+            x, cache, weights = run_layer(layer, x, near, past, known, far, weighted and depth + 1 == self.depth)
+            x = states(x, depth + 1)
+            after.append(cache)
+        return x, tuple(after), weights
+
+
+class Gate(nn.Module):
+    """The product g(x) * y of the two halves of a vector (Shazeer 2020, arXiv 2002.05202, eq. 6)."""
+
+    def __init__(self, activation: str) -> None:
+        super().__init__()
+        self.function = GATES[activation]
+
+    def forward(self, x: Float[Tensor, "*shape twice"]) -> Tensor:
+        gate, value = x.chunk(2, -1)
+        return self.function(gate) * value
+
+
+def feedforward(config: TransformerConfig) -> nn.Sequential:
+    """Return W2 g(W1 x + b1) + b2, with dropout behind the activation g. Gated ones have a second matrix beside W1."""
+    gated = config.activation in GATES
+    inner = nn.Linear(config.dim, config.feedforward * (2 if gated else 1))
+    outer = nn.Linear(config.feedforward, config.dim)
+    activation = Gate(config.activation) if gated else nn.GELU() if config.activation == "gelu" else nn.ReLU()
+    dropout = config.dropout if config.activation_dropout is None else config.activation_dropout
+    for weight in (*inner.weight.chunk(2 if gated else 1), outer.weight):
+        nn.init.xavier_uniform_(weight)
+    for layer in (inner, outer):
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(inner, activation, Dropout(dropout), outer)
+
+
+class EmbeddingInit(NamedTuple):
+    """How token embeddings start, and what they are multiplied by."""
+
+    std: float = 1.0  # standard deviation of the initial token embeddings
+    scale: float = 1.0  # factor of the token embeddings
+    uniform: bool = False  # draw from a uniform distribution instead of a normal one
+
+
+def embedding_init(name: str, vocab: int, dim: int) -> EmbeddingInit:
+    """Return what a value of `model.embedding_init` stands for.
+
+    Csordas et al. 2021 (arXiv 2108.12284, "The Devil is in the Detail", section on scaling of embeddings) have
+    `token_upscaling` with sinusoids, and `xavier` with relative positions.
+    """
+    xavier = math.sqrt(2 / (vocab + dim))
+    return {
+        "unit_variance": EmbeddingInit(std=dim**-0.5, scale=math.sqrt(dim)),
+        "token_upscaling": EmbeddingInit(std=xavier, scale=math.sqrt(dim), uniform=True),
+        "xavier": EmbeddingInit(std=xavier, uniform=True),
+    }[name]
+
+
+class Embedding(nn.Module):
+    """Token embeddings, plus those of a position scheme that acts on embeddings (see `models.positions`).
+
+    Learned positions start with the standard deviation of the scaled token embeddings.
+    """
+
+    def __init__(self, vocab: int, dim: int, scheme: str, max_positions: int, init: EmbeddingInit) -> None:
+        super().__init__()
+        self.scale = init.scale
+        self.tokens = nn.Embedding(vocab, dim)
+        if init.uniform:
+            nn.init.uniform_(self.tokens.weight, -math.sqrt(3) * init.std, math.sqrt(3) * init.std)
+        else:
+            nn.init.normal_(self.tokens.weight, std=init.std)
+        setup = positions.Setup(dim, positions=max_positions, std=init.std * init.scale)
+        self.positions = positions.embedded(scheme, setup)
+
+    def forward(self, tokens: Tokens) -> Float[Tensor, "positions dim"]:
+        """Embed tokens at their positions. Learned ones must be below `max_positions`; others raise an IndexError."""
+        words = self.tokens(tokens.ids) * self.scale
+        embedded: Tensor = self.positions.embed(words, tokens.positions, tokens.end)
+        return embedded

@@ -1,1 +1,0 @@
-"""What architectures are made of: attention, position schemes, residual connections, cells, caches, ragged batches."""
