@@ -182,17 +182,17 @@ def version_text() -> str:
     """Return `tfstudy 0.1.0 (torch 2.13.0+cpu, python 3.13.1, commit 1a2b3c4)`; no commit outside a checkout."""
     from tfstudy.runs.environment import commit
 
-    versions = {}
-    for package in ("tfstudy", "torch"):
+    def installed(package: str) -> str:
         try:
-            versions[package] = version(package)
+            return version(package)
         except PackageNotFoundError:
-            versions[package] = "not installed"
+            return "not installed"
+
     found = commit()
     changed = " with changes" if found.endswith("+") else ""
-    parts = [f"torch {versions['torch']}", f"python {platform.python_version()}"]
+    parts = [f"torch {installed('torch')}", f"python {platform.python_version()}"]
     parts += [f"commit {found[:7]}{changed}"] if found else []
-    return f"tfstudy {versions['tfstudy']} ({', '.join(parts)})"
+    return f"tfstudy {installed('tfstudy')} ({', '.join(parts)})"
 
 
 def _show_version(asked: bool) -> None:

@@ -18,64 +18,42 @@ SEVERAL_SEEDS = re.compile(r"\d+([-,]\d+)+", re.ASCII)
 MAX_FILE_NAME = 240  # bytes: file systems allow 255, and a file that is being written has a longer name
 MAX_NAME = 200  # bytes of the name of a study
 
-# Completion after `tfstudy --install-completion`; an error completes nothing.
-
-Names = Callable[[dict[str, Any]], Iterable[str]]  # of the options before the word
+# Completion after `tfstudy --install-completion`
 
 
-def completed(names: Names) -> Callable[[typer.Context, str], list[str]]:
+def known_names(what: str, options: dict[str, Any]) -> Iterable[str]:
+    """Return the names that an option may have, given the options before it."""
+    from tfstudy import models, tasks
+    from tfstudy.config.presets import presets
+    from tfstudy.grids.spec import grid_names
+    from tfstudy.runs.find import studies
+
+    def task() -> str:  # an option without its value hides it, then it is among the words of the line
+        line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+        return options.get("task") or next(word for word in line.split() if word in tasks.names())
+
+    names: dict[str, Callable[[], Iterable[str]]] = {
+        "task": tasks.names,
+        "arch": models.names,
+        "split": lambda: (name for name in tasks.find(task()).split_schemes() if "<" not in name),
+        "preset": lambda: presets(task()),
+        "grid": grid_names,
+        "study": lambda: studies(Path(options.get("results") or RESULTS)),
+    }
+    return names[what]()
+
+
+def completed(what: str) -> Callable[[typer.Context, str], list[str]]:
     """Return the function that Typer calls for the names that continue a word, or its part after the last comma."""
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         given, comma, last = incomplete.rpartition(",")
         try:
-            return [f"{given}{comma}{name}" for name in names(ctx.params) if name.startswith(last)]
+            return [f"{given}{comma}{name}" for name in known_names(what, ctx.params) if name.startswith(last)]
         except Exception:  # a message would appear in the middle of the line that is typed
             return []
 
     return complete
-
-
-def _tasks(_: dict[str, Any]) -> Iterable[str]:
-    from tfstudy import tasks
-
-    return tasks.names()
-
-
-def _architectures(_: dict[str, Any]) -> Iterable[str]:
-    from tfstudy import models
-
-    return models.names()
-
-
-def _task(options: dict[str, Any]) -> str:
-    """Return the task of the command; an option without its value hides it, then it is among the words of the line."""
-    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
-    return options.get("task") or next(word for word in line.split() if word in _tasks(options))
-
-
-def _splits(options: dict[str, Any]) -> Iterable[str]:
-    from tfstudy import tasks
-
-    return (name for name in tasks.find(_task(options)).split_schemes() if "<" not in name)
-
-
-def _presets(options: dict[str, Any]) -> Iterable[str]:
-    from tfstudy.config.presets import presets
-
-    return presets(_task(options))
-
-
-def _grids(_: dict[str, Any]) -> Iterable[str]:
-    from tfstudy.grids.spec import grid_names
-
-    return grid_names()
-
-
-def _studies(options: dict[str, Any]) -> Iterable[str]:
-    from tfstudy.runs.find import studies
-
-    return studies(Path(options.get("results") or RESULTS))
 
 
 # Values
@@ -140,7 +118,7 @@ def study_name(study: str) -> str:
 # What to run
 
 complete_task, complete_arch, complete_split, complete_preset, complete_grid, complete_study = map(
-    completed, (_tasks, _architectures, _splits, _presets, _grids, _studies)
+    completed, ("task", "arch", "split", "preset", "grid", "study")
 )
 
 

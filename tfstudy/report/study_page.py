@@ -178,10 +178,9 @@ def _runs(table: Table) -> Section:
     """Return each run's seed, result and folder, by condition."""
     lines, names = [], examples_labels(table)
     for row in rows_of(table.rows):
-        values = row.each_seed
+        results = {seed: f": {number(value)}" for seed, value in row.each_seed.items()}
         runs = [
-            f"seed {run.result.seed}{f': {number(values[run.result.seed])}' * (run.result.seed in values)} "
-            f"({'/'.join(run.path.parts[-3:])})"
+            f"seed {run.result.seed}{results.get(run.result.seed, '')} ({'/'.join(run.path.parts[-3:])})"
             for run in row.runs
         ]
         lines.append(f"{names[row.place]}, {row.label}: {', '.join(runs) or 'no finished run'}")
