@@ -3,9 +3,8 @@
     A rose was helped by a dog .  ->  help ( theme = rose , agent = dog )
 
 The pairs are the files of a folder (`data.root`) or a data set of the Hugging Face hub (`data.hub`): columns separated
-by tabs, JSON lines, parallel files such as `train.src` and `train.tgt`, or SCAN's `IN: ... OUT: ...`. Data sets such as
-COGS (Kim & Linzen 2020, arXiv 2010.05465), CFQ (Keysers et al. 2020, arXiv 1912.09713) and SIGMORPHON are read as they
-are published.
+by tabs, JSON lines, parallel files such as `train.src` and `train.tgt`, or SCAN's `IN: ... OUT: ...`. So the files of
+COGS (Kim & Linzen 2020, arXiv 2010.05465) and of SIGMORPHON are read as they are published.
 
 A file or a split is for training or validation by its name (`train`; `dev`, `valid`, `validation`); any other is a
 test set of its own name, such as `test` and `gen`. Columns beyond the source and the target are tags, by which results
@@ -14,6 +13,7 @@ can be shown (`--by category`). Tokens are what spaces separate; a model knows t
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from sys import intern
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -110,7 +110,7 @@ class Pairs(Task):
     def target_tokens(self, text: str) -> Tokens:
         if self.config.tokens == "characters":
             return tuple(text.replace(" ", SPACE))
-        return tuple(token for token in text.split(" ") if token)
+        return tuple(intern(token) for token in text.split(" ") if token)  # one string for all places of a word
 
     def text(self, tokens: Tokens) -> str:
         if self.config.tokens == "characters":
@@ -136,6 +136,9 @@ class Pairs(Task):
 
     def _is_tag(self, name: str, splits: dict[str, Split]) -> bool:
         """Return whether a column of train is a tag: all splits have it, with few values. Others are noted."""
+        if name == "length":  # which all examples have as a tag
+            self._unused["column length"] = "the tag length is the number of target tokens"
+            return False
         if lacking := [split for split, own in splits.items() if name not in own.tags]:
             self._unused[f"column {name}"] = f"not in {', '.join(lacking)}"
             return False
