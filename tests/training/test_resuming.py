@@ -1,5 +1,8 @@
 """Training that continues from a checkpoint ends as if it had never stopped; which checkpoints are written and used."""
 
+import io
+from zipfile import ZIP_DEFLATED, ZipFile
+
 import pytest
 import torch
 from lightning.pytorch import Callback
@@ -255,6 +258,21 @@ def test_another_runs_checkpoint_is_refused_and_kept(checkpoints):
     with pytest.raises(UserError, match="belongs to another run"):
         continued(checkpoints)
     assert {path: path.read_bytes() for path in checkpoints.glob("*.ckpt*")} == before
+
+
+def test_a_compressed_checkpoint_is_not_unpacked(tmp_path, monkeypatch):
+    def compressed(checkpoint, file):
+        plain = io.BytesIO()
+        save_uncompressed(checkpoint, plain)
+        with ZipFile(plain) as source, ZipFile(file, "w", ZIP_DEFLATED) as target:
+            for member in source.infolist():
+                target.writestr(member.filename, source.read(member))
+
+    save_uncompressed = torch.save
+    monkeypatch.setattr(torch, "save", compressed)
+    save(tmp_path, "last.ckpt", 30, 10)
+    with pytest.raises(UserError, match="it is compressed"):
+        continued(tmp_path)
 
 
 # Which checkpoints are written, and what the result records of training

@@ -18,6 +18,7 @@ import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import torch
 from safetensors import SafetensorError
@@ -90,6 +91,9 @@ def load_checkpoint(path: Path, run: str = "") -> dict[str, Any]:
     if content[-COMMENT:] != PREFIX + digest:
         raise DamagedError(f"{path} is damaged: its digest does not match; --restart runs it again")
     try:
+        with ZipFile(io.BytesIO(content)) as archive:
+            if any(member.compress_type for member in archive.infolist()):  # a few bytes could fill the memory
+                raise ValueError("it is compressed")
         checkpoint: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except MemoryError:
         raise
