@@ -2,7 +2,7 @@
 
 from tests.example_records import result, write
 from tfstudy.analysis.claim_files import parse_claim
-from tfstudy.analysis.claims import family_size, gather_evidence, judge
+from tfstudy.analysis.claims import gather_evidence, judge
 from tfstudy.analysis.frame import read_study
 
 SPLIT = {"task": "scan", "split": "length"}
@@ -29,4 +29,4 @@ def values(study, arch, *shares, name="", **more):
 def judged(study, *statements, **more):
     """The verdict on a claim with these statements, given the records of a study."""
     one = claim(*statements, **more)
-    return judge(one, gather_evidence([one], [read_study(study)], family_size([one])))
+    return judge([one], gather_evidence([one], [read_study(study)]))[0]

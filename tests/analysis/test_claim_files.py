@@ -16,8 +16,8 @@ from typer.main import get_command
 from tests.example_claims import SPLIT, claim
 from tfstudy import instruments
 from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.claims import matching, select_conditions, timed_ratios
-from tfstudy.analysis.stats import ALPHA, fewest_values
+from tfstudy.analysis.claims import matching, select_conditions
+from tfstudy.analysis.stats import fewest_values
 from tfstudy.cli import app
 from tfstudy.cli.bench import _request
 from tfstudy.config.resolve import resolve_data
@@ -179,4 +179,4 @@ def test_the_command_of_a_claim_about_ratios_measures_all_that_it_compares(one):
         assert setting in request.settings()
         assert config_of(setting, request).model.dim == setting.width
         assert measured.get(selector["quantity"], "flops" in request.measures)
-    assert request.repeats >= fewest_values(1 - ALPHA / timed_ratios(ALL.values())) or not request.timed
+    assert request.repeats >= fewest_values() or not request.timed

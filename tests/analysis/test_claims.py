@@ -1,7 +1,6 @@
 """How claims are judged, from example records."""
 
 import json
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ from hypothesis import strategies as st
 from tests.example_claims import NEAR_HALF, claim, judged, values
 from tests.example_records import ENVIRONMENT, result, write
 from tests.example_tables import compared
-from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.claims import family_size, gather_evidence, judge
-from tfstudy.analysis.estimates import ABOVE, ACROSS, BELOW, WITHIN, estimate_difference, estimate_mean
+from tfstudy.analysis.claims import gather_evidence, judge
+from tfstudy.analysis.estimates import estimate_difference, estimate_mean
 from tfstudy.analysis.frame import read_studies
 from tfstudy.config.presets import preset
 from tfstudy.config.resolve import resolve
@@ -38,7 +36,7 @@ from tfstudy.tasks.scoring import wilson
 def test_a_mean_is_judged_by_its_whole_interval(tmp_path, part, verdict):
     found = judged(values(tmp_path, "lstm", *NEAR_HALF), {"of": {"arch": "lstm"}, **part})
     assert found.verdict == verdict
-    assert (verdict == "undecided") == ("includes" in found.reason)
+    assert (verdict == "undecided") == ("not told from" in found.reason)
 
 
 @pytest.mark.parametrize(
@@ -72,12 +70,10 @@ def test_too_few_seeds_decide_nothing(tmp_path, seeds, claimed):
 def test_seeds_with_equal_results_are_judged_by_the_interval_within_a_run(tmp_path):
     values(tmp_path, "lstm", 0, 0, 0)
     found = judged(tmp_path, {"of": {"arch": "lstm"}, "below": 5})
-    assert (found.verdict, found.statements[0].estimate.test) == ("supported", "")
+    assert (found.verdict, found.statements[0].estimate.test) == ("supported", "score test")
     measured = found.statements[0].estimate.interval
     assert measured[:3] == pytest.approx((0, 0, 100 * wilson(0, found.statements[0].conditions[0].count)[1]))
-    assert "over test examples (n = 3);" in markdown([found])
-    among_ten = judged(tmp_path, *[{"of": {"arch": "lstm"}, "below": 5}] * 10).statements[0].estimate
-    assert among_ten.interval.high > measured.high
+    assert "over test examples (n = 3), q" in markdown([found])
     assert judged(tmp_path, {"of": {"arch": "lstm"}, "above": 0}).verdict == "undecided"  # it touches 0
     values(tmp_path, "cnn", 0, 0, 0)
     part = {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}
@@ -98,14 +94,16 @@ def test_a_claim_is_supported_by_all_refuted_by_all_that_were_decided_and_mixed_
     assert (found.verdict, found.reason) == ("not run", "no finished run of this kind")
 
 
-def test_p_is_corrected_for_all_statements_of_all_claims_whether_run_or_not(tmp_path):
+def test_q_is_p_adjusted_for_all_statements_that_were_measured_together(tmp_path):
     values(tmp_path, "lstm", 0.5, 0.54, 0.58, 0.53, 0.55)
     part, missing = {"of": {"arch": "lstm"}, "above": 50}, {"of": {"arch": "cnn"}, "above": 50}
-    alone, both = judged(tmp_path, part), judged(tmp_path, part, missing)
-    assert 0.025 < alone.statements[0].estimate.p < 0.05
-    assert both.statements[0].estimate.p == pytest.approx(2 * alone.statements[0].estimate.p)
-    assert [found.statements[0].verdict for found in (alone, both)] == ["supported", "undecided"]
-    assert "includes 50" in both.statements[0].reason
+    far, near = {"of": {"arch": "lstm"}, "above": 10}, {"of": {"arch": "lstm"}, "above": 53.5}
+    for parts, factor in (([part], 1), ([part, missing], 1), ([part, far], 1), ([part, near], 2)):
+        found = judged(tmp_path, *parts).statements[0]
+        assert 0.025 < found.estimate.p < 0.05
+        assert found.q == pytest.approx(factor * found.estimate.p)
+        assert found.verdict == ("supported" if factor == 1 else "undecided")
+    assert "not told from 50" in found.reason
 
 
 def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_their_study(tmp_path):
@@ -115,12 +113,12 @@ def test_a_claim_that_compares_two_conditions_has_the_p_value_and_interval_of_th
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0})
     lower = claim({"of": {"arch": "cnn"}, "minus": {"arch": "lstm"}, "below": 0})
     studies = read_studies(tmp_path / "results")
-    evidence = gather_evidence([higher], studies, family_size(read_claims().values()))
-    [statement], [opposite] = (judge(one, evidence).statements for one in (higher, lower))
+    evidence = gather_evidence([higher], studies)
+    [statement], [opposite] = (one.statements for one in judge([higher, lower], evidence))
     [same] = [pair.row for pair in compared(tmp_path / "results" / "one")
               if {pair.first.arch, pair.second.arch} == {"lstm", "cnn"}]  # fmt: skip
     measured = statement.estimate
-    assert (measured.p, measured.family) == (same.p, 3)
+    assert (measured.p, statement.q) == (same.p, same.q)
     ends = {abs(same.low), abs(same.high)}
     assert {abs(measured.interval.low), abs(measured.interval.high)} == ends
     assert opposite.estimate.interval.mean == -measured.interval.mean
@@ -136,8 +134,9 @@ def test_a_comparison_by_another_metric_than_the_table_has_the_family_of_the_tab
         tree["splits"]["test"]["metrics"]["bleu"] = 0.3
         path.write_text(json.dumps({key: value for key, value in tree.items() if key != "digest"}))
     higher = claim({"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}, where=own)
-    [statement] = judge(higher, gather_evidence([higher], read_studies(tmp_path), 100)).statements
-    assert (statement.estimate.family, statement.estimate.test) == (3, "Welch")
+    [statement] = judge([higher], gather_evidence([higher], read_studies(tmp_path)))[0].statements
+    assert statement.estimate.test == "Welch"
+    assert statement.q > statement.estimate.p
 
 
 def test_a_mean_over_surviving_runs_decides_nothing_but_divergence_is_counted(tmp_path):
@@ -227,9 +226,9 @@ def test_a_claim_that_compares_two_amounts_of_training_data_is_corrected_like_on
     small, large = {"arch": "cnn", "data.train_examples": 100}, {"arch": "lstm", "data.train_examples": 1000}
     [found] = judged(tmp_path, {"of": large, "minus": small, "above": 0}).statements
     assert found.estimate.interval.mean == pytest.approx(10)
-    assert (found.verdict, found.estimate.family) == ("supported", 1)
+    assert (found.verdict, found.q) == ("supported", found.estimate.p)
     [same] = judged(tmp_path, {"of": small, "minus": small | {"arch": "lstm"}, "above": 0}).statements
-    assert (same.verdict, same.estimate.family) == ("supported", 2)
+    assert same.verdict == "supported"
 
 
 def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_path):
@@ -245,45 +244,27 @@ def test_a_statement_about_a_corpus_is_judged_by_the_runs_on_this_corpus(tmp_pat
     assert subject(found.statements[0]) == "lstm minus cnn on translation corpus a"
 
 
-def shares(draws, test):
-    """How often a test on drawn figures comes out in each way."""
-    random = np.random.default_rng(0)
-    counts = Counter(test(random) for _ in range(draws))
-    return {side: count / draws for side, count in counts.items()}
-
-
 @pytest.mark.parametrize("seeds", [3, 5, 8])
-def test_a_truth_on_the_bound_is_rarely_decided(seeds):
-    """The truth lies on a bound, where `supported` and `refuted` are both errors: .025 each is what is promised."""
-
-    def side(random):
-        first = 55 + 2 * random.standard_normal(seeds)
-        return estimate_mean((45, 55), first).side
-
-    def direction(random):
-        first, second = (50 + 2 * random.standard_normal(seeds) for _ in range(2))
-        return estimate_difference((0, np.inf), first, second, paired=False).side
-
-    for test in (side, direction):
-        found = shares(400, test)
-        assert found[ACROSS] > 0.9
-        assert max(found.get(wrong, 0) for wrong in (WITHIN, ABOVE, BELOW)) <= 0.045
+def test_a_truth_on_the_bound_is_decided_as_rarely_as_promised(seeds):
+    """The truth lies on a bound, where `supported` and `refuted` are both errors."""
+    random = np.random.default_rng(0)
+    one, two = [], []
+    for _ in range(400):
+        first, second = (55 + 2 * random.standard_normal(seeds) for _ in range(2))
+        one.append(estimate_mean((45, 55), first).p < 0.05)
+        two.append(estimate_difference((0, np.inf), first, second, paired=False).p < 0.05)
+    for decided in (one, two):
+        assert np.mean(decided) < 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
 
 
-def test_of_many_statements_at_their_bounds_any_is_rarely_decided():
-    """Ten statements whose truth is on the bound: any of them is decided, falsely, in at most .05 of documents."""
-
-    def any_decided(random):
-        draws = (50 + 2 * random.standard_normal(5) for _ in range(10))
-        return any(estimate_mean((50, np.inf), draw, tests=10).side != ACROSS for draw in draws)
-
-    assert 0 < shares(400, any_decided)[True] <= 0.05 + 4 * (0.05 * 0.95 / 400) ** 0.5
-
-
-@given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8), st.integers(1, 60))
-def test_the_verdict_follows_the_interval_and_the_interval_follows_p(values, tests):
-    found = estimate_mean((45.0, 55.0), values, resolution=0.1, tests=tests)
-    assert (found.side == ACROSS) == (found.p >= 0.05) or abs(found.p - 0.05) < 1e-6
+@given(st.lists(st.integers(300, 700).map(lambda v: v / 10), min_size=3, max_size=8))
+def test_p_is_below_05_exactly_where_the_interval_excludes_the_deciding_bound(values):
+    found = estimate_mean((45.0, 55.0), values, resolution=0.1)
+    low, high = found.interval.low, found.interval.high
+    assert (low > found.bound or high < found.bound) == (found.p < 0.05) or abs(found.p - 0.05) < 1e-6
+    whole = low >= 45 and high <= 55
+    assert found.inside == (45 <= found.interval.mean <= 55)
+    assert whole == (found.inside and found.p < 0.05) or abs(found.p - 0.05) < 1e-6
 
 
 CHART = Chart("bar", x="head", y="score")

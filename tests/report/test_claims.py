@@ -108,7 +108,7 @@ def test_a_comparison_of_unequal_numbers_of_seeds_names_both(tmp_path):
     values(tmp_path, "lstm", *NEAR_HALF)
     values(tmp_path, "cnn", 0.1, 0.11, 0.12)
     [statement] = judged(tmp_path, {"of": {"arch": "lstm"}, "minus": {"arch": "cnn"}, "above": 0}).statements
-    assert " (n = 5 and 3), p" in measured(statement)
+    assert " (n = 5 and 3), q" in measured(statement)
 
 
 # The table
@@ -172,7 +172,7 @@ def test_a_claim_has_its_verdict_and_reason_and_with_details_each_statement(refu
     assert str(lines[-1]) == "-  a note"
     text = " ".join(" ".join(map(str, claim_lines([refuted], [], details=True))).split())
     assert "exact match of lstm on scan length; 1.2 [" in text
-    assert "; claimed 90.3 ± 5; the whole interval lies below" in text
+    assert "; claimed 90.3 ± 5; on the wrong side of 85.3" in text
     assert "exact match of cnn on scan length; claimed 12.1 ± 5; no finished run" in text
 
 
@@ -183,7 +183,7 @@ def test_only_notes_that_apply_to_what_is_printed_are_shown_and_fit_the_terminal
     for one, details, facts in (
         (unrun, True, []),
         (refuted, False, ["supported if"]),
-        (refuted, True, ["supported if", "one of two", "percent"]),
+        (refuted, True, ["supported if", "all statements", "percent"]),
     ):
         lines = list(map(str, claim_lines([one], [], details)))
         starts = [line for line in lines if line.startswith("-  ")]

@@ -8,8 +8,6 @@ from random import Random
 import pytest
 
 from tests.example_records import result, rival, three_architectures, write
-from tfstudy.analysis.claim_files import read_claims
-from tfstudy.analysis.claims import family_size, timed_ratios
 from tfstudy.analysis.frame import read_finished_runs
 from tfstudy.analysis.published import Quotation, figure_of
 from tfstudy.analysis.summary import conditions, rows_of
@@ -35,7 +33,7 @@ def test_comparisons_say_what_is_higher_and_what_is_not_tested(study):
     summary = summarize_comparisons(table(study, baseline="lstm"))
     [one] = summary.tested
     assert one.verdict == "cnn is higher than lstm"
-    assert (one.test_set, one.difference, one.p, one.test) == ("length", "+55.5", "<.001", "Welch, 8 values")
+    assert (one.test_set, one.difference, one.q, one.test) == ("length", "+55.5", "<.001", "Welch, 8 values")
     assert summary.untested == {"length": ["transformer"]}
     assert summary.summary.startswith("3 comparisons on the same examples: 1 decided, 0 undecided, 2 not")
 
@@ -112,14 +110,14 @@ def test_the_verdict_has_exactly_the_differences_of_the_groups(tmp_path, draw):
 def test_means_that_differ_after_the_first_decimal_are_written_with_more(tmp_path):
     made = [
         result(seed, share + seed / 1e6, arch=arch, experiment=arch, run=f"{arch}{seed}")
-        for arch, share in (("lstm", 0.9999), ("cnn", 0.9996))
+        for arch, share in (("lstm", 0.9994), ("cnn", 0.9986))
         for seed in range(5)
     ]
     for one in made:
         one["splits"]["test"]["n"] = 1_000_000
     study = read_finished_runs(write(tmp_path / "study", *made))
     [first, *_] = verdict(build_table(study, conditions(study.runs)))
-    assert first == "On length, lstm (99.99) is significantly better than cnn (99.96)."
+    assert first == "On length, lstm (99.94) is significantly better than cnn (99.86)."
 
 
 @pytest.mark.parametrize(
@@ -159,18 +157,3 @@ def test_figures_under_the_same_settings_are_judged(tmp_path, monkeypatch):
     [*_, last] = verdict(table._replace(rows=rows))
     assert "1 reproduced within 5 points (lstm on length: 50.8 here, 13.8 in Lake & Baroni 2018)" in last
     assert "1 not reproduced within 5 points (lstm on length: 50.8 here, 90.0 in Lake & Baroni 2018)" in last
-
-
-# The page on statistics
-
-
-def test_the_page_on_statistics_has_the_number_of_statements_of_claims():
-    number, ratios = family_size(read_claims().values()), timed_ratios(read_claims().values())
-    page = Path(__file__).parents[2].joinpath("docs/concepts/statistics.md").read_text()
-    assert set(re.findall(r"(\d+)\s+statements of all claims|, (\d+) at present|- \.05/(\d+)", page)) == {
-        (f"{number}", "", ""), ("", f"{number}", ""), ("", "", f"{number}"), ("", "", f"{ratios}")
-    }  # fmt: skip
-    assert set(re.findall(r"it is one of (\d+)|the (\d+) such statements", page)) == {
-        (f"{number}", ""),
-        ("", f"{ratios}"),
-    }

@@ -15,9 +15,9 @@ from tfstudy.report.markup import (
     json_text,
     markdown_table,
     number,
-    p_equals,
     p_value,
     plural,
+    q_equals,
     signed,
     significant,
     significant_interval,
@@ -39,14 +39,14 @@ def test_a_difference_has_the_sign_of_its_exact_value():
 
 def test_a_significant_p_value_is_not_rounded_to_the_threshold():
     assert [p_value(p) for p in (0.04949, 0.04999696, 0.05)] == [".049", "<.050", ".050"]
-    assert p_equals(0.04999696) == "p < .050"
+    assert q_equals(0.04999696) == "q < .050"
 
 
 @pytest.mark.parametrize(
-    ("p", "cell", "equation"), [(0.0341, ".034", "p = .034"), (1e-9, "<.001", "p < .001"), (1.0, "1.000", "p = 1.000")]
+    ("p", "cell", "equation"), [(0.0341, ".034", "q = .034"), (1e-9, "<.001", "q < .001"), (1.0, "1.000", "q = 1.000")]
 )
 def test_p_values_have_three_digits(p, cell, equation):
-    assert (p_value(p), p_equals(p)) == (cell, equation)
+    assert (p_value(p), q_equals(p)) == (cell, equation)
     assert p_value(math.nan) == ""
 
 

@@ -17,7 +17,7 @@ from tfstudy.report.plots.split import TRIVIAL_COLOUR, Mark, marks_beside
 METRICS = {"scan": "exact_match"}
 WITH = {"copy": {"bleu": 0.01}, "word by word": {"bleu": 0.125, "chrf": 0.4}}
 FAR, NEAR = (0.9, 0.91, 0.92, 0.93, 0.94), (0.2, 0.22, 0.21, 0.22, 0.2)
-CLOSE = {  # of four networks: several differences would be significant if each was tested alone
+CLOSE = {  # of four networks, some of which differ
     "cnn": (0.1, 0.13, 0.2, 0.16, 0.12),
     "gru": (0.17, 0.21, 0.3, 0.24, 0.18),
     "lstm": (0.26, 0.2, 0.33, 0.3, 0.24),
@@ -145,16 +145,15 @@ def drawn_intervals(axes):
     return [(*line.get_xdata(), is_filled) for line, is_filled in zip(intervals, filled, strict=True)]
 
 
-def test_an_interval_excludes_0_if_and_only_if_its_comparison_is_significant(tmp_path):
+def test_significant_comparisons_are_filled_and_their_intervals_exclude_0(tmp_path):
     study = write(tmp_path, *(one for arch, shares in CLOSE.items() for one in runs(arch, *shares)))
     comparisons = [pair.row for pair in compared(study)]
     figure = drawn(study, "differences")
     intervals = drawn_intervals(figure.axes[0])
     assert [is_filled for *_, is_filled in intervals] == [comparison.significant for comparison in comparisons]
     assert {is_filled for *_, is_filled in intervals} == {True, False}
-    assert all((low > 0 or high < 0) == is_filled for low, high, is_filled in intervals)
-    assert any(one.p < 0.05 * one.tests and not one.significant for one in comparisons)  # alone it would be
-    assert any("simultaneous 95 % intervals over 6 comparisons" in text.lower() for text in texts(figure))
+    assert all(low > 0 or high < 0 for low, high, is_filled in intervals if is_filled)
+    assert any("p adjusted for 6 comparisons" in text for text in texts(figure))
 
 
 def test_the_intervals_of_some_split_schemes_are_those_of_the_whole_study(tmp_path):
@@ -163,7 +162,7 @@ def test_the_intervals_of_some_split_schemes_are_those_of_the_whole_study(tmp_pa
     every = drawn_intervals(drawn(study, "differences").axes[0])
     figure = drawn(study, "differences", split="simple")
     assert drawn_intervals(figure.axes[0]) == every[6:]
-    assert any("over 12 comparisons" in text for text in texts(figure))
+    assert any("adjusted for 12 comparisons" in text for text in texts(figure))
 
 
 def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monkeypatch):
@@ -172,8 +171,8 @@ def test_of_many_differences_those_with_the_smallest_p_are_drawn(tmp_path, monke
     plot = make_plot(read_study(write(tmp_path, *equal, *runs("transformer", 0.9, 0.91, 0.92))), "differences")
     [axes] = plot.figure.axes
     assert all("transformer" in label.get_text() for label in axes.get_yticklabels())
-    assert "the 2 with the smallest p of 6" in " ".join(plot.figure.get_suptitle().split())
-    assert plot.alt.startswith("Differences between conditions, the 2 with the smallest p of 6: ")
+    assert "the 2 with the smallest q of 6" in " ".join(plot.figure.get_suptitle().split())
+    assert plot.alt.startswith("Differences between conditions, the 2 with the smallest q of 6: ")
 
 
 def test_what_two_architectures_share_stands_once_in_brackets(tmp_path):
@@ -196,5 +195,5 @@ def test_differences_are_filled_where_they_are_significant(tmp_path):
     assert names == ["cnn - lstm", "cnn - transformer", "lstm - transformer"]
     assert faces == [COLOURS["lstm"], "#FFFFFF", COLOURS["lstm"]]
     assert round(marks[0].get_xdata()[0]) == -71
-    assert sum("p < .001" in text for text in texts(figure)) == 2
+    assert sum("q < .001" in text for text in texts(figure)) == 2
     assert any("3 pairs with a single seed are not tested" in text for text in texts(figure))

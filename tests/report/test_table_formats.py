@@ -78,7 +78,7 @@ def test_a_table_matches_the_golden_file(tmp_path, monkeypatch, name):
 
 def test_columns_that_say_something_are_shown_and_the_result_stands_beside_its_published_figure(study, compared):
     assert list(columns(compared)[0]) == [
-        "split", "architecture", "preset", "n", "exact match", "published", "vs lstm", "p", "group", "oracle length",
+        "split", "architecture", "preset", "n", "exact match", "published", "vs lstm", "q", "group", "oracle length",
         "published, oracle length", "parameters",
     ]  # fmt: skip
     assert columns(table(study, columns="arch,chrf"))[0] == {"architecture": "cnn", "chrF": ""}
@@ -109,7 +109,7 @@ def test_requested_columns_are_shown_in_their_order_with_the_notes_that_they_nee
     ("options", "message"),
     [
         (["--columns", "reslt"], "did you mean 'result'?"),
-        (["--columns", "arch,p"], "'p' needs --baseline"),
+        (["--columns", "arch,q"], "'q' needs --baseline"),
         (["--format", "markdown"], "expected one of: text, md, csv, tex, html, json, bib"),
         (["--caption", "x"], "--format tex, not md"),
         (["--format", "csv", "--seeds"], "each seed's"),
@@ -290,7 +290,7 @@ def test_no_line_is_wider_than_the_terminal_and_results_are_not_folded(study, wi
 
 
 def test_columns_are_left_out_in_their_order_and_named(compared):
-    order = [*TOO_WIDE, "p", "group"]
+    order = [*TOO_WIDE, "q", "group"]
     present = [key for key in order if key in {*left_out(printed(compared, 50))}]
     previous: set[str] = set()
     for width in range(200, 50, -5):
@@ -298,7 +298,7 @@ def test_columns_are_left_out_in_their_order_and_named(compared):
         assert previous <= set(names)
         assert sorted(names, key=order.index) == present[: len(names)]
         previous = set(names)
-    assert {"parameters", "p", "group"} <= previous
+    assert {"parameters", "q", "group"} <= previous
     assert left_out(printed(compared, 200)) == []
 
 

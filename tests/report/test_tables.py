@@ -91,7 +91,7 @@ def test_a_condition_with_diverged_runs_is_compared_with_nothing(tmp_path):
     found = table(write(tmp_path, *high, lost, *(result(seed, 0.2 + seed / 100) for seed in range(3))), baseline="lstm")
     cnn, lstm = columns(found)
     assert (cnn["n"], lstm["n"]) == ("3, 1 diverged", "3")
-    assert not {"group", "p"} & cnn.keys()
+    assert not {"group", "q"} & cnn.keys()
     assert "**" not in markdown(found)
     assert found.pairs["note"][0] == "1 diverged"
 
@@ -114,12 +114,11 @@ def test_rows_are_tested_and_the_best_group_is_bold(tmp_path):
     cnn, lstm = columns(found)
     assert (cnn["group"], lstm["group"]) == ("a", "b")
     assert cnn["vs lstm"] == "+62.2 [+60.2, +64.2]"
-    assert (cnn["p"], lstm["p"], lstm["vs lstm"]) == ("<.001", "", "")
+    assert (cnn["q"], lstm["q"], lstm["vs lstm"]) == ("<.001", "", "")
     text = markdown(found)
     assert "| **82.0 [80.0, 84.0]** |" in text
     assert "**19" not in text
-    assert "(Welch, two-sided, p < .05 after Bonferroni correction for 1 comparison)" in text
-    assert "the test assumes normally distributed results\n" in text  # 5 and 5: labels could go to .008
+    assert "(Welch, two-sided, q < .05: p adjusted for 1 comparison by Benjamini-Hochberg)" in text
 
 
 def test_a_comparison_says_the_same_in_either_order(tmp_path):

@@ -1,8 +1,8 @@
 """Whether the results of a study got worse: a saved table compared with the current records, as a check in CI.
 
 The baseline is a table as JSON (`tfstudy table STUDY --format json > baseline.json`). A condition is worse if its
-metric dropped by more than the tolerance and the drop is significant over seeds, corrected for the number of conditions
-(Bonferroni).
+metric dropped by more than the tolerance and the drop is significant over seeds, by the q value: p adjusted for the
+number of conditions (Benjamini & Hochberg 1995).
 Seeds are paired: a seed gives the same initial weights and order of training in both. A run that diverged counts as 0.
 A condition with fewer seeds than in the baseline counts as missing. A test needs two seeds.
 """
@@ -16,7 +16,7 @@ import msgspec
 
 from tfstudy.analysis import labels
 from tfstudy.analysis.labels import Condition
-from tfstudy.analysis.stats import ALPHA, Difference, compare, corrected, seeds_needed
+from tfstudy.analysis.stats import ALPHA, Difference, compare, q_values, seeds_needed
 from tfstudy.errors import UserError
 
 MAX_BYTES = 64 << 20  # of a saved table
@@ -71,7 +71,7 @@ class Outcome(NamedTuple):
     state: str
     current: Mapping[int, float]  # results by seed
     difference: Difference | None = None  # current minus baseline, in points
-    p: float = math.nan  # corrected
+    q: float = math.nan  # of its p, adjusted for all rows
     reason: str = ""
 
 
@@ -98,7 +98,9 @@ def check(baseline: Sequence[BaselineRow], rows: Sequence[Condition], tolerance:
     by_name: dict[tuple[str, ...], list[Condition]] = {}
     for c in rows:
         by_name.setdefault((c.task, c.split, c.corpus, c.arch, c.preset, c.test, c.tag, c.value), []).append(c)
-    outcomes = [_compare(row, _find(row, by_name), len(baseline), tolerance) for row in baseline]
+    found = [_compare(row, _find(row, by_name)) for row in baseline]
+    q = q_values([one.difference.p if one.difference else math.nan for one in found])
+    outcomes = [_decided(one._replace(q=float(own)), tolerance) for one, own in zip(found, q, strict=True)]
     if not any(len(one.current.keys() & one.baseline.each_seed.keys()) >= MIN_SEEDS for one in outcomes):
         names: dict[str, list[str]] = {}
         for one in outcomes:
@@ -126,36 +128,36 @@ def _find(row: BaselineRow, by_name: Mapping[tuple[str, ...], Sequence[Condition
     return f"{row.examples} examples in the baseline, {max(counts)} now" if counts else candidates[0]
 
 
-def _compare(row: BaselineRow, condition: Condition | str, tests: int, tolerance: float) -> Outcome:
+def _compare(row: BaselineRow, condition: Condition | str) -> Outcome:
+    """Return the difference of a row that is tested (its state is open), or why it is not."""
     if isinstance(condition, str):
         return Outcome(row, MISSING, {}, reason=condition)
     lost = {run.result.seed: 0.0 for run in condition.diverged}
     current: dict[int, float] = condition.values.get(row.metric, {}) | lost
     if not current:
         return Outcome(row, MISSING, current, reason=f"{row.metric} was not measured")
-    shared, total = sorted(current.keys() & row.each_seed.keys()), len(row.each_seed)
+    shared = sorted(current.keys() & row.each_seed.keys())
     ours, theirs = ([own[seed] for seed in shared] for own in (current, row.each_seed))
     if len(shared) < MIN_SEEDS:
-        outcome = Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
-    elif ours == theirs:
-        outcome = Outcome(row, UNCHANGED, current)
-    else:
-        difference = compare(ours, theirs, True, tests, 100 / max(row.examples, 1))
-        p = corrected(difference.p, tests)
-        state, reason = _decide(difference, p, tests, tolerance)
-        outcome = Outcome(row, state, current, difference, p, reason)
-    if len(shared) == total:
+        return Outcome(row, UNTESTED, current, reason=f"a test needs {MIN_SEEDS}")
+    if ours == theirs:
+        return Outcome(row, UNCHANGED, current)
+    return Outcome(row, UNDECIDED, current, compare(ours, theirs, True, 100 / max(row.examples, 1)))
+
+
+def _decided(outcome: Outcome, tolerance: float) -> Outcome:
+    """Return the outcome with its state, and the reason if it needs more seeds or lacks some."""
+    found, row = outcome.difference, outcome.baseline
+    if found and outcome.q < ALPHA and abs(found.mean) > tolerance:
+        outcome = outcome._replace(state=WORSE if found.mean < 0 else BETTER)
+    elif found and -tolerance <= found.low and found.high <= tolerance:
+        outcome = outcome._replace(state=UNCHANGED)
+    elif found and found.mean < -tolerance and (needed := seeds_needed(found.effect, True)):
+        outcome = outcome._replace(reason=f"about {needed} seeds are needed to find a drop of this size")
+    missing = len(row.each_seed.keys() - outcome.current.keys())
+    if not missing or not outcome.current:
         return outcome
+    total = len(row.each_seed)
     if outcome.state == WORSE:  # a drop stays one if seeds are missing
-        return outcome._replace(reason=f"{len(shared)} of the baseline's {total} seeds")
-    return outcome._replace(state=MISSING, reason=f"{total - len(shared)} of the baseline's {total} seeds")
-
-
-def _decide(difference: Difference, p: float, tests: int, tolerance: float) -> tuple[str, str]:
-    """Return the state of a row whose results changed, and the reason if it needs more seeds."""
-    if p < ALPHA and abs(difference.mean) > tolerance:
-        return WORSE if difference.mean < 0 else BETTER, ""
-    if -tolerance <= difference.low and difference.high <= tolerance:
-        return UNCHANGED, ""
-    needed = seeds_needed(difference.effect, True, ALPHA / tests) if difference.mean < -tolerance else None
-    return UNDECIDED, f"about {needed} seeds are needed to find a drop of this size" if needed else ""
+        return outcome._replace(reason=f"{total - missing} of the baseline's {total} seeds")
+    return outcome._replace(state=MISSING, reason=f"{missing} of the baseline's {total} seeds")

@@ -1,27 +1,29 @@
 """Judge claims by the records: supported, refuted, mixed, undecided, or not run.
 
 A statement says between which bounds a mean over seeds lies, or a difference of two means; or it quotes a published
-figure. It is supported if its whole interval lies within the bounds, and refuted if the whole interval lies outside.
-With fewer than the minimum number of seeds, or if a run diverged, nothing is decided.
+figure. Its p value is that against the deciding bound: the violated one, or else the nearer one. It is decided if its q
+is below .05: supported if the mean is within the bounds, else refuted. With fewer than the minimum number of seeds, or
+if a run diverged, nothing is decided.
 
 - A statement that one of two conditions is higher takes the comparison of their study by its metric as it is: the same
-  difference, interval and p value as in the table and figures.
-- All other statements with bounds are one family: those of all claims, run or not. Each interval has the level
-  1 - .05/m, so that all of them together hold with 95 %, whichever claims are printed.
+  difference, interval and q as in the table and figures.
+- All other statements that are judged together are one family: q is p adjusted for their number (Benjamini &
+  Hochberg 1995). The claims of tfstudy are always judged together, whichever are printed.
 - A statement that quotes a published figure is judged as in `analysis.published`.
-- All statements about ratios of speeds that `tfstudy bench` measured are one family of their own.
+- Ratios of memory and FLOPs are exact: they have no p, and are within the bounds or not.
 
 A claim is supported if all its statements are, mixed if some are supported and others refuted, and refuted if all were
 run and all that were decided are refuted.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tfstudy.analysis.claim_files import CONDITION_KEYS, Claim, Selector, Statement, without_rows
 from tfstudy.analysis.estimates import (
-    ACROSS,
-    WITHIN,
     Estimate,
     NotMeasuredError,
     Pair,
@@ -33,7 +35,7 @@ from tfstudy.analysis.estimates import (
 from tfstudy.analysis.frame import RunRecord, Study
 from tfstudy.analysis.labels import IMPLIED, Condition, closest, distance
 from tfstudy.analysis.published import AGREES, DIFFERS, FigureVerdict, figure_of, judge_figure
-from tfstudy.analysis.stats import EXACT
+from tfstudy.analysis.stats import ALPHA, EXACT, fewest_values, q_values, seeds_needed
 from tfstudy.analysis.summary import (
     BATCH_ORDER,
     DIVERGED,
@@ -56,20 +58,19 @@ class Evidence(NamedTuple):
 
     conditions: Sequence[Condition]
     comparisons: Mapping[tuple[str, str, str], Any]  # of each study's table, by both keys and the metric
-    tests: int  # size of the family of the statements with bounds
     records: Sequence[Record] = ()  # of `tfstudy bench`
-    ratio_tests: int = 1  # size of the family of the statements about ratios of speeds
 
 
 class StatementVerdict(NamedTuple):
     """The verdict on a statement, and the numbers it is based on."""
 
     statement: Statement
-    verdict: str
-    reasons: tuple[str, ...]
+    verdict: str = ""
+    reasons: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()  # of, minus
     unused: int = 0  # number of other conditions that the statement selects
     estimate: Estimate | None = None
+    q: float = math.nan  # p adjusted for the family; of a comparison, that of its study
     published: FigureVerdict | None = None  # of a published figure
     pair: Pair | None = None  # what a ratio was measured by
 
@@ -91,13 +92,7 @@ class ClaimVerdict(NamedTuple):
         return "; ".join(self.reasons)
 
 
-def gather_evidence(
-    claims: Sequence[Claim],
-    studies: Iterable[Study],
-    tests: int,
-    records: Sequence[Record] = (),
-    ratio_tests: int = 1,
-) -> Evidence:
+def gather_evidence(claims: Sequence[Claim], studies: Iterable[Study], records: Sequence[Record] = ()) -> Evidence:
     """Return the evidence on these claims in the records of studies; a condition is of one study only."""
     known: list[Condition] = []
     comparisons: dict[tuple[str, str, str], Any] = {}
@@ -113,30 +108,26 @@ def gather_evidence(
                 first, second = rows[pair.first], rows[pair.second]
                 comparisons[first.key, second.key, first.metric] = pair
                 comparisons[second.key, first.key, first.metric] = swapped(pair)
-    return Evidence(known, comparisons, tests, records, ratio_tests)
+    return Evidence(known, comparisons, records)
 
 
-def family_size(claims: Iterable[Claim]) -> int:
-    """Return the number of statements that are tested together: with bounds on means, or on differences of means.
-
-    What a study's table compares is not among them.
-    """
-    statements = (statement for claim in claims for statement in claim.statements)
-    return max(1, sum(not (statement.published or statement.compares or statement.over) for statement in statements))
-
-
-def timed_ratios(claims: Iterable[Claim]) -> int:
-    """Return the number of statements about ratios of speeds: the size of their family."""
-    return max(1, sum(statement.timed for claim in claims for statement in claim.statements))
-
-
-def judge(claim: Claim, evidence: Evidence) -> ClaimVerdict:
-    """Return the verdict on a claim, with one on each of its statements."""
-    if not claim.statements:
-        reasons = tuple(filter(None, (f"tested by {claim.tested_by}", claim.note)))
-        return ClaimVerdict(claim, claim.shown_as, reasons, [])
-    verdicts = [judge_statement(statement, claim.minimum_seeds, evidence) for statement in claim.statements]
-    return ClaimVerdict(claim, *_claim_verdict(verdicts), verdicts)
+def judge(claims: Sequence[Claim], evidence: Evidence) -> list[ClaimVerdict]:
+    """Return the verdict on each claim, with one on each of its statements; their tests are one family."""
+    measured = [[measure(one, claim.minimum_seeds, evidence) for one in claim.statements] for claim in claims]
+    family = [one for own in measured for one in own if one.estimate and math.isnan(one.q)]
+    q = q_values([one.estimate.p for one in family if one.estimate])
+    level = ALPHA * max(1, (q < ALPHA).sum()) / max(1, np.isfinite(q).sum())
+    adjusted = iter(q)
+    out = []
+    for claim, own in zip(claims, measured, strict=True):
+        whole = [one._replace(q=float(next(adjusted))) if one.estimate and math.isnan(one.q) else one for one in own]
+        verdicts = [decide(one, one.estimate, claim.minimum_seeds, level) if one.estimate else one for one in whole]
+        if claim.statements:
+            out.append(ClaimVerdict(claim, *_claim_verdict(verdicts), verdicts))
+        else:
+            reasons = tuple(filter(None, (f"tested by {claim.tested_by}", claim.note)))
+            out.append(ClaimVerdict(claim, claim.shown_as, reasons, []))
+    return out
 
 
 def _claim_verdict(statements: Sequence[StatementVerdict]) -> tuple[str, tuple[str, ...]]:
@@ -157,69 +148,61 @@ def _claim_verdict(statements: Sequence[StatementVerdict]) -> tuple[str, tuple[s
     return REFUTED if numbers[REFUTED] and not numbers[NOT_RUN] else UNDECIDED, reasons
 
 
-def judge_statement(statement: Statement, minimum_seeds: int, evidence: Evidence) -> StatementVerdict:
-    """Return the verdict on a statement."""
+def measure(statement: Statement, minimum_seeds: int, evidence: Evidence) -> StatementVerdict:
+    """Return a statement with its estimate, still without a verdict, or with the verdict if it has no estimate."""
     if statement.published:
         found = judge_figure(figure_of(statement.published), evidence.conditions)
         verdict, own = AS_VERDICT.get(found.verdict, found.verdict), (found.condition,) if found.condition else ()
         return StatementVerdict(statement, verdict, found.reasons, own, published=found)
     if statement.over:
-        return _judge_ratio(statement, evidence)
+        measured, others = find_pair(statement.of, statement.over, evidence.records)
+        if not measured:
+            return StatementVerdict(statement, NOT_RUN, ("no measurement of this kind",))
+        estimate = estimate_ratio(statement, measured)
+        return StatementVerdict(statement, unused=others, estimate=estimate, pair=measured)
     pair, unused = select_conditions(statement, evidence.conditions, minimum_seeds)
     if not pair:
         reason = "no two runs share data and settings" if unused else "no finished run of this kind"
         return StatementVerdict(statement, NOT_RUN, (reason,), unused=unused)
     # what the table of the study says of which of two conditions is higher
-    key = (pair[0].key, pair[-1].key, statement.metric)
-    if statement.compares and key in evidence.comparisons:
-        estimate = estimate_comparison(statement.bounds, evidence.comparisons[key], *pair)
-    else:
-        try:
-            estimate = estimate_statement(statement, pair, evidence.tests)
-        except UserError as error:  # what an instrument measured can't be used
-            verdict = NOT_RUN if isinstance(error, NotMeasuredError) else UNDECIDED
-            return StatementVerdict(statement, verdict, (str(error),), pair, unused)
-    decided = statement_verdict(statement, pair, estimate, minimum_seeds)
-    return StatementVerdict(statement, *decided, pair, unused, estimate)
+    comparison = evidence.comparisons.get((pair[0].key, pair[-1].key, statement.metric))
+    if statement.compares and comparison:
+        estimate = estimate_comparison(statement.bounds, comparison, *pair)
+        q = comparison.q if comparison.significant or not comparison.tested else max(ALPHA, comparison.q)
+        return StatementVerdict(statement, conditions=pair, unused=unused, estimate=estimate, q=q)
+    try:
+        estimate = estimate_statement(statement, pair)
+    except UserError as error:  # what an instrument measured can't be used
+        verdict = NOT_RUN if isinstance(error, NotMeasuredError) else UNDECIDED
+        return StatementVerdict(statement, verdict, (str(error),), pair, unused)
+    return StatementVerdict(statement, conditions=pair, unused=unused, estimate=estimate)
 
 
-def _judge_ratio(statement: Statement, evidence: Evidence) -> StatementVerdict:
-    pair, unused = find_pair(statement.of, statement.over, evidence.records)
-    if not pair:
-        return StatementVerdict(statement, NOT_RUN, ("no measurement of this kind",))
-    measured = estimate_ratio(statement, pair, evidence.ratio_tests)
-    if measured.more_seeds:
-        least = measured.interval.n + measured.more_seeds
-        decided = UNDECIDED, (f"{measured.interval.n} of at least {least} repeats",)
-    elif measured.side == ACROSS:
-        decided = UNDECIDED, (f"the interval includes {measured.bound:g}",)
-    else:
-        decided = _decided(measured, "ratio" if measured.interval.method == EXACT else "whole interval")
-    return StatementVerdict(statement, *decided, unused=unused, estimate=measured, pair=pair)
+def decide(judged: StatementVerdict, measured: Estimate, minimum_seeds: int, level: float = ALPHA) -> StatementVerdict:
+    """Return a statement that was measured with its verdict, given the minimum number of seeds.
 
-
-def _decided(measured: Estimate, what: str = "whole interval") -> tuple[str, tuple[str]]:
-    if measured.side == WITHIN:
-        return SUPPORTED, (f"the {what} lies within the bounds",)
-    return REFUTED, (f"the {what} lies {measured.side} {measured.bound:g}",)
-
-
-def statement_verdict(
-    statement: Statement, pair: Sequence[Condition], measured: Estimate, minimum_seeds: int
-) -> tuple[str, tuple[str, ...]]:
-    """Return the verdict on a statement that was measured, and the reasons, given the minimum number of seeds."""
-    n, more = measured.interval.n, measured.more_seeds or 0
-    if statement.metric != DIVERGED and (lost := sum(len(condition.diverged) for condition in pair)):
-        return UNDECIDED, (f"{lost} diverged, and the mean would only be over the other runs",)
-    if n < minimum_seeds:
-        return UNDECIDED, (
-            f"{n} of at least {minimum_seeds} seeds",
-            f"about {max(minimum_seeds - n, more)} more needed",
+    `level` is the p up to which the document decides.
+    """
+    side = "within the bounds" if measured.inside else f"on the wrong side of {measured.bound:g}"
+    n, bench = measured.interval.n, judged.pair is not None
+    if measured.interval.method == EXACT:
+        return judged._replace(verdict=SUPPORTED if measured.inside else REFUTED, reasons=(f"the ratio lies {side}",))
+    lost = sum(len(condition.diverged) for condition in judged.conditions)
+    if judged.statement.metric != DIVERGED and lost:
+        reasons = (f"{lost} diverged, and the mean would only be over the other runs",)
+        return judged._replace(verdict=UNDECIDED, reasons=reasons)
+    needed = seeds_needed(measured.effect, measured.test != "Welch", level) if judged.q >= ALPHA else None
+    more = max(1, needed - n) if needed else 0
+    least = fewest_values() if bench else minimum_seeds
+    if n < least:
+        further = () if bench else (f"about {max(least - n, more)} more needed",)
+        return judged._replace(
+            verdict=UNDECIDED, reasons=(f"{n} of at least {least} {'repeats' if bench else 'seeds'}", *further)
         )
-    if measured.side == ACROSS:
+    if not judged.q < ALPHA:
         further = (f"about {more} more seed{'s' * (more != 1)} needed",) if more else ()
-        return UNDECIDED, (f"the interval includes {measured.bound:g}", *further)
-    return _decided(measured)
+        return judged._replace(verdict=UNDECIDED, reasons=(f"not told from {measured.bound:g}", *further))
+    return judged._replace(verdict=SUPPORTED if measured.inside else REFUTED, reasons=(side,))
 
 
 # Conditions of a statement: selected by name and settings, never by their results

@@ -2,7 +2,7 @@
 
 Means and differences are tested against the bounds of the statement; their values are metrics of test sets, or what an
 instrument measured, as one number for each seed. Ratios are of what `tfstudy bench` measured, one setting over another:
-speeds are compared round by round, and their ratio is judged by the interval of its median. Memory and FLOPs are the
+speeds are compared round by round, and the median of their ratios is tested by signs. Memory and FLOPs are the
 same in every repeat, so that their ratios are exact. Both settings must have been measured by one command.
 """
 
@@ -13,53 +13,45 @@ from typing import Any, NamedTuple
 from tfstudy.analysis.claim_files import BENCH_SETTINGS, ROWS, SIZES, TAKE, TAKES, TIME, Selector, Statement
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import (
-    ALPHA,
     EXACT,
-    MAX_SEEDS,
-    UNPAIRED,
     Difference,
     Interval,
     Values,
     against,
     clipped,
     compare,
-    corrected,
-    fewest_values,
     finite,
-    interval,
     median_interval,
-    normal_quantile,
     ratios,
-    seeds_needed,
+    score_test,
+    sign_test,
 )
-from tfstudy.analysis.summary import DIVERGED, more_seeds, pairing_key, resolution
+from tfstudy.analysis.summary import DIVERGED, pairing_key, resolution
 from tfstudy.errors import UserError
 from tfstudy.performance.record import Record
 from tfstudy.runs.display import METRIC_NAMES
 from tfstudy.runs.measurement_record import Measurement, Row, read_measurement, saved_instruments
 from tfstudy.tasks.scoring import wilson
 
-WITHIN, BELOW, ABOVE, ACROSS = "within", "below", "above", "across"
 Bounds = tuple[float, float]
-OVER_SEEDS = "Wilson over seeds"
+OVER_SEEDS, SCORE = "Wilson over seeds", "score test"
 DIFFERENT = "runs were measured by {} with different settings"
 SHOWN = 8  # values of a column in a message
 
 
 class Estimate(NamedTuple):
-    """A mean, a difference of means or a ratio, tested against the bounds of a statement."""
+    """A mean, a difference of means or a ratio, with its 95 % interval, tested against the bounds of a statement."""
 
-    interval: Interval  # simultaneous with those of its family: the verdict follows it
+    interval: Interval
     bound: float  # the deciding one: the one that is violated, or else the one with the larger p
-    p: float  # two-sided, against that bound, corrected for the family; nan without a test
-    test: str  # its name; empty without a test
-    side: str  # of the bounds: within, below, above; across if the interval includes one of them
-    more_seeds: int | None  # to find a true difference of this size from the bound; None if unknown or decided
-    family: int  # number of tests that are corrected for together
+    inside: bool  # whether the mean is within the bounds
+    p: float  # two-sided, against that bound; nan without a test
+    test: str = ""  # its name; empty without a test
+    effect: float = math.nan  # the distance from the bound in standard deviations
 
 
-def estimate_statement(statement: Statement, pair: Sequence[Condition], tests: int) -> Estimate:
-    """Test one condition, or the difference of two, against a statement; `tests` is the size of the family."""
+def estimate_statement(statement: Statement, pair: Sequence[Condition]) -> Estimate:
+    """Test one condition, or the difference of two, against a statement."""
     selectors = (statement.of, statement.minus)
     each = [values_by_seed(condition, statement, own) for condition, own in zip(pair, selectors, strict=False)]
     first, percent = list(each[0].values()), not statement.instrument
@@ -67,32 +59,28 @@ def estimate_statement(statement: Statement, pair: Sequence[Condition], tests: i
     if len(each) > 1:
         if statement.instrument:
             check_settings(pair, statement.instrument)
-        paired = pairing_key(pair[0]) == pairing_key(pair[1]) and each[0].keys() == each[1].keys()
-        return estimate_difference(statement.bounds, first, [*each[1].values()], paired, step, tests, percent)
-    known = _equal_values(pair[0], statement.metric, tests) if percent else None
-    return estimate_mean(statement.bounds, first, known, step, tests, percent)
+        paired = pairing_key(pair[0]) == pairing_key(pair[1]) and each[0].keys() == each[1].keys() and len(first) > 1
+        return estimate_difference(statement.bounds, first, [*each[1].values()], paired, step, percent)
+    known = _equal_values(pair[0], statement.metric) if percent else None
+    return estimate_mean(statement.bounds, first, known, step, percent)
 
 
 def estimate_mean(
-    bounds: Bounds,
-    values: Values,
-    known: Interval | None = None,
-    resolution: float = 0.0,
-    tests: int = 1,
-    percent: bool = True,
+    bounds: Bounds, values: Values, known: Interval | None = None, resolution: float = 0.0, percent: bool = True
 ) -> Estimate:
-    """Test a mean against bounds; `known` is its interval where all seeds have the same result and no test exists."""
-    if known or len(values) < 2:
-        measured = known or interval(values)
-        side, more = side_of(measured, bounds), _more_equal(measured, bounds, tests)
-        return Estimate(measured, _violated(measured, bounds), math.nan, "", side, more, tests)
+    """Test a mean against bounds; `known` is Wilson's interval where all seeds have the same result."""
     finite = [bound for bound in bounds if math.isfinite(bound)]
     # no percentage lies beyond 0 or 100, so that a bound there needs no test beside another one
     possible = [bound for bound in finite if 0 < bound < 100 or not percent] or finite
-    tested = {bound: against(values, bound, tests, resolution) for bound in possible}
-    bound, test = next(iter(tested.items()))
+    if known:
+        tested = {bound: score_test(known.mean / 100, known.n, bound / 100) for bound in possible}
+        bound = _deciding(bounds, known.mean, tested)
+        measured = known._replace(n=len(values))
+        return Estimate(measured, bound, _inside(bounds, known.mean), tested[bound], SCORE)
+    tests = {bound: against(values, bound, resolution) for bound in possible}
+    bound, test = next(iter(tests.items()))
     whole = Interval(bound + test.mean, bound + test.low, bound + test.high, len(values), "t")
-    return _estimate(bounds, clipped(whole) if percent else whole, tested, tests)
+    return _estimate(bounds, clipped(whole) if percent else whole, tests)
 
 
 def estimate_difference(
@@ -101,64 +89,45 @@ def estimate_difference(
     second: Values,
     paired: bool = True,
     resolution: float = 0.0,
-    tests: int = 1,
     percent: bool = True,
 ) -> Estimate:
     """Test a difference of means against bounds. If it is not paired, n is the smaller number of seeds."""
-    whole = compare(first, second, paired, tests, resolution)
+    whole = compare(first, second, paired, resolution)
     whole = clipped(whole, -100.0) if percent else whole
-    n = whole.n if whole.paired else min(len(first), len(second))
-    tested = {
-        bound: compare(finite(first) - bound, second, paired, tests, resolution)
-        for bound in bounds
-        if math.isfinite(bound)
+    n = whole.n if paired else min(len(first), len(second))
+    tests = {
+        bound: compare(finite(first) - bound, second, paired, resolution) for bound in bounds if math.isfinite(bound)
     }
-    return _estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), tested, tests)
+    return _estimate(bounds, Interval(whole.mean, whole.low, whole.high, n, whole.method), tests)
 
 
 def estimate_comparison(bounds: Bounds, pair: Any, first: Condition, second: Condition) -> Estimate:
-    """Return what a study's own comparison of two conditions says of a bound at 0, with the p value of its table."""
-    fewer = min(len(first.runs), len(second.runs))
-    measured = Interval(pair.mean, pair.low, pair.high, fewer if pair.method in UNPAIRED else pair.n, pair.method)
+    """Return what a study's own comparison of two conditions says of a bound at 0."""
+    n = pair.n if pair.method == "paired t" else min(len(first.runs), len(second.runs))
+    measured = Interval(pair.mean, pair.low, pair.high, n, pair.method)
     test = pair.method if pair.tested else ""
-    return Estimate(measured, 0.0, pair.p, test, side_of(measured, bounds), more_seeds(pair, fewer), pair.tests)
+    return Estimate(measured, 0.0, _inside(bounds, pair.mean), pair.p, test, pair.effect)
 
 
-def _estimate(bounds: Bounds, measured: Interval, tested: Mapping[float, Difference], tests: int) -> Estimate:
-    violated = _violated(measured, bounds)
-    if violated in tested and not bounds[0] <= measured.mean <= bounds[1]:
-        bound = violated
-    else:  # nan counts as the largest p
-        bound = max(tested, key=lambda b: 2.0 if math.isnan(tested[b].p) else tested[b].p)
-    test, side = tested[bound], side_of(measured, bounds)
-    needed = seeds_needed(test.effect, test.paired, ALPHA / tests) if side == ACROSS else None
-    more = max(1, needed - measured.n) if needed else None
+def _estimate(bounds: Bounds, measured: Interval, tests: Mapping[float, Difference]) -> Estimate:
+    bound = _deciding(bounds, measured.mean, {bound: test.p for bound, test in tests.items()})
+    test = tests[bound]
     name = "" if math.isnan(test.p) else test.method
-    return Estimate(measured, bound, corrected(test.p, tests), name, side, more, tests)
+    return Estimate(measured, bound, _inside(bounds, measured.mean), test.p, name, test.effect)
 
 
-def _violated(measured: Interval, bounds: Bounds) -> float:
-    """Return the bound on the wrong side of which the mean lies, else the nearer one."""
+def _inside(bounds: Bounds, mean: float) -> bool:
+    """Whether a mean is strictly above or below a single bound, or between two of them or on one."""
     low, high = bounds
-    if measured.mean < low:
-        return low
-    if measured.mean > high:
-        return high
-    return low if measured.mean - low <= high - measured.mean else high
+    return low < mean < high if math.isinf(low) or math.isinf(high) else low <= mean <= high
 
 
-def side_of(measured: Interval, bounds: Bounds) -> str:
-    """Return on which side of the bounds the whole interval lies; across if it includes one of them, or is unknown."""
-    low, high = bounds
-    if measured.high < low:
-        return BELOW
-    if measured.low > high:
-        return ABOVE
-    # strictly above or below a single bound, but up to and including the two bounds of a claimed number
-    within = (measured.low > low if math.isinf(high) else measured.low >= low) and (
-        measured.high < high if math.isinf(low) else measured.high <= high
-    )
-    return WITHIN if within else ACROSS
+def _deciding(bounds: Bounds, mean: float, p: Mapping[float, float]) -> float:
+    """Return the bound on the wrong side of which the mean lies, or else the one with the larger p."""
+    violated = bounds[0] if mean < bounds[0] else bounds[1]
+    if violated in p and not _inside(bounds, mean):
+        return violated
+    return max(p, key=lambda bound: 2.0 if math.isnan(p[bound]) else p[bound])  # nan counts as the largest
 
 
 def values_by_seed(condition: Condition, statement: Statement, selector: Selector) -> dict[int, float]:
@@ -169,33 +138,17 @@ def values_by_seed(condition: Condition, statement: Statement, selector: Selecto
     return values
 
 
-def _equal_values(condition: Condition, metric: str, tests: int) -> Interval | None:
+def _equal_values(condition: Condition, metric: str) -> Interval | None:
     """Return the interval of a share where all seeds have the same one: Wilson's, over examples or over seeds."""
     values = list(condition.values.get(metric, {}).values())
-    z = normal_quantile(1 - ALPHA / tests / 2)
     if metric == DIVERGED and values:  # a share of the runs
-        ends = wilson(sum(value > 0 for value in values), len(values), z)
-        return _percent(values, ends, OVER_SEEDS)
-    if metric != "exact_match" or len(set(values)) != 1:
+        count, share, method = len(values), sum(value > 0 for value in values) / len(values), OVER_SEEDS
+    elif metric == "exact_match" and len(set(values)) == 1:
+        count, share, method = condition.count, values[0] / 100, "Wilson"
+    else:
         return None
-    count = condition.count
-    return _percent(values, wilson(round(values[0] / 100 * count), count, z), "Wilson")
-
-
-def _more_equal(measured: Interval, bounds: Bounds, tests: int) -> int | None:
-    """Return how many more runs decide a share of runs, if all of them go on to be equal."""
-    if measured.method != OVER_SEEDS or side_of(measured, bounds) != ACROSS or measured.mean not in (0, 100):
-        return None
-    z = normal_quantile(1 - ALPHA / tests / 2)
-    for n in range(measured.n + 1, MAX_SEEDS + 1):
-        low, high = wilson(round(measured.mean / 100 * n), n, z)
-        if side_of(measured._replace(low=100 * low, high=100 * high), bounds) != ACROSS:
-            return n - measured.n
-    return None
-
-
-def _percent(values: Sequence[float], ends: tuple[float, float], method: str) -> Interval:
-    return Interval(math.fsum(values) / len(values), 100 * ends[0], 100 * ends[1], len(values), method)
+    low, high = wilson(round(share * count), count)
+    return Interval(100 * share, 100 * low, 100 * high, count, method)
 
 
 # Ratios of what `tfstudy bench` measured
@@ -249,19 +202,14 @@ def values_of(record: Record, quantity: str) -> list[float]:
     return [float(value)] if value else []
 
 
-def estimate_ratio(statement: Statement, pair: Pair, tests: int) -> Estimate:
-    """Return the ratio of a pair beside the bounds of a statement; `tests` is the size of the family."""
+def estimate_ratio(statement: Statement, pair: Pair) -> Estimate:
+    """Return the ratio of a pair beside the bounds of a statement."""
     first, second = values_of(pair.of, statement.of["quantity"]), values_of(pair.over, statement.over["quantity"])
-    each, level = ratios(first, second), 1 - ALPHA / tests
-    if statement.timed:
-        measured = median_interval(each, level)
-        more = max(0, fewest_values(level) - measured.n) or None
-    else:
-        measured, more, tests = Interval(each[0], each[0], each[0], 1, EXACT), None, 1
-    bounds = [bound for bound in statement.bounds if math.isfinite(bound)]
-    violated = [b for b in bounds if (measured.mean < b) is (b == statement.bounds[0])]
-    bound = min(violated or bounds, key=lambda b: abs(b - measured.mean))
-    return Estimate(measured, bound, math.nan, "", side_of(measured, statement.bounds), more, tests)
+    each = ratios(first, second)
+    measured = median_interval(each) if statement.timed else Interval(each[0], each[0], each[0], 1, EXACT)
+    p = {bound: sign_test(each, bound) for bound in statement.bounds if math.isfinite(bound)}
+    bound, inside = _deciding(statement.bounds, measured.mean, p), _inside(statement.bounds, measured.mean)
+    return Estimate(measured, bound, inside, *((p[bound], "signs") if statement.timed else (math.nan, "")))
 
 
 # What an instrument measured

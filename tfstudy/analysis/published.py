@@ -5,12 +5,12 @@ empty where it holds text. No text is parsed: what a figure is (a mean, the best
 spread is and whether it can be compared are columns.
 
 `judge_figure` compares a figure only with runs of its own settings: of the preset that it names, with nothing changed.
-The difference is ours minus theirs, with an interval: Welch's with the published standard error, or Student's with the
-published value as it stands where the paper gives none. Its level is 1 - .05/m, where m is the number of this paper's
-figures whose settings a preset has, run or not. So all intervals of a paper hold together with 95 %.
+The difference is ours minus theirs, and its half width is that of the 95 % prediction interval of a replication: where
+the mean of as many seeds as ours would lie around theirs (Welch's, with their standard deviation), or, where the paper
+gives none, theirs around ours, taken as the mean of its seeds (of one, if their number is unknown).
 
-agrees: the whole interval lies within the tolerance (5 points). differs: the whole interval lies outside. undecided:
-neither, or fewer seeds than the variance of the split scheme needs.
+agrees: ours lies within 5 points, and the prediction interval is no wider. differs: ours lies outside the prediction
+interval and by more than 5 points. undecided: neither, or fewer seeds than the variance of the split scheme needs.
 """
 
 import csv
@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from tfstudy.analysis.labels import Condition, closest, differing, preset_text
-from tfstudy.analysis.stats import ALPHA, MAX_SEEDS, Interval, clipped, t_quantile, welch
+from tfstudy.analysis.stats import LEVEL, MAX_SEEDS, Interval, clipped, t_quantile, welch
 from tfstudy.analysis.summary import mean_interval, resolution
 from tfstudy.config.trees import configs
 from tfstudy.errors import one_of
@@ -274,26 +274,25 @@ class Gap(NamedTuple):
     excess: float  # |ours minus theirs|
     variance: float  # over our seeds
     n: int
-    error: float = 0.0  # standard error of the published value; 0 if it is taken as it stands
-    seeds: int = 0  # behind the published value
-    level: float = 1 - ALPHA  # of the interval
+    error: float = 0.0  # standard error of the published value; 0 if it is unknown
+    seeds: int = 1  # behind the published value
 
     @property
     def half_width(self) -> float:
-        """Half the width of the interval of the difference; infinite for a single seed."""
+        """Half the width of the prediction interval; infinite for a single seed."""
         if self.n < 2:
             return math.inf
-        error, degrees = math.sqrt(self.variance / self.n), float(self.n - 1)
+        error, degrees = math.sqrt(self.variance * (1 / self.n + 1 / self.seeds)), float(self.n - 1)
         if self.error:
             error, degrees = welch(self.variance, self.n, self.error**2 * self.seeds, self.seeds)
-        return t_quantile((1 + self.level) / 2, degrees) * error
+        return t_quantile((1 + LEVEL) / 2, degrees) * error
 
 
 def decide(excess: float, half_width: float, tolerance: float = TOLERANCE) -> str:
-    """Return `agrees` if the whole interval lies within the tolerance, `differs` if it lies outside, or `undecided`."""
-    if excess + half_width <= tolerance:
+    """Return `agrees` if the gap and the prediction interval are within the tolerance, `differs` if it exceeds both."""
+    if max(excess, half_width) <= tolerance:
         return AGREES
-    return DIFFERS if excess - half_width > tolerance else UNDECIDED
+    return DIFFERS if excess > max(half_width, tolerance) else UNDECIDED
 
 
 def more_seeds(gap: Gap, tolerance: float = TOLERANCE) -> int | None:
@@ -305,16 +304,6 @@ def more_seeds(gap: Gap, tolerance: float = TOLERANCE) -> int | None:
         if decide(gap.excess, gap._replace(n=n).half_width, tolerance) != UNDECIDED:
             return n - gap.n
     return None
-
-
-@cache
-def family_size(paper: str) -> int:
-    """Return the number of a paper's figures that are corrected for together: those with a preset, run or not."""
-    return max(1, sum(bool(figure.preset) for figure in figures_of(paper)))
-
-
-def _level(figure: Figure) -> float:
-    return 1 - ALPHA / family_size(figure.paper)
 
 
 def minimum_seeds(split: str) -> int:
@@ -353,7 +342,7 @@ def _judge(figure: Figure, condition: Condition) -> FigureVerdict:
         *reason,
         # networks that share nothing agree there
         f"both near {0 if ours.mean < 50 else 100}: this says little" if verdict == AGREES and at_end else "",
-        f"{kind}, compared as if exact" if figure.standard_error is None else KINDS.get(figure.value_kind, ""),
+        kind if figure.standard_error is None else KINDS.get(figure.value_kind, ""),
         _cannot_agree(figure) if verdict != AGREES else "",
     ]
     return FigureVerdict(figure, condition, ours, difference, verdict, tuple(filter(None, notes)))
@@ -364,7 +353,7 @@ def gap_between(figure: Figure, values: Sequence[float], resolution: float = 0.0
     n = len(values)
     excess = abs(sum(values) / n - figure.value) if n else math.nan
     own = max(variance(values) if n > 1 else 0.0, resolution**2 / 12)  # at least that of rounding
-    return Gap(excess, own, n, figure.standard_error or 0.0, figure.n or 0, _level(figure))
+    return Gap(excess, own, n, figure.standard_error or 0.0, figure.n or 1)
 
 
 def _verdict(figure: Figure, condition: Condition, gap: Gap, mean: float) -> tuple[str, tuple[str, ...]]:
@@ -378,7 +367,7 @@ def _verdict(figure: Figure, condition: Condition, gap: Gap, mean: float) -> tup
     if verdict == AGREES:
         return verdict, (f"within {TOLERANCE:g} points",)
     if verdict == DIFFERS:
-        return verdict, (f"ours is {'higher' if mean > 0 else 'lower'} by more than {TOLERANCE:g} points",)
+        return verdict, (f"ours is {'higher' if mean > 0 else 'lower'} than a replication would be",)
     more = more_seeds(gap)
     if more is None:
         return UNDECIDED, ("no number of our seeds decides it",)
@@ -390,7 +379,7 @@ def _cannot_agree(figure: Figure) -> str:
     error, n = figure.standard_error, figure.n or 1
     if error is None:
         return ""
-    half = t_quantile((1 + _level(figure)) / 2, n - 1) * error
+    half = t_quantile((1 + LEVEL) / 2, n - 1) * error
     if figure.value + half >= 100:  # no percentage lies beyond 0 or 100
         half = min(half, figure.value)
     if half <= TOLERANCE:

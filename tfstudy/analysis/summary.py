@@ -3,7 +3,7 @@
 A condition is all runs with the same configuration except the seed, evaluated on one test set: one row of a table, and
 a groupby of the frame of runs by experiment, test set and value of a tag. Every two conditions on the same examples,
 with the same amount of training data, are compared over seeds. All comparisons of a study are one family of tests, so
-that its tables, figures and report, and the claims that compare two of its conditions, show the same p and interval.
+that its tables, figures and report, and the claims that compare two of its conditions, show the same q and interval.
 """
 
 import math
@@ -18,16 +18,15 @@ from tfstudy.analysis.frame import DEFAULT, RunRecord, as_frame, tidy
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.stats import (
     ALPHA,
-    UNPAIRED,
     Difference,
     Interval,
     clipped,
     compare,
-    corrected,
     interval,
     letter_groups,
     median_length,
     not_compared,
+    q_values,
     seeds_needed,
 )
 from tfstudy.errors import one_of
@@ -42,6 +41,7 @@ BATCH_ORDER = ("train.batch_size", "train.batch_tokens", "train.batching", "trai
 NOT_PAIRING = ("data.root", "model.dropout")  # decide neither the initial weights nor the order of training
 NAMES = ("task", "split", "corpus", "arch", "preset")
 DIVERGED, OVER_LENGTHS = "diverged", "token_accuracy_over_lengths"  # metrics of a condition besides those of test sets
+SHOWN = 0.05  # points: a table shows no smaller difference, so none is called significant
 A_TEST_NEEDS = "a test needs 2 seeds of both conditions, and none that diverged"
 
 
@@ -214,9 +214,10 @@ def test_set_labels(rows: Iterable[Condition]) -> dict[tuple[str, ...], str]:
 def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
     """Compare every two conditions of the same family by their main metric, in their order.
 
-    Columns: `first` and `second`, which are labels of the index of `conditions`; `mean` (the difference), its
-    simultaneous interval `low`, `high`, `p` (corrected for all comparisons; nan if it can't be tested), `n`, `effect`,
-    `method`, `note` (see `stats.Difference`); `tests` (their number), `tested` and `significant`.
+    Columns: `first` and `second`, which are labels of the index of `conditions`; `mean` (the difference), its 95 %
+    interval `low`, `high`, `p` (nan if it can't be tested), `n`, `effect`, `method`, `note` (see `stats.Difference`);
+    `q` (p adjusted for all comparisons), `tested`, `significant` (q below .05, and a difference that a table shows),
+    `level` (the p up to which this document decides, for the number of further seeds).
 
     Seeds are paired where both conditions have the same seeds and these decide the same initial weights and order of
     training, else the test is Welch's. A condition with a run that diverged is not tested: its mean would only be over
@@ -231,7 +232,6 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
         families.setdefault(row.family, []).append(index)
     found = [pair for members in families.values() for pair in combinations(members, 2)]
     lost = {pair: sum(len(rows[one].diverged) for one in pair) for pair in found}
-    tests = max(1, sum(min(len(rows[one].each_seed) for one in pair) > 1 and not lost[pair] for pair in found))
     out = []
     for a, b in found:
         x, y = ([*rows[one].each_seed.values()] for one in (a, b))
@@ -239,13 +239,14 @@ def pairs(conditions: "pd.DataFrame") -> "pd.DataFrame":
             difference = not_compared(x, y, f"{lost[a, b]} diverged")
         else:
             step = max(resolution(rows[a]), resolution(rows[b]))
-            difference = compare(x, y, paired_by[a] == paired_by[b], tests, step)
-        difference = clipped(difference, -100.0)
-        p = corrected(difference.p, tests)
-        more = {"p": p, "tests": tests, "tested": not math.isnan(p), "significant": p < ALPHA}
-        out.append({"first": a, "second": b} | difference._asdict() | more)
-    columns = ["first", "second", *Difference._fields, "tests", "tested", "significant"]
-    return pd.DataFrame(out, columns=columns)
+            difference = compare(x, y, paired_by[a] == paired_by[b] and len(x) > 1, step)
+        out.append({"first": a, "second": b} | clipped(difference, -100.0)._asdict())
+    frame = pd.DataFrame(out, columns=["first", "second", *Difference._fields])
+    frame["q"] = q_values(frame["p"].to_numpy(float))
+    frame["tested"] = frame["q"].notna()
+    frame["significant"] = (frame["q"] < ALPHA) & (frame["mean"].abs() >= SHOWN)
+    frame["level"] = ALPHA * max(1, (frame["q"] < ALPHA).sum()) / max(1, frame["tested"].sum())
+    return frame
 
 
 def pairing_key(condition: Condition) -> tuple[tuple[str, str], ...]:
@@ -283,7 +284,7 @@ def more_seeds(pair: Condition, each_seed: int) -> int | None:
     """
     if pair.significant or not pair.tested:
         return None
-    needed = seeds_needed(pair.effect, pair.method not in UNPAIRED, ALPHA / pair.tests)
+    needed = seeds_needed(pair.effect, pair.method == "paired t", pair.level)
     return max(1, needed - each_seed) if needed else None
 
 

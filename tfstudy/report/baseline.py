@@ -33,8 +33,8 @@ COLOURS = {
     UNCHANGED: "green",
 }
 NOTE = (
-    "percent, mean over seeds; change in points with its simultaneous 95 % interval, paired by seed; p corrected for "
-    "the number of conditions"
+    "percent, mean over seeds; change in points with its 95 % interval, paired by seed; q: p adjusted for the number "
+    "of conditions (Benjamini-Hochberg)"
 )
 
 
@@ -69,7 +69,7 @@ def outcome_values(outcome: Outcome) -> dict[str, Any]:
     difference = {"difference": found.mean, "low": found.low, "high": found.high} if found else {}
     none = dict.fromkeys(("difference", "low", "high"))
     by_seed = {key: {str(seed): value for seed, value in values.items()} for key, values in seeds.items()}
-    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **difference, "p": outcome.p}
+    return {**names, "state": outcome.state, "reason": outcome.reason, **by_seed, **none, **difference, "q": outcome.q}
 
 
 def headline(outcomes: Sequence[Outcome], tolerance: float) -> str:
@@ -86,7 +86,7 @@ def markdown(outcomes: Sequence[Outcome], tolerance: float) -> str:
         state = f"**{outcome.state}**" if outcome.state == WORSE else outcome.state
         state += f": {outcome.reason}" * bool(outcome.reason)
         rows.append((outcome.baseline.name, state, *_numbers(outcome)))
-    table = markdown_table(("condition", "result", "baseline", "current", "change", "p"), rows)
+    table = markdown_table(("condition", "result", "baseline", "current", "change", "q"), rows)
     return f"**{headline(outcomes, tolerance)}**\n\n{table}\n\n{NOTE}\n"
 
 
@@ -94,7 +94,7 @@ def _numbers(outcome: Outcome) -> tuple[str, str, str, str]:
     baseline, current = (_mean(list(by_seed.values())) for by_seed in (outcome.baseline.each_seed, outcome.current))
     difference = outcome.difference
     change = with_interval(difference.mean, difference.low, difference.high, "+") if difference else ""
-    return baseline, current, change, p_value(outcome.p) if difference else ""
+    return baseline, current, change, p_value(outcome.q) if difference else ""
 
 
 def _mean(values: Sequence[float]) -> str:

@@ -16,10 +16,8 @@ from tfstudy.analysis.claims import (
     UNDECIDED,
     ClaimVerdict,
     StatementVerdict,
-    family_size,
     gather_evidence,
     judge,
-    timed_ratios,
 )
 from tfstudy.analysis.estimates import Estimate, values_by_seed
 from tfstudy.analysis.frame import Study, read_studies
@@ -32,19 +30,18 @@ from tfstudy.runs.find import PERFORMANCE
 
 Notes = Sequence[str]
 PROTOCOL = (
-    "a statement is supported if its whole interval lies within the claimed bounds, refuted if it lies outside, and "
-    "otherwise undecided. A claim is supported if all its statements are, mixed if some are supported and others "
-    "refuted, and refuted if all were run and all that were decided are refuted",
-    "a statement that one of two conditions is higher takes the comparison of their study: difference, interval and p "
-    "are those of its table. The other statements with bounds are one family of {tests}, run or not: p is {tests} "
-    "times the p of one test (Student's t, two-sided, against the deciding bound), and the intervals have the level "
-    "1 - .05/{tests}, so that all of them hold with 95 %. A statement that quotes a published figure is judged by "
-    "runs of its own settings, within 5 points, and its family is the figures of that paper with a preset",
-    "ratios of speeds that `tfstudy bench` measured are a family of their own, of {ratios}: the interval is that of "
-    "the median over rounds (order statistics), at the level 1 - .05/{ratios}. Ratios of memory and FLOPs are exact. "
-    "They hold for the machine and the sizes listed with them",
-    "percent, BLEU points, or the unit of an instrument; where all seeds have the same result there is no p, and the "
-    "interval is Wilson's over the test examples of a run, at the same level: it says nothing of other seeds",
+    "a statement is supported if its mean lies within the claimed bounds and q is below .05, refuted if it lies "
+    "outside and q is below .05, and otherwise undecided. A claim is supported if all its statements are, mixed if "
+    "some are supported and others refuted, and refuted if all were run and all that were decided are refuted",
+    "all statements that were measured are one family: q is p (Student's t, Welch's, or a score test of a share, "
+    "two-sided, against the deciding bound) adjusted for their number (Benjamini-Hochberg), so that 5 % of what is "
+    "decided is expected to be wrong. A statement that one of two conditions is higher takes the comparison of their "
+    "study: difference, interval and q are those of its table. A statement that quotes a published figure is judged by "
+    "runs of its own settings: by the 95 % prediction interval of a replication, and 5 points",
+    "ratios of speeds that `tfstudy bench` measured are medians over rounds, tested by signs, in the same family. "
+    "Ratios of memory and FLOPs are exact. They hold for the machine and the sizes listed with them",
+    "percent, BLEU points, or the unit of an instrument, with plain 95 % intervals; where all seeds have the same "
+    "result the interval is Wilson's over the test examples of a run: it says nothing of other seeds",
     "a verdict holds for the networks, settings and data listed with it; numbers of further seeds are for a power of "
     "80 % if the present mean and variance are the true ones (of a published figure: if they stay)",
 )
@@ -63,23 +60,17 @@ def markdown(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     for verdict in verdicts:
         if has_section(verdict) or len(verdicts) == 1:
             blocks += _section(verdict)
-    return "\n\n".join([*blocks, markdown_list([*protocol(), *notes])]) + "\n"
-
-
-def protocol() -> list[str]:
-    """Return the notes on how claims are judged."""
-    claims = read_claims().values()
-    return [line.format(tests=family_size(claims), ratios=timed_ratios(claims)) for line in PROTOCOL]
+    return "\n\n".join([*blocks, markdown_list([*PROTOCOL, *notes])]) + "\n"
 
 
 def protocol_for(statements: Sequence[StatementVerdict], details: bool) -> list[str]:
-    """Return the notes of `protocol` that apply to verdicts and, with `details`, to what the statements measured."""
+    """Return the notes of `PROTOCOL` that apply to verdicts and, with `details`, to what the statements measured."""
     ran = [one for one in statements if one.verdict != NOT_RUN]
     shown = ran if details else []
     others = [one for one in shown if not one.statement.over]
     estimates = [one.estimate for one in others if one.estimate]
-    applies = (ran, estimates, len(others) < len(shown), others, any(one.more_seeds for one in estimates))
-    return [note for note, applied in zip(protocol(), applies, strict=True) if applied]
+    applies = (ran, estimates, len(others) < len(shown), others, any("more" in one.reason for one in others))
+    return [note for note, applied in zip(PROTOCOL, applies, strict=True) if applied]
 
 
 def _section(verdict: ClaimVerdict) -> list[str]:
@@ -101,7 +92,7 @@ def _section(verdict: ClaimVerdict) -> list[str]:
 
 def as_json(verdicts: Sequence[ClaimVerdict], notes: Notes = ()) -> str:
     """Return all values as JSON, with the result of every seed, and null where nothing is known."""
-    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*protocol(), *notes]})
+    return json_text({"claims": [_claim_tree(verdict) for verdict in verdicts], "notes": [*PROTOCOL, *notes]})
 
 
 def _claim_tree(verdict: ClaimVerdict) -> dict[str, Any]:
@@ -132,7 +123,7 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
         "claimed": statement.claimed,
         "claimed_low": low,
         "claimed_high": high,
-        **(_estimate_tree(judged.estimate) if judged.estimate else {}),
+        **(_estimate_tree(judged.estimate, judged.q) if judged.estimate else {}),
         "settings": [settings_text(condition) for condition in judged.conditions],
         "conditions": [
             _condition_tree(condition, values_by_seed(condition, statement, selector) if usable else {})
@@ -142,13 +133,10 @@ def _statement_tree(judged: StatementVerdict) -> dict[str, Any]:
     }
 
 
-def _estimate_tree(estimate: Estimate) -> dict[str, Any]:
+def _estimate_tree(estimate: Estimate, q: float) -> dict[str, Any]:
     mean, low, high, n, method = estimate.interval
-    tested = {"against": estimate.bound, "p": estimate.p, "test_of_p": estimate.test or None}
-    return {
-        "mean": mean, "low": low, "high": high, "n": n, "interval": method, **tested, "tests": estimate.family,
-        "more_seeds": estimate.more_seeds,
-    }  # fmt: skip
+    tested = {"against": estimate.bound, "p": estimate.p, "q": q, "test_of_p": estimate.test or None}
+    return {"mean": mean, "low": low, "high": high, "n": n, "interval": method, **tested}
 
 
 def _condition_tree(condition: Condition, values: Mapping[int, float]) -> dict[str, Any]:
@@ -166,11 +154,11 @@ def judged_claims(results: Path, ids: Iterable[str]) -> tuple[list[ClaimVerdict]
     `UserError` for unknown names.
     """
     known = read_claims()
-    claims, studies = select_claims(known, ids), read_studies(results)
-    records, ratio_tests = read_records(results / PERFORMANCE), timed_ratios(known.values())
-    evidence = gather_evidence(claims, studies, family_size(known.values()), records, ratio_tests)
+    shown, studies = select_claims(known, ids), read_studies(results)
+    evidence = gather_evidence(list(known.values()), studies, read_records(results / PERFORMANCE))
     notes = dict.fromkeys(note for study in studies for note in study.left_out_notes())
-    return [judge(claim, evidence) for claim in claims], list(notes)
+    verdicts = {one.claim.id: one for one in judge(list(known.values()), evidence)}
+    return [verdicts[claim.id] for claim in shown], list(notes)
 
 
 # For a terminal
@@ -217,10 +205,8 @@ class ClaimText(NamedTuple):
 
 def study_claims(study: Study) -> list[ClaimText]:
     """Return the claims of which the study measured any statement; `UserError` if a file of claims is invalid."""
-    known = read_claims()
-    claims = list(known.values())
-    found = gather_evidence(claims, [study], family_size(claims))
-    verdicts = (judge(claim, found) for claim in claims)
+    claims = list(read_claims().values())
+    verdicts = judge(claims, gather_evidence(claims, [study]))
     return [_claim_text(verdict) for verdict in verdicts if any(judged.conditions for judged in verdict.statements)]
 
 

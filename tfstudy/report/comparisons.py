@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tfstudy.analysis.labels import Condition
 from tfstudy.analysis.published import AGREES, DIFFERS, TOLERANCE, UNDECIDED, Quotation, judge_figure
-from tfstudy.analysis.stats import MAX_SEEDS, POWER, UNPAIRED
+from tfstudy.analysis.stats import MAX_SEEDS, POWER
 from tfstudy.analysis.summary import A_TEST_NEEDS, more_seeds, needs_too_many, rows_of, swapped, test_set_labels
 from tfstudy.report.markup import count_range, ends, listed, number, p_value, plural, signed
 from tfstudy.report.tables import Table
@@ -19,11 +19,11 @@ from tfstudy.runs.display import metric_name
 
 MAX_LISTED = 300
 NOTE = (
-    "The difference is between means over seeds, in percentage points. All comparisons of the study are one family: p "
-    "is corrected for their number (Bonferroni), and the intervals hold together with 95 %, so that a comparison is "
-    "decided exactly where its interval excludes 0. Undecided does not mean equal. The number of further seeds "
-    f"assumes that the measured difference is the true one and asks for a power of {100 * POWER:.0f} % after "
-    "correction; with few seeds it is a guess within a factor of a few."
+    "The difference is between means over seeds, in percentage points, with its plain 95 % interval. All comparisons "
+    "of the study are one family: q is p adjusted for their number (Benjamini-Hochberg), and a comparison is decided "
+    "where q is below .05, so that 5 % of the decided ones are expected to be false. Undecided does not mean equal. "
+    "The number of further seeds assumes that the measured difference is the true one, for a power of "
+    f"{100 * POWER:.0f} %; with few seeds it is a guess within a factor of a few."
 )
 NOTHING = "No two conditions have the same test examples and amount of training data, so nothing is compared."
 MAX_DETAILED = 6  # test sets on which every significant difference is named
@@ -38,7 +38,7 @@ class ComparisonText(NamedTuple):
     decided: bool
     difference: str
     interval: str
-    p: str
+    q: str
     test: str
     needed: str  # to decide it
 
@@ -77,7 +77,7 @@ def summarize_comparisons(table: Table) -> ComparisonSummary:
     notes = [NOTE] if tested else []
     if len(shown) < len(tested):
         notes.append(
-            f"{len(shown):,} of {len(tested):,} comparisons are listed: those between architectures first, then by p. "
+            f"{len(shown):,} of {len(tested):,} comparisons are listed: those between architectures first, then by q. "
             "The letters in the table cover all of them."
         )
     with_test = {one.key for pair in tested for one in (pair.first, pair.second)}
@@ -110,8 +110,8 @@ def _text(pair: Pair, test_set: str) -> ComparisonText:
         decided=row.significant,
         difference=signed(row.mean),
         interval=ends(row.low, row.high, "+"),
-        p=p_value(row.p),
-        test=f"{row.method}, {row.n} {'values' if row.method in UNPAIRED else 'pairs'}",
+        q=p_value(row.q),
+        test=f"{row.method}, {row.n} {'pairs' if row.method == 'paired t' else 'values'}",
         needed="" if row.significant else _needed(pair),
     )
 

@@ -25,9 +25,9 @@ from tfstudy.analysis.claims import (
     StatementVerdict,
 )
 from tfstudy.analysis.labels import Condition, settings_text
-from tfstudy.analysis.stats import EXACT, UNPAIRED
+from tfstudy.analysis.stats import EXACT
 from tfstudy.config.trees import short_key
-from tfstudy.report.markup import markdown_table, p_equals, plural, significant_interval, with_interval
+from tfstudy.report.markup import markdown_table, plural, q_equals, significant_interval, with_interval
 from tfstudy.runs.find import PERFORMANCE
 from tfstudy.runs.studyfile import packed_in
 
@@ -69,7 +69,7 @@ def about(judged: StatementVerdict) -> str:
 
 
 def measured(judged: StatementVerdict) -> str:
-    """Return the result, `41.2 [35.0, 47.1] (n = 5), p = .034 against 50 (t)`; empty if it could not be measured.
+    """Return the result, `41.2 [35.0, 47.1] (n = 5), q = .034 against 50 (t)`; empty if it could not be measured.
 
     Of a published figure it is ours and the difference, of a ratio `1.76 [1.70, 1.80] (median of n = 15 rounds)`.
     """
@@ -77,15 +77,14 @@ def measured(judged: StatementVerdict) -> str:
     if found := judged.published:
         difference = f", difference {with_interval(*found.difference[:3], '+')}" if found.difference else ""
         return f"{number} (n = {found.ours.n}){difference}" if found.ours else number
-    if estimate is None or not estimate.interval.n or judged.statement.over:
+    if estimate is None or not estimate.interval.n or estimate.interval.method == EXACT:
         return number
     n, method = estimate.interval.n, estimate.interval.method
-    family = "" if estimate.family == 1 else f", {plural(estimate.family, 'test')}"
-    test = f", {p_equals(estimate.p)} against {estimate.bound:g} ({estimate.test}{family})" if estimate.test else ""
+    test = f", {q_equals(judged.q)} against {estimate.bound:g} ({estimate.test})" if estimate.test else ""
     # the number of seeds of both conditions, such as `10 and 5`, where they differ and are not paired
     counts = dict.fromkeys(len(condition.runs) for condition in judged.conditions)
-    seeds = " and ".join(map(str, counts)) if method in UNPAIRED and min(counts) == n else n
-    return f"{number} (n = {seeds}){test}"
+    seeds = " and ".join(map(str, counts)) if method == "Welch" and min(counts) == n else n
+    return f"{number}{'' if judged.pair else f' (n = {seeds})'}{test}"
 
 
 def result(judged: StatementVerdict) -> str:

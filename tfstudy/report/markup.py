@@ -78,10 +78,10 @@ def p_value(p: float) -> str:
     return "<.001" if p < 0.001 else "<.050" if 0.0495 <= p < 0.05 else f"{p:.3f}".removeprefix("0")
 
 
-def p_equals(p: float) -> str:
-    """Return `p = .034`, or `p < .001`."""
-    text = p_value(p)
-    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+def q_equals(q: float) -> str:
+    """Return `q = .034`, or `q < .001`."""
+    text = p_value(q)
+    return f"q < {text[1:]}" if text.startswith("<") else f"q = {text}"
 
 
 def duration(seconds: float) -> str:

@@ -55,8 +55,8 @@ def table_notes(
     if "exact_match" in metrics:
         single = "for a single seed, or seeds with equal results, the Wilson interval over test examples"
     mean = (
-        f"{several(map(metric_name, metrics))} on test sets, in percent: mean over seeds with the 95 % confidence "
-        f"interval of this mean alone (Student's t for fewer than 10 seeds, studentised bootstrap otherwise; {single})"
+        f"{several(map(metric_name, metrics))} on test sets, in percent: mean over seeds with its 95 % confidence "
+        f"interval (Student's t; {single})"
     )
     about = [
         *_trivial_systems(rows, metrics), *_cut_outputs(rows), *_sizes(rows), *_presets(rows),
@@ -90,23 +90,11 @@ def _tests(rows: Sequence[Condition], pairs: "pd.DataFrame", with_differences: b
     amount = " and with the same amount of training data" * several_amounts
     lines = [
         f"group: conditions on the same examples{amount} that share a letter do not differ significantly "
-        f"({several(tested['method'])}, two-sided, p < .05 after Bonferroni correction for "
-        f"{plural(len(tested), 'comparison')}); bold: not significantly different from the best, on test sets where "
-        "others are"
+        f"({several(tested['method'])}, two-sided, q < .05: p adjusted for {plural(len(tested), 'comparison')} by "
+        "Benjamini-Hochberg); bold: not significantly different from the best, on test sets where others are"
     ]
     if with_differences:
-        lines.append(
-            "differences: with simultaneous 95 % intervals, corrected like p, so that an interval excludes 0 if and "
-            "only if p < .05"
-        )
-    normal = tested[~tested["method"].str.endswith("permutation")]
-    if len(normal):
-        limited = sum(map(bool, normal["note"]))  # for so many there was no other test
-        few = "with so few seeds" + " and so many comparisons" * (len(tested) > 1)
-        which = "no test" if limited == len(normal) else f"in {limited} of them no test"
-        reason = f": {few}, {which} without this assumption could find a difference" * bool(limited)
-        who = f"{len(normal)} of {plural(len(tested), 'test')} assume" if len(tested) > 1 else "the test assumes"
-        lines.append(f"{who} normally distributed results{reason}")
+        lines.append("differences: with plain 95 % intervals; a verdict goes by q, which counts all comparisons")
     return lines
 
 

@@ -16,7 +16,7 @@ from tfstudy.analysis.summary import conditions, rows_of, test_set_labels
 from tfstudy.errors import UserError, printable
 from tfstudy.grids.spec import grid_names, read_grid
 from tfstudy.report import page as pages
-from tfstudy.report.claims import ClaimText, protocol
+from tfstudy.report.claims import PROTOCOL, ClaimText
 from tfstudy.report.comparisons import examples_labels, summarize_comparisons, verdict
 from tfstudy.report.error_examples import error_kind_lines
 from tfstudy.report.markup import count_range, escape_markdown, listed, number, plural, several, short_number
@@ -42,7 +42,7 @@ MAX_CONDITIONS = 150  # whose errors are shown
 ERROR_WIDTH = 110  # characters of a line of errors
 MAIN = "split"  # the figure at the top
 COMPARISON_HEADS = (
-    "test set", "result", "difference", "simultaneous interval", "p, corrected", "test", "needed to decide",
+    "test set", "result", "difference", "95 % interval", "q", "test", "needed to decide",
 )  # fmt: skip
 CLAIM_HEADS = ("id", "claim", "verdict", "evidence", "source")
 IDS = {
@@ -128,7 +128,7 @@ def _table(table: Table, counts: str) -> Section:
 
 def _comparisons(table: Table) -> Section:
     found = summarize_comparisons(table)
-    rows = [(c.test_set, c.verdict, c.difference, c.interval, c.p, c.test, c.needed) for c in found.tested]
+    rows = [(c.test_set, c.verdict, c.difference, c.interval, c.q, c.test, c.needed) for c in found.tested]
     untested = [f"not tested on {name}: {', '.join(labels)}" for name, labels in found.untested.items()]
     grid = Grid(found.summary, COMPARISON_HEADS, rows, [c.decided for c in found.tested], 1)
     return Section("Comparisons", [grid, Items([*found.notes, *untested], note=True)])
@@ -164,7 +164,7 @@ def _claims(claims: Sequence[ClaimText]) -> list[Section]:
 
     rows = [(claim.id, claim.claim, f"**{claim.verdict}**", evidence(claim), claim.source) for claim in claims]
     ids = [note for letter, note in IDS.items() if any(claim.id.startswith(letter) for claim in claims)]
-    blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items([*ids, *protocol()], note=True)]
+    blocks: list[Block] = [Grid("", CLAIM_HEADS, rows), Items([*ids, *PROTOCOL], note=True)]
     title = f"{plural(len(claims), 'claim')} of which this study measured any statement"
     return [Section("Claims", [], {title: blocks}, markdown=True)]
 

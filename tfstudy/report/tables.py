@@ -34,7 +34,7 @@ FORMATS = ("text", "md", "csv", "tex", "html", "json", "bib")
 FIELDS = (  # of JSON and CSV
     "task", "split", "corpus", "test", "tag", "value", "arch", "preset", "settings", "metric", "n", "experiment",
     "examples", "diverged", "mean", "low", "high", "interval", "group", "best_group", "baseline", "difference",
-    "difference_low", "difference_high", "p", "test_of_p", "oracle_length", "chrf", "over_lengths", "L90", "L50",
+    "difference_low", "difference_high", "p", "q", "test_of_p", "oracle_length", "chrf", "over_lengths", "L90", "L50",
     "parameters", "train_seconds", "each_seed", "published", "published_oracle_length", "published_over_lengths",
     "runs",
 )  # fmt: skip
@@ -43,7 +43,7 @@ FIGURE_KEYS = (
 )  # fmt: skip
 HEADS = {  # of the columns, in their order; `result` is called as the metric
     "task": "task", "split": "split", "tag": "", "arch": "architecture", "preset": "preset", "n": "n",
-    "metric": "metric", "result": "", "published": "published", "difference": "vs {baseline}", "p": "p",
+    "metric": "metric", "result": "", "published": "published", "difference": "vs {baseline}", "q": "q",
     "group": "group", "seeds": "{result} by seed", "chrf": "chrF", "oracle_length": "oracle length",
     "published_oracle_length": "published, oracle length", "over_lengths": "token accuracy over lengths",
     "published_over_lengths": "published, over lengths", "L90": "L90", "L50": "L50", "parameters": "parameters",
@@ -52,13 +52,13 @@ HEADS = {  # of the columns, in their order; `result` is called as the metric
 QUOTED = ("published", "published_oracle_length", "published_over_lengths")
 LEFT = frozenset(("task", "split", "arch", "preset", "metric", "group", "seeds", *QUOTED))
 ON_REQUEST = ("seconds", "seeds")  # not shown by default
-COMPARED = ("difference", "p")  # need a baseline
+COMPARED = ("difference", "q")  # need a baseline
 # on a terminal: what is left out, and what stands last
 TOO_WIDE = (
     "parameters", "L50", "published_over_lengths", "over_lengths", "chrf", "published_oracle_length", "oracle_length",
     "L90", "preset",
 )  # fmt: skip
-LAST = ("difference", "p", "group", "seeds", "published", "metric", "result")
+LAST = ("difference", "q", "group", "seeds", "published", "metric", "result")
 
 
 class Table(NamedTuple):
@@ -144,7 +144,7 @@ def _numbers(rows: Sequence[Condition], groups: Sequence[str], against: Sequence
     """Return the columns of a table besides those of its conditions."""
     # the best group is marked only where another group is significantly worse
     several = {row.family for row, group in zip(rows, groups, strict=True) if group and "a" not in group}
-    fields = {"difference": "mean", "difference_low": "low", "difference_high": "high", "p": "p"}
+    fields = {"difference": "mean", "difference_low": "low", "difference_high": "high", "p": "p", "q": "q"}
     return {
         "best_group": ["a" in group and row.family in several for row, group in zip(rows, groups, strict=True)],
         "baseline": [rows[one.second].label if one else "" for one in against],
@@ -200,7 +200,7 @@ def all_texts(table: Table, format: str = "md") -> "pd.DataFrame":
         "difference": [
             with_interval(r.difference, r.difference_low, r.difference_high, "+") if r.baseline else "" for r in rows
         ],
-        "p": [p_value(r.p) if r.baseline else "" for r in rows],
+        "q": [p_value(r.q) if r.baseline else "" for r in rows],
         "group": table.rows["group"],
         "seeds": [", ".join(f"{seed}: {number(value)}" for seed, value in r.each_seed.items()) for r in rows],
         **{key: table.rows[key].map(number) for key in ("chrf", "oracle_length", "over_lengths")},
@@ -261,7 +261,7 @@ def cells(table: Table, format: str = "md") -> Cells:
         markup=frozenset(QUOTED if format == "tex" else ()),
         folded=frozenset(("preset", "seeds", *QUOTED)),
         left_out=too_wide,
-        left_out_last=("p", "group"),
+        left_out_last=("q", "group"),
     )
 
 
@@ -349,7 +349,7 @@ class StudyTable:
         """The table as a pandas frame: a row for each condition and test set, with unrounded values in percent.
 
         Columns: `task`, `split`, `test`, `arch`, `preset`, `settings`, `metric`, `n` (seeds), `mean`, `low` and
-        `high` (95 % interval), `p`, `each_seed`, `published`, `runs` (their folders) and those of `--format json`.
+        `high` (95 % interval), `q`, `each_seed`, `published`, `runs` (their folders) and those of `--format json`.
         """
         import pandas as pd
 

@@ -10,7 +10,7 @@ from tfstudy.analysis.stats import MAX_SEEDS
 from tfstudy.analysis.summary import more_seeds, needs_too_many, pairs, rows_of, test_set_labels
 from tfstudy.errors import UserError
 from tfstudy.report.comparisons import Pair
-from tfstudy.report.markup import MINUS, p_equals, signed
+from tfstudy.report.markup import MINUS, q_equals, signed
 from tfstudy.report.plots import layout, series
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ COLOURS = "Colour: the condition with the higher mean; in brackets: further seed
 
 
 def differences(conditions: Sequence[Condition], sheet: layout.Sheet, family: "pd.DataFrame") -> layout.Plot:
-    """Return the difference of every two conditions on the same examples, with its simultaneous interval and its p.
+    """Return the difference of every two conditions on the same examples, with its 95 % interval and its q.
 
     `family` has all conditions of the study, whose comparisons are one family of tests; `conditions` are shown.
     """
@@ -34,15 +34,20 @@ def differences(conditions: Sequence[Condition], sheet: layout.Sheet, family: "p
         raise UserError(
             "no two conditions with the same test set and amount of training data have 2 seeds each, so none is tested"
         )
+    intervals = _intervals(sum(pair.row.tested for pair in every))
     smallest = sorted(range(len(tested)), key=lambda number: tested[number].row.p)[:MAX_COMPARISONS]
     shown = [tested[number] for number in sorted(smallest)]
-    few = f", the {len(shown)} with the smallest p of {len(tested):,}" if len(shown) < len(tested) else ""
+    few = f", the {len(shown)} with the smallest q of {len(tested):,}" if len(shown) < len(tested) else ""
     title = f"Differences between conditions{few}"
     shown_metrics, names = series.main_metrics(one.first for one in shown), test_set_labels(conditions)
     groups: dict[str, list[Pair]] = {}
     for one in shown:
         groups.setdefault(names[one.first.place], []).append(one)
-    notes = [series.run_caption([c for one in shown for c in (one.first, one.second)]), _intervals(shown), COLOURS]
+    notes = [
+        series.run_caption([c for one in shown for c in (one.first, one.second)]),
+        _intervals(sum(pair.row.tested for pair in every)),
+        COLOURS,
+    ]
     notes += [f"{n} pairs with a single seed are not tested"] if (n := len(comparisons) - len(tested)) else []
     figure, [(axes, rows)] = layout.row_panels(
         sheet, title, groups, lambda one: _pair_label(one, sheet),
@@ -57,31 +62,33 @@ def differences(conditions: Sequence[Condition], sheet: layout.Sheet, family: "p
         axes.plot(ends, [level, level], color=colour, lw=1.5, solid_capstyle="butt")
         face, size = colour if one.row.significant else "white", 3.5 if sheet.width else 4.5
         axes.plot(difference.mean, level, marker="o", ms=size, mfc=face, mec=colour, mew=1.3)
-        layout.write_beside(axes, level, p_equals(one.row.p) + _further_seeds(one), sheet)
+        layout.write_beside(axes, level, q_equals(one.row.q) + _further_seeds(one), sheet)
     furthest = max(abs(x) for one in shown for x in (one.row.low, one.row.high, one.row.mean))
     limit = min(104.0, max(2.0, 1.06 * furthest))
     axes.axvline(0, color="0.3", lw=1)
     axes.set_xlim(-limit, limit)
     significant = [
-        f"{names[c.first.place]}: {c.first.label} {signed(c.row.mean)} points to {c.second.label} ({p_equals(c.row.p)})"
+        f"{names[c.first.place]}: {c.first.label} {signed(c.row.mean)} points to {c.second.label} ({q_equals(c.row.q)})"
         for c in tested
         if c.row.significant
     ]
     summary = ", ".join([f"{len(significant)} of {len(tested)} are significant", series.join(significant)])
-    return layout.Plot("differences", figure, f"{title}: {summary.removesuffix(', ')}. {_intervals(tested)}")
+    return layout.Plot(
+        "differences",
+        figure,
+        f"{title}: {summary.removesuffix(', ')}. {intervals}",
+    )
 
 
-def _intervals(shown: Sequence[Pair]) -> str:
-    """Return which intervals are drawn."""
-    tests = shown[0].row.tests
-    if tests == 1:
-        return "95 % intervals: those that exclude 0 are significant."
-    return f"Simultaneous 95 % intervals over {tests} comparisons: those that exclude 0 are significant."
+def _intervals(tests: int) -> str:
+    """Return which intervals are drawn, and what decides."""
+    family = f"q: p adjusted for {tests} comparisons" if tests > 1 else "q: p, of one comparison"
+    return f"95 % intervals; {family}, below .05 where a difference is significant."
 
 
 def _legend(shown: Sequence[Pair]) -> list[Line2D]:
     """Return handles for the marks that are drawn."""
-    marks = {True: ("significant (p < .05)", "0.3"), False: ("undecided", "white")}
+    marks = {True: ("significant (q < .05)", "0.3"), False: ("undecided", "white")}
     drawn = [marks[decided] for decided in marks if any(comparison.row.significant is decided for comparison in shown)]
     return [Line2D([], [], marker="o", lw=1.5, color="0.3", mfc=face, label=label) for label, face in drawn]
 
