@@ -12,7 +12,7 @@ from torch.nn.utils.parametrize import cached
 from tfstudy.data.encoding import SPECIAL
 from tfstudy.errors import UserError, one_of
 from tfstudy.instruments.base import Settings, Subject
-from tfstudy.instruments.hooks import Site, joined, joined_visible, logits_of, recorded_attention
+from tfstudy.instruments.hooks import Site, joined, logits_of, recorded_attention
 from tfstudy.models.base import Model
 from tfstudy.tasks.base import Example, Tokens
 
@@ -114,7 +114,7 @@ def weights_of(model: Model, batch: TeacherForced) -> tuple[dict[Site, Tensor], 
     """Return the attention weights (batch, heads, queries, keys) at each site, and which keys are visible."""
     with recorded_attention(model) as recorded:
         logits_of(model, batch.source, batch.tokens)
-    return joined(recorded), joined_visible(recorded)
+    return joined(recorded), joined(recorded, "visible")
 
 
 def no_attention(model: Model) -> UserError:

@@ -35,21 +35,12 @@ class Site(NamedTuple):
 class RecordedWeights(NamedTuple):
     """The weights of one call at a site, before dropout; each row sums to 1 over the keys that its query sees.
 
-    The mask says which keys are visible (None: all), as it was given to attention: True there, or above -inf. A visible
-    key can have the weight 0, by underflow.
+    A visible key can have the weight 0, by underflow.
     """
 
     site: Site
     weights: Tensor  # (batch, heads, queries, keys)
-    mask: Tensor | None = None
-
-    @property
-    def visible(self) -> Tensor:
-        """Which keys each query sees, (batch, heads, queries, keys)."""
-        if self.mask is None:
-            return torch.ones_like(self.weights, dtype=torch.bool)
-        seen = self.mask if self.mask.dtype == torch.bool else self.mask > float("-inf")
-        return seen.expand_as(self.weights)
+    visible: Tensor  # of the same shape: which keys each query sees
 
 
 def layer_number(module: str) -> int:
@@ -79,29 +70,22 @@ def recorded_attention(model: nn.Module) -> Iterator[list[RecordedWeights]]:
 
                 def hook(_: nn.Module, inputs: tuple[Any, ...], found: Tensor, layers: Iterator[int] = layers) -> None:
                     _, mask, kind = (*inputs, "cross")[:3]
-                    recorded.append(RecordedWeights(Site(kind, next(layers)), found, mask))
+                    seen = torch.ones_like(found, dtype=torch.bool) if mask is None else mask
+                    seen = seen if seen.dtype == torch.bool else seen > float("-inf")  # or a bias, added to scores
+                    recorded.append(RecordedWeights(Site(kind, next(layers)), found, seen.expand_as(found)))
 
                 stack.callback(module.register_forward_hook(hook).remove)
         yield recorded
 
 
-def joined(recorded: Sequence[RecordedWeights]) -> dict[Site, Tensor]:
-    """Return the weights (batch, heads, queries, keys) of each site, the queries of successive calls in one tensor.
+def joined(recorded: Sequence[RecordedWeights], what: str = "weights") -> dict[Site, Tensor]:
+    """Return the `weights` at each site, or what is `visible`, the queries of successive calls in one tensor.
 
     A step of decoding sees more keys than the one before: the weights of keys that it does not see yet are 0.
     """
-    return _joined([(call.site, call.weights) for call in recorded])
-
-
-def joined_visible(recorded: Sequence[RecordedWeights]) -> dict[Site, Tensor]:
-    """Return which keys the queries see, in the order of `joined`."""
-    return _joined([(call.site, call.visible) for call in recorded])
-
-
-def _joined(found: Sequence[tuple[Site, Tensor]]) -> dict[Site, Tensor]:
     calls: dict[Site, list[Tensor]] = {}
-    for site, each in found:
-        calls.setdefault(site, []).append(each)
+    for call in recorded:
+        calls.setdefault(call.site, []).append(getattr(call, what))
     keys = {site: max(one.shape[-1] for one in each) for site, each in calls.items()}
     return {
         site: torch.cat([pad(one, (0, keys[site] - one.shape[-1])) for one in each], dim=2)

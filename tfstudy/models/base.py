@@ -66,7 +66,7 @@ class Model(nn.Module, ABC):
     def decode(self, target: Tokens, state: State) -> tuple[Float[Tensor, "positions target_vocab"], State]:
         """Return the logits after each token of `target`, which follow those already in the state, and the new state.
 
-        A state after more than one rectangle need not be one that can be continued.
+        Only generation continues a state, and has one rectangle; that after several need not be complete.
         """
 
     def forward(self, source: Tokens, target: Tokens) -> Float[Tensor, "positions target_vocab"]:

@@ -19,7 +19,7 @@ from tfstudy.models.copying import CopyOutput
 from tfstudy.models.dropout import Dropout
 from tfstudy.models.layers import Embedding, EmbeddingInit
 from tfstudy.models.source_attention import Attended, Source, attend, copied_of, dot_product, encoded
-from tfstudy.models.tokens import Tokens, flat, joined, per_source, rectangles, split_rows
+from tfstudy.models.tokens import Tokens, flat, per_source, rectangles, split_rows
 
 SQRT_HALF = math.sqrt(0.5)  # keeps the variance of a sum of two terms (section 3.4)
 
@@ -152,7 +152,7 @@ class CNN(Model):
             span, rows = self.config.span(depth), target.rectangles(self.dropout(x))
             past = split_rows(shapes, state.past[depth])
             inputs = [torch.cat([before, new], 1) for before, (new,) in zip(past, rows, strict=True)]
-            after.append(joined([own[:, own.shape[1] - span :] for own in inputs]))
+            after.append(inputs[0][:, inputs[0].shape[1] - span :])  # only generation goes on, with one rectangle
             inner = run_layer(layer, inputs)
             if self.config.attention:
                 queries = rectangles(by_source, (self.query[depth](inner) + embedded) * SQRT_HALF)

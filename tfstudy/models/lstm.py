@@ -147,9 +147,7 @@ class LSTM(Model):
             attended.append(steps[0])
             copied.append(steps[1])
             ends.append(own)
-        parts = zip(*(end.recurrent for end in ends), strict=True)
-        after = tuple(tuple(map(joined, zip(*layer, strict=True))) for layer in parts)
-        return flat(attended), flat(copied), State(state.source, after, joined([end.attended for end in ends]))
+        return flat(attended), flat(copied), ends[0]  # only generation continues a state, and has one rectangle
 
     def _advance(
         self, inputs: Float[Tensor, "positions inputs"], shapes: Shapes, state: State, steps: int = 1
@@ -166,7 +164,7 @@ class LSTM(Model):
             rows = zip(rectangles(shapes, x), before, strict=True)
             found = [run_layer(advance, layer, own, start) for (own,), start in rows]
             x = self.target_states(flat([outputs for outputs, _ in found]), depth + 1)
-            layers.append(tuple(map(joined, zip(*(after for _, after in found), strict=True))))
+            layers.append(found[0][1])  # only generation continues a state, and has one rectangle
         queries = rectangles(per_source(shapes, [len(source.mask) for source in state.source]), x)
         pairs = zip(queries, state.source, strict=True)
         read = [self.attention(query, source, steps) for (query,), source in pairs]
