@@ -49,7 +49,7 @@ def made(tmp_path_factory) -> Path:
 def test_a_task_of_a_file_is_listed(mine, capsys):
     for words in (("--plugin", "mine.py", "list", "tasks"), ("list", "splits", "mine", "--plugin=mine.py")):
         assert tfstudy(*words) == 0
-        assert ("A task of one letter." if "tasks" in words else "all letters") in capsys.readouterr().out
+        assert ("A task of one letter" if "tasks" in words else "all letters") in capsys.readouterr().out
     assert tfstudy("list", "splits", "mine") == 2
     assert os.environ[plugins.VARIABLE] == ""
 
